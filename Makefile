@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# The words people type; meson does the work. build/ is the ordinary build, the others lie below it.
+#
+#   make            build build/vitrine
+#   make run        install what is missing, build, show what the sandbox does
+#   make test       install what is missing, build every variant, run every test
+#   make help       all targets
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+MESON ?= meson
+
+bindir = $(DESTDIR)$(PREFIX)/bin
+mandir = $(DESTDIR)$(PREFIX)/share/man/man1
+sharedir = $(DESTDIR)$(PREFIX)/share
+profile = $(DESTDIR)/etc/apparmor.d/vitrine
+
+# Warnings are errors where the code is judged, not where somebody just wants to use it; and never in the build with
+# sanitizers, whose checks lead gcc to warn of what cannot happen.
+WERROR = $(if $(filter true,$(CI)),true,false)
+
+# One line per variant: its folder and what it adds.
+dir_build = build
+opt_build =
+dir_asan = build/asan
+opt_asan = -Db_sanitize=address,undefined -Db_lundef=false
+werror_asan = false
+dir_sabotage = build/sabotage
+opt_sabotage = -Dsabotage=true
+dir_clang = build/clang
+werror_clang = true
+env_clang = CC=clang
+dir_fuzz = build/fuzz
+opt_fuzz = -Dfuzz=true -Db_lundef=false
+env_fuzz = CC=clang
+VARIANTS = build asan sabotage clang fuzzers
+
+all: build
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+	@echo 'make asan, sabotage, clang, fuzzers   one variant of the build'
+	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each'
+	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
+
+werror = $(or $(werror_$(1)),$(WERROR))
+
+# $(call compile,VARIANT): set up once, then build. CI may find a folder that was set up without it.
+define compile
+	@command -v $(MESON) >/dev/null || { echo 'make: meson is missing; tools/deps installs it' >&2; exit 1; }
+	@test -f $(dir_$(1))/build.ninja || \
+		$(env_$(1)) $(MESON) setup $(dir_$(1)) -Dwerror=$(werror) $(opt_$(1)) >build/setup-$(1).log 2>&1 || \
+		{ cat build/setup-$(1).log >&2; exit 1; }
+	@test $(werror) = false || $(MESON) configure $(dir_$(1)) -Dwerror=true
+	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet)
+endef
+
+build: | build-folder
+	$(call compile,build)
+asan: | build-folder
+	$(call compile,asan)
+sabotage: | build-folder
+	$(call compile,sabotage)
+clang: | build-folder
+	$(call compile,clang)
+fuzzers: | build-folder
+	$(call compile,fuzz)
+
+build-folder:
+	@mkdir -p build
+
+deps-build:
+	@tools/deps --build
+deps-test:
+	@tools/deps --test
+
+run: deps-build
+	@$(MAKE) --no-print-directory build
+	@build/vitrine demo
+
+test: deps-test
+	@tests/run
+
+test-contain: build
+	@python3 tests/contain/run.py --vitrine build/vitrine $(ARGS)
+
+bench: build
+	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
+
+fuzz: fuzzers
+	@tests/run --seconds $(or $(FUZZ_SECONDS),60) fuzz
+
+SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
+SCRIPTS = tools/deps .ci/run
+
+format:
+	@clang-format -i $(SOURCES)
+
+lint:
+	@tests/run lint
+
+# The man pages and completions are printed by the program itself, from the tables it parses with.
+install: build
+	install -d $(bindir) $(mandir) $(sharedir)/bash-completion/completions \
+		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
+	install -m 755 build/vitrine $(bindir)/vitrine
+	build/vitrine help --man >$(mandir)/vitrine.1
+	for verb in $$(build/vitrine help --list); do \
+		build/vitrine help --man $$verb >$(mandir)/vitrine-$$verb.1 || exit 1; \
+	done
+	build/vitrine completion bash >$(sharedir)/bash-completion/completions/vitrine
+	build/vitrine completion zsh >$(sharedir)/zsh/site-functions/_vitrine
+	build/vitrine completion fish >$(sharedir)/fish/vendor_completions.d/vitrine.fish
+	if [ -d $(DESTDIR)/etc/apparmor.d ]; then \
+		sed 's|^@{VITRINE} = .*|@{VITRINE} = $(PREFIX)/bin/vitrine|' data/apparmor/vitrine >$(profile); \
+	fi
+
+clean:
+	rm -rf build
+
+.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz format lint install clean

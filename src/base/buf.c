@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/buf.c - see buf.h; the escapers live here because they are how foreign bytes reach people */
+#include <stdarg.h>
+
+#include "base/buf.h"
+
+void buf_done(struct buf *b)
+{
+	free(b->p);
+	*b = (struct buf){ .max = b->max };
+}
+
+static bool reserve(struct buf *b, size_t more)
+{
+	size_t need;
+
+	if (b->is_over || !add_ok(b->n, more, &need) || need > b->max) {
+		b->is_over = true;
+		return false;
+	}
+	if (need + 1 > b->cap) {
+		b->cap = need + 1 + need / 2 + 64;
+		b->p = mem_grow(b->p, b->cap, 1);
+	}
+	return true;
+}
+
+void buf_add(struct buf *b, const void *p, size_t n)
+{
+	if (!reserve(b, n))
+		return;
+	if (n > 0)
+		memcpy(b->p + b->n, p, n);
+	b->n += n;
+	b->p[b->n] = '\0';
+}
+
+void buf_puts(struct buf *b, const char *s)
+{
+	buf_add(b, s, strlen(s));
+}
+
+void buf_putc(struct buf *b, char c)
+{
+	buf_add(b, &c, 1);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap, again;
+	int n;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	bug_on(n < 0);
+	if (reserve(b, (size_t)n)) {
+		(void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
+		b->n += (size_t)n;
+	}
+	va_end(again);
+}
+
+/* Length of the valid UTF-8 sequence at s, or 0. Overlong forms, surrogates and > U+10FFFF are not valid. */
+static size_t utf8_len(const unsigned char *s, size_t n)
+{
+	size_t len = s[0] < 0x80   ? 1
+		     : s[0] < 0xc2 ? 0
+		     : s[0] < 0xe0 ? 2
+		     : s[0] < 0xf0 ? 3
+		     : s[0] < 0xf5 ? 4
+				   : 0;
+
+	if (len == 0 || len > n)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+/* C1 controls (U+0080..9F), line/paragraph separators and bidi overrides can rewrite what a person reads. */
+static bool utf8_is_control(const unsigned char *s, size_t len)
+{
+	if (len == 2)
+		return s[0] == 0xc2 && s[1] < 0xa0;
+	if (len != 3 || s[0] != 0xe2)
+		return false;
+	return (s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9 || (s[2] >= 0xaa && s[2] <= 0xae))) ||
+	       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+}
+
+void buf_esc(struct buf *b, const char *str, size_t n)
+{
+	const unsigned char *s = (const unsigned char *)str;
+
+	for (size_t i = 0; i < n;) {
+		size_t len = utf8_len(s + i, n - i);
+
+		if (s[i] == '\n')
+			buf_puts(b, "\\n");
+		else if (s[i] == '\t')
+			buf_puts(b, "\\t");
+		else if (len == 0 || s[i] < 0x20 || s[i] == 0x7f)
+			buf_printf(b, "\\x%02x", s[i]);
+		else if (utf8_is_control(s + i, len))
+			for (size_t k = 0; k < len; k++)
+				buf_printf(b, "\\x%02x", s[i + k]);
+		else
+			buf_add(b, s + i, len);
+		i += len ? len : 1;
+	}
+}
+
+void buf_json(struct buf *b, const char *str)
+{
+	const unsigned char *s = (const unsigned char *)str;
+	size_t n = strlen(str);
+
+	buf_putc(b, '"');
+	for (size_t i = 0; i < n;) {
+		size_t len = utf8_len(s + i, n - i);
+
+		if (len == 0)
+			buf_puts(b, "\\ufffd");
+		else if (s[i] == '"' || s[i] == '\\')
+			buf_printf(b, "\\%c", s[i]);
+		else if (s[i] < 0x20 || s[i] == 0x7f)
+			buf_printf(b, "\\u%04x", s[i]);
+		else if (utf8_is_control(s + i, len))
+			buf_printf(b, "\\u%04x",
+				   len == 2 ? (unsigned)(s[i + 1])
+					    : (unsigned)(0x2000 | (s[i + 1] & 0x3f) << 6 |
+							 (s[i + 2] & 0x3f)));
+		else
+			buf_add(b, s + i, len);
+		i += len ? len : 1;
+	}
+	buf_putc(b, '"');
+}
+
+const char *buf_cstr(const struct buf *b)
+{
+	return b->p ? b->p : "";
+}
+
+char *buf_take(struct buf *b)
+{
+	char *p = b->p ? b->p : mem_str("");
+
+	*b = (struct buf){ .max = b->max };
+	return p;
+}

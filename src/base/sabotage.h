@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/sabotage.h - remove one wall on purpose, in the test build only
+ *
+ * A containment suite that cannot fail proves nothing. In a build with -Dsabotage=true the environment variable
+ * VITRINE_SABOTAGE names walls to leave out, and the suite must then turn red. In every other build sabotaged()
+ * is the constant false and no trace of this is left in the binary.
+ */
+#ifndef VITRINE_BASE_SABOTAGE_H
+#define VITRINE_BASE_SABOTAGE_H
+
+#include "base/base.h"
+
+#ifdef VITRINE_SABOTAGE
+bool sabotaged(const char *wall);
+#else
+#define sabotaged(wall) false
+#endif
+
+#endif

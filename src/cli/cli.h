@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/cli.h - the verb table, option tables and what is made from them
+ *
+ * One struct verb per verb, one struct opt per option. Parsing, --help, the man pages and the shell completions
+ * all come from these tables, so they cannot disagree.
+ */
+#ifndef VITRINE_CLI_CLI_H
+#define VITRINE_CLI_CLI_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct opt {
+	const char *name; /* long name without dashes */
+	char letter;	  /* 0: none */
+	const char *arg;  /* NULL: a switch; else what --help shows: "SIZE", "PATH", "K=V", ... */
+	const char *help; /* one sentence, lower case, no full stop */
+	int id;		  /* > 0, what opts_next() returns */
+};
+
+struct verb {
+	const char *name;
+	int (*fn)(int argc, char **argv, struct err *e); /* argv[0] is the verb; returns the exit status or < 0 */
+	const char *usage;				 /* "run [options] -- CMD [ARGS...]" */
+	const char *summary;				 /* "run a command in a sandbox" */
+	const struct opt *opts;				 /* ends with a NULL name; may be NULL */
+	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
+};
+
+extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
+
+/* Option parser: strict, getopt_long-like (--name VALUE, --name=VALUE, -nVALUE, -n VALUE, bundled switches -it).
+ * Stops at the first word that is not an option, or after "--". An unknown option is an ERR_USAGE that names the
+ * nearest valid one; a missing or unwanted value likewise. --help is handled by the caller of verbs. */
+struct opts {
+	const struct opt *table;
+	int argc;
+	char **argv;
+	int at;		   /* index of the first word not yet taken */
+	const char *value; /* of the option just returned, or NULL */
+	const struct opt *opt;
+	const char *bundle; /* rest of -abc */
+	bool saw_dashdash;
+};
+
+void opts_init(struct opts *o, const struct opt *table, int argc, char **argv); /* argv[0] is skipped */
+int opts_next(struct opts *o, struct err *e); /* id, 0 at the end, or < 0 */
+
+/* The candidate nearest to `word` (edit distance at most 2 and less than half its length), or NULL. */
+const char *cli_nearest(const char *word, const char *const *candidates);
+
+/* Table-made texts. */
+void cli_help_verb(const struct verb *v, struct buf *out);
+void cli_help_all(struct buf *out);
+void cli_man_page(const struct verb *v, struct buf *out); /* roff; v == NULL: vitrine(1) itself */
+int cli_completion(const char *shell, struct buf *out, struct err *e); /* bash, zsh, fish */
+
+/* The whole buffer to stdout; over its ceiling is a bug, a reader that went away is a plain failure. */
+int cli_print(const struct buf *out, struct err *e);
+
+/* "vitrine: TEXT" on stderr, foreign bytes escaped. */
+void cli_complain(const char *text);
+
+int cmd_run(int argc, char **argv, struct err *e);
+int cmd_exec(int argc, char **argv, struct err *e);
+int cmd_explain(int argc, char **argv, struct err *e);
+int cmd_policy(int argc, char **argv, struct err *e);
+int cmd_trust(int argc, char **argv, struct err *e);
+int cmd_engines(int argc, char **argv, struct err *e);
+int cmd_doctor(int argc, char **argv, struct err *e);
+int cmd_demo(int argc, char **argv, struct err *e);
+int cmd_version(int argc, char **argv, struct err *e);
+int cmd_help(int argc, char **argv, struct err *e);
+int cmd_completion(int argc, char **argv, struct err *e);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/client.c - see client.h
+ *
+ * The keeper moves the bytes; the client owns what only a process of the user's terminal can do: raw mode, window
+ * size, job control, and turning its own signals into the command's.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+
+#include "base/io.h"
+#include "cli/client.h"
+
+static struct termios saved;
+static int raw_fd = FD_NONE;
+
+static void restore_terminal(void)
+{
+	if (raw_fd < 0)
+		return;
+	(void)tcsetattr(raw_fd, TCSADRAIN, &saved); /* the terminal may be gone; then there is nothing to restore */
+	raw_fd = FD_NONE;
+}
+
+/* Programs that are killed leave the terminal as they had it: alternate screen, mouse, paste, hidden cursor. */
+static void reset_modes(int fd)
+{
+	static const char undo[] = "\033[?1049l\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l\033[?25h\033[0m";
+
+	(void)io_write_all(fd, undo, sizeof(undo) - 1);
+}
+
+static bool make_raw(int fd)
+{
+	struct termios raw;
+
+	if (tcgetattr(fd, &saved) < 0)
+		return false;
+	raw = saved;
+	cfmakeraw(&raw);
+	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+		return false;
+	raw_fd = fd;
+	return true;
+}
+
+static void send_size(int conn)
+{
+	struct keep_msg m = { .type = KEEP_RESIZE };
+	struct winsize size;
+
+	if (ioctl(0, TIOCGWINSZ, &size) < 0 && ioctl(1, TIOCGWINSZ, &size) < 0)
+		return;
+	m.rows = size.ws_row;
+	m.cols = size.ws_col;
+	(void)keep_send(conn, &m, NULL, 0);
+}
+
+static void send_signal(int conn, int signo)
+{
+	struct keep_msg m = { .type = KEEP_SIGNAL, .a = signo };
+
+	(void)keep_send(conn, &m, NULL, 0); /* a keeper that is gone is seen by the next read */
+}
+
+static void on_signal(int conn, int signo)
+{
+	if (signo == SIGWINCH) {
+		send_size(conn);
+		return;
+	}
+	send_signal(conn, signo);
+	if (signo == SIGTSTP) {
+		(void)raise(SIGSTOP); /* the command was asked to stop; so do we, until the shell says go on */
+		send_signal(conn, SIGCONT);
+	}
+}
+
+static void on_note(struct outcome *out, const struct keep_msg *m)
+{
+	buf_add(&out->notes, m->err.msg, strlen(m->err.msg) + 1);
+}
+
+static int serve(int conn, int sigs, struct outcome *out, struct err *e)
+{
+	struct pollfd p[2] = { { .fd = conn, .events = POLLIN }, { .fd = sigs, .events = POLLIN } };
+
+	for (;;) {
+		struct signalfd_siginfo info;
+		int fds[PACKET_FDS];
+		struct keep_msg m;
+		int r;
+
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return err_sys(e, "poll");
+		if (p[1].revents && read(sigs, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			on_signal(conn, (int)info.ssi_signo);
+		if (!p[0].revents)
+			continue;
+		r = keep_recv(conn, &m, fds);
+		for (int i = 0; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+		if (r <= 0)
+			return err_set(e, ERR_SYSTEM, EPIPE, "the keeper died; everything in the sandbox was ended with it");
+		if (m.type == KEEP_NOTE)
+			on_note(out, &m);
+		if (m.type == KEEP_ENDED) {
+			out->status = m.a;
+			out->why = m.b >= 0 && m.b < END_REASON_COUNT_ ? (enum end_reason)m.b : END_ERROR;
+			out->err = m.err;
+			return 0;
+		}
+	}
+}
+
+int client_serve(int conn, unsigned flags, struct outcome *out, struct err *e)
+{
+	static const int forwarded[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
+	int stdio[3] = { 0, 1, 2 };
+	enum stdio_kind kind[3];
+	_close_ int sigs = FD_NONE;
+	bool is_raw = false;
+	sigset_t set;
+	int r;
+
+	*out = (struct outcome){ .notes = BUF(64 * KIB) };
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+		(void)sigaddset(&set, forwarded[i]);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	sigs = signalfd(-1, &set, SFD_CLOEXEC);
+	if (sigs < 0)
+		return err_sys(e, "signalfd");
+	stdio_decide(stdio, flags, kind);
+	if (kind[0] == STDIO_PTY && isatty(0))
+		is_raw = make_raw(0);
+	r = serve(conn, sigs, out, e);
+	if (is_raw) {
+		if (r < 0 || out->why != END_EXIT)
+			reset_modes(1);
+		restore_terminal();
+	}
+	return r;
+}
+
+static void put_strings(struct buf *b, char *const *v, uint32_t *ret_n)
+{
+	for (*ret_n = 0; v && v[*ret_n]; ++*ret_n)
+		buf_add(b, v[*ret_n], strlen(v[*ret_n]) + 1);
+}
+
+static int make_request(char *const *argv, char *const *env, const char *cwd, struct err *e)
+{
+	_close_ int fd = memfd_create("vitrine-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX);
+	struct request_head head = { .magic = REQUEST_MAGIC };
+
+	if (fd < 0)
+		return err_sys(e, "memfd");
+	put_strings(&b, argv, &head.argc);
+	put_strings(&b, env, &head.envc);
+	buf_add(&b, cwd, strlen(cwd) + 1);
+	if (b.is_over)
+		return err_set(e, ERR_USAGE, E2BIG, "the command line is longer than %llu bytes",
+			       (unsigned long long)REQUEST_MAX);
+	head.bytes = (uint32_t)b.n;
+	if (io_write_all(fd, &head, sizeof(head)) < 0 || io_write_all(fd, b.p, b.n) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		return err_sys(e, "request");
+	return take_fd(fd);
+}
+
+int client_exec(int conn, unsigned flags, char *const *argv, char *const *env, const char *cwd, struct err *e)
+{
+	_close_ int request = make_request(argv, env, cwd, e);
+	struct keep_msg m = { .type = KEEP_EXEC, .flags = flags };
+	int fds[PACKET_FDS] = { request, 0, 1, 2 };
+	int r;
+
+	if (request < 0)
+		return request;
+	r = keep_send(conn, &m, fds, PACKET_FDS);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+}

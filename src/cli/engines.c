@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/engines.c - the verb `engines`: which walls there are, what each can honour, and which work here
+ *
+ * What an engine can honour is the very table that refuses plans (engine/engine.h). Whether it works here is what
+ * the checks of sys/host.h found: for the native engine all that it needs, for the others their program.
+ */
+#include "cli/cli.h"
+#include "engine/engine.h"
+#include "sys/host.h"
+
+extern const struct opt json_opts[];
+
+static bool is_available(const struct engine *en, const struct host_check *v, size_t n)
+{
+	if (en->needs_root && geteuid() != 0)
+		return false;
+	if (str_eq(en->name, "native"))
+		return host_can_run(v, n);
+	for (size_t i = 0; i < n; i++)
+		if (v[i].is_tool && str_eq(v[i].what, en->name))
+			return v[i].state == HOST_WORKS;
+	return false;
+}
+
+static void put_table(const struct host_check *v, size_t n, struct buf *out)
+{
+	buf_printf(out, "%-12s%-20s%-10s%s\n", "engine", "kernel", "here", "what it is");
+	for (const struct engine *en = engines; en->name; en++)
+		buf_printf(out, "%-12s%-20s%-10s%s%s\n", en->name,
+			   engine_strength_name(en->strength),
+			   is_available(en, v, n) ? "works" : "missing", en->summary,
+			   en->needs_root ? " (needs root)" : "");
+	buf_printf(out, "\n%-18s", "can honour");
+	for (const struct engine *en = engines; en->name; en++)
+		buf_printf(out, "  %s", en->name);
+	buf_putc(out, '\n');
+	for (enum engine_step s = 0; s < STEP_COUNT_; s++) {
+		buf_printf(out, "%-18s", engine_step_name(s));
+		/* Right-aligned below the name, so that no line ends in blanks. */
+		for (const struct engine *en = engines; en->name; en++)
+			buf_printf(out, "  %*s", (int)strlen(en->name),
+				   en->steps & BIT(s) ? "yes" : "no");
+		buf_putc(out, '\n');
+	}
+	buf_puts(out, "\nA plan that asks for what its engine cannot honour is refused. `vitrine "
+		      "doctor` says why\n"
+		      "something is missing here.\n");
+}
+
+static void put_json(const struct host_check *v, size_t n, struct buf *out)
+{
+	buf_puts(out, "{\"engines\":[");
+	for (const struct engine *en = engines; en->name; en++) {
+		buf_printf(out, "%s\n{\"name\":\"%s\",\"summary\":", en == engines ? "" : ",",
+			   en->name);
+		buf_json(out, en->summary);
+		buf_printf(out, ",\"kernel\":\"%s\",\"needs_root\":%s,\"works\":%s,\"steps\":{",
+			   engine_strength_name(en->strength), en->needs_root ? "true" : "false",
+			   is_available(en, v, n) ? "true" : "false");
+		for (enum engine_step s = 0; s < STEP_COUNT_; s++)
+			buf_printf(out, "%s\"%s\":%s", s ? "," : "", engine_step_name(s),
+				   en->steps & BIT(s) ? "true" : "false");
+		buf_puts(out, "}}");
+	}
+	buf_puts(out, "\n]}\n");
+}
+
+int cmd_engines(int argc, char **argv, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(MIB);
+	_free_ struct host_check *v = mem_new(HOST_CHECKS_MAX, sizeof(*v));
+	bool is_json = false;
+	struct opts o;
+	size_t n;
+	int r;
+
+	opts_init(&o, json_opts, argc, argv);
+	while ((r = opts_next(&o, e)) > 0)
+		is_json = true;
+	if (r == 0 && o.at < argc)
+		r = err_set(e, ERR_USAGE, EINVAL, "engines takes no arguments");
+	if (r < 0)
+		return r;
+	n = host_checks(v, HOST_CHECKS_MAX);
+	if (is_json)
+		put_json(v, n, &out);
+	else
+		put_table(v, n, &out);
+	return cli_print(&out, e);
+}

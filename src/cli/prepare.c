@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/prepare.c - options -> policy -> facts -> plan, for every verb that starts or explains a sandbox
+ *
+ * Options are collected first and applied last, because the layers below them (user and project files) must be
+ * read before a flag can override them, and reading those needs the workspace, which is itself an option.
+ */
+#include <sys/random.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "cli/run.h"
+#include "core/settings.h"
+#include "engine/engine.h"
+#include "keep/keep.h"
+
+enum {
+	OPT_ENV = 1, OPT_ENV_FILE, OPT_VOLUME, OPT_READ, OPT_WRITE, OPT_HIDE, OPT_PROTECT, OPT_MEMORY, OPT_CPUS,
+	OPT_CPU_TIME, OPT_PIDS, OPT_DISK, OPT_IO_READ, OPT_IO_WRITE, OPT_OPEN_FILES, OPT_TIME, OPT_IDLE, OPT_OUTPUT,
+	OPT_POLICY, OPT_ENGINE, OPT_NAME, OPT_RM, OPT_INTERACTIVE, OPT_TTY, OPT_WORKDIR, OPT_WORKSPACE, OPT_USER,
+	OPT_JSON, OPT_DEBUG,
+};
+
+const struct opt run_opts[] = {
+	{ "workspace", 0, "DIR", "directory the command may write in (default: the current one)", OPT_WORKSPACE },
+	{ "workdir", 'w', "DIR", "where the command starts, inside (default: the current directory)", OPT_WORKDIR },
+	{ "env", 'e', "K[=V]", "set a variable inside, or pass the caller's", OPT_ENV },
+	{ "env-file", 0, "FILE", "set variables from a file of K=V lines", OPT_ENV_FILE },
+	{ "volume", 'v', "HOST[:INSIDE][:ro]", "show a host path inside, writable unless :ro", OPT_VOLUME },
+	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
+	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)", OPT_HIDE },
+	{ "protect", 0, "GLOB", "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
+	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
+	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
+	{ "pids", 0, "N", "processes and threads at once", OPT_PIDS },
+	{ "disk", 0, "SIZE", "private space: /tmp, home, /dev/shm together", OPT_DISK },
+	{ "io-read", 0, "SIZE", "bytes a second read from the workspace's disk", OPT_IO_READ },
+	{ "io-write", 0, "SIZE", "bytes a second written to the workspace's disk", OPT_IO_WRITE },
+	{ "open-files", 0, "N", "open files of each process", OPT_OPEN_FILES },
+	{ "time", 0, "TIME", "end it after this long", OPT_TIME },
+	{ "idle", 0, "TIME", "end it after this long without output or work", OPT_IDLE },
+	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
+	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
+	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
+	{ "name", 0, "NAME", "name of the sandbox, for 'vitrine exec'; its home is kept", OPT_NAME },
+	{ "rm", 0, NULL, "with --name: remove the sandbox's home afterwards", OPT_RM },
+	{ "interactive", 'i', NULL, "read standard input even where it is a terminal and output is not", OPT_INTERACTIVE },
+	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
+	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
+	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
+	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+static const struct {
+	int opt;
+	enum limit_id id;
+} limit_opts[] = {
+	{ OPT_MEMORY, LIMIT_MEMORY },	{ OPT_CPUS, LIMIT_CPUS },	  { OPT_CPU_TIME, LIMIT_CPU_TIME },
+	{ OPT_PIDS, LIMIT_PIDS },	{ OPT_DISK, LIMIT_DISK },	  { OPT_IO_READ, LIMIT_IO_READ },
+	{ OPT_IO_WRITE, LIMIT_IO_WRITE }, { OPT_OPEN_FILES, LIMIT_OPEN_FILES }, { OPT_TIME, LIMIT_TIME },
+	{ OPT_IDLE, LIMIT_IDLE },	{ OPT_OUTPUT, LIMIT_OUTPUT },
+};
+
+/* ---- first pass: what must be known before the files are read ---- */
+
+static int check_name(const char *name, struct err *e)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+
+	if (n == 0 || name[n] != '\0' || n > 64 || name[0] == '-' || name[0] == '.')
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--name '%.80s': letters, digits, '_', '.' and '-' only, at most 64, not beginning with '-' or '.'",
+			       name);
+	return 0;
+}
+
+static int first_pass(struct run *r, int argc, char **argv, struct err *e)
+{
+	struct opts o;
+	int id, x = 0;
+
+	opts_init(&o, run_opts, argc, argv);
+	while (x == 0 && (id = opts_next(&o, e)) != 0) {
+		if (id < 0)
+			return id;
+		if (id == OPT_WORKSPACE)
+			r->workspace = o.value;
+		else if (id == OPT_WORKDIR)
+			r->workdir = o.value;
+		else if (id == OPT_USER)
+			r->user = o.value;
+		else if (id == OPT_POLICY)
+			r->policy_file = o.value;
+		else if (id == OPT_JSON)
+			r->as_json = true;
+		else if (id == OPT_RM)
+			r->is_rm = true;
+		else if (id == OPT_INTERACTIVE)
+			r->flags |= KEEP_WANT_STDIN;
+		else if (id == OPT_TTY)
+			r->flags |= KEEP_WANT_TTY;
+		else if (id == OPT_NAME) {
+			r->name = o.value;
+			x = check_name(o.value, e);
+		}
+	}
+	r->command = argv + o.at;
+	return x;
+}
+
+/* ---- second pass: flags over all other layers ---- */
+
+/* A path as the user means it: "~/" is the home, anything relative is seen from here. "!" takes back. */
+static int add_path(struct run *r, enum list_id list, const char *text, struct err *e)
+{
+	bool is_back = text[0] == '!';
+	const char *path = text + is_back;
+	_free_ char *full = NULL;
+	_free_ char *item = NULL;
+
+	if (path[0] == '\0')
+		return err_set(e, ERR_USAGE, EINVAL, "an empty path");
+	full = str_starts(path, "~/") ? path_join(r->host.home, path + 2) : path_join(r->host.cwd, path);
+	item = mem_fmt("%s%s", is_back ? "!" : "", full);
+	return policy_add(&r->policy, list, item, LAYER_FLAGS, e);
+}
+
+/* HOST[:INSIDE][:ro|:rw] -> "HOST:INSIDE:mode", as struct policy wants it. */
+static int add_volume(struct run *r, const char *text, struct err *e)
+{
+	_free_ char *copy = mem_str(text);
+	_free_ char *host = NULL;
+	_free_ char *item = NULL;
+	char *inside = strchr(copy, ':');
+	const char *mode = "rw";
+
+	if (inside)
+		*inside++ = '\0';
+	if (inside && (str_eq(inside, "ro") || str_eq(inside, "rw"))) {
+		mode = inside;
+		inside = NULL;
+	} else if (inside && strchr(inside, ':')) {
+		char *m = strchr(inside, ':');
+
+		*m++ = '\0';
+		mode = m;
+	}
+	if (copy[0] == '\0' || (!str_eq(mode, "ro") && !str_eq(mode, "rw")))
+		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': expected HOST[:INSIDE][:ro]", text);
+	host = str_starts(copy, "~/") ? path_join(r->host.home, copy + 2) : path_join(r->host.cwd, copy);
+	if (inside && !path_is_clean(inside))
+		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': '%s' is not an absolute path", text, inside);
+	item = mem_fmt("%s:%s:%s", host, inside ? inside : host, mode);
+	if (strchr(host, ':'))
+		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': a path with ':' cannot be given this way", text);
+	return policy_add(&r->policy, LIST_MOUNT, item, LAYER_FLAGS, e);
+}
+
+static bool is_env_name(const char *s, size_t n)
+{
+	if (n == 0 || (s[0] >= '0' && s[0] <= '9'))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!(s[i] == '_' || (s[i] >= '0' && s[i] <= '9') || ((s[i] | 0x20) >= 'a' && (s[i] | 0x20) <= 'z')))
+			return false;
+	return true;
+}
+
+static int add_env(struct run *r, const char *text, struct err *e)
+{
+	size_t n = strcspn(text, "=");
+	const char *value;
+	_free_ char *kv = NULL;
+
+	if (!is_env_name(text, n))
+		return err_set(e, ERR_USAGE, EINVAL, "-e '%.80s': expected NAME or NAME=VALUE", text);
+	if (text[n] == '=')
+		return policy_add(&r->policy, LIST_ENV_SET, text, LAYER_FLAGS, e);
+	value = getenv(text);
+	if (value == NULL)
+		return 0; /* as other tools do: a variable the caller has not is not set inside */
+	kv = mem_fmt("%s=%s", text, value);
+	return policy_add(&r->policy, LIST_ENV_SET, kv, LAYER_FLAGS, e);
+}
+
+static int add_env_file(struct run *r, const char *path, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	int x = io_read_file(path, &b, e), line = 0;
+	char *next;
+
+	if (x < 0) {
+		e->kind = ERR_USAGE;
+		return err_wrap(e, x, "--env-file");
+	}
+	for (char *p = b.p; x == 0 && p && *p; p = next) {
+		line++;
+		next = strchr(p, '\n');
+		if (next)
+			*next++ = '\0';
+		if (p[0] == '\0' || p[0] == '#')
+			continue;
+		x = add_env(r, p, e);
+		if (x < 0)
+			return err_set(e, ERR_USAGE, EINVAL, "%s:%d: expected NAME=VALUE", path, line);
+	}
+	return x;
+}
+
+static int apply(struct run *r, int id, const char *value, struct err *e)
+{
+	struct policy *p = &r->policy;
+
+	for (size_t i = 0; i < ARRAY_LEN(limit_opts); i++)
+		if (limit_opts[i].opt == id)
+			return policy_set_limit(p, limit_opts[i].id, value, LAYER_FLAGS, e);
+	switch (id) {
+	case OPT_ENV:
+		return add_env(r, value, e);
+	case OPT_ENV_FILE:
+		return add_env_file(r, value, e);
+	case OPT_VOLUME:
+		return add_volume(r, value, e);
+	case OPT_READ:
+		return add_path(r, LIST_READ, value, e);
+	case OPT_WRITE:
+		return add_path(r, LIST_WRITE, value, e);
+	case OPT_HIDE:
+		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
+	case OPT_PROTECT:
+		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_DEBUG:
+		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_ENGINE:
+		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
+	default:
+		return 0;
+	}
+}
+
+static int second_pass(struct run *r, int argc, char **argv, struct err *e)
+{
+	struct opts o;
+	int id, x = 0;
+
+	opts_init(&o, run_opts, argc, argv);
+	while (x == 0 && (id = opts_next(&o, e)) > 0)
+		x = apply(r, id, o.value, e);
+	return x < 0 ? err_wrap(e, x, "--%s", o.opt->name) : 0;
+}
+
+/* ---- together ---- */
+
+static int random_name(char *name, size_t size, struct err *e)
+{
+	uint32_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return err_sys(e, "getrandom");
+	(void)snprintf(name, size, "-run-%08x", n); /* the first '-' marks a generated name */
+	return 0;
+}
+
+static int check_engine(const struct run *r, struct err *e)
+{
+	const struct engine *en = engine_find(r->plan.engine);
+
+	if (en == NULL)
+		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'; 'vitrine engines' lists them",
+			       r->plan.engine);
+	return engine_check(en, &r->plan, e);
+}
+
+int run_prepare(struct run *r, int argc, char **argv, struct err *e)
+{
+	struct settings_in in = { .use_project = true };
+	char name[24];
+	int x;
+
+	*r = (struct run){ .host = { .ws_fd = FD_NONE } };
+	policy_init(&r->policy);
+	x = first_pass(r, argc, argv, e);
+	if (x == 0)
+		x = host_init(&r->host, r->user, e);
+	if (x == 0)
+		x = host_workspace(&r->host, r->workspace, e);
+	if (x < 0)
+		return x;
+	in.config_dir = r->host.config_dir;
+	in.workspace = r->host.workspace;
+	in.policy_file = r->policy_file;
+	x = settings_load(&r->policy, &in, e);
+	if (x == 0)
+		x = second_pass(r, argc, argv, e);
+	if (x == 0)
+		x = policy_validate(&r->policy, e);
+	if (x == 0)
+		x = host_look(&r->host, &r->policy, e);
+	if (x == 0 && r->name == NULL)
+		x = random_name(name, sizeof(name), e);
+	if (x == 0)
+		x = plan_build(&r->policy, &r->host.facts, r->name ? r->name : name, r->command, r->workdir, &r->plan, e);
+	r->has_plan = x == 0;
+	return x < 0 ? x : check_engine(r, e);
+}
+
+void run_done(struct run *r)
+{
+	if (r->has_plan)
+		plan_done(&r->plan);
+	policy_done(&r->policy);
+	host_done(&r->host);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/facts.c - see facts.h
+ *
+ * On the start path: a stat per candidate of the view's tables, a directory walk of the workspace, a handful of
+ * small reads. Nothing is cached between runs but what the kernel caches.
+ */
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <linux/landlock.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "core/facts.h"
+
+/* ---- who ---- */
+
+struct account {
+	uid_t uid;
+	gid_t gid;
+	char *name, *home, *shell;
+};
+
+static void account_done(struct account *a)
+{
+	free(a->name);
+	free(a->home);
+	free(a->shell);
+}
+
+/* One line of passwd: name:x:uid:gid:gecos:home:shell. Our own reader, because a static program cannot load the
+ * name service's modules; accounts that are not in the file are taken from the environment. */
+static bool parse_account(char *line, struct account *a)
+{
+	char *field[7];
+	struct err ignored;
+	uint64_t uid, gid;
+
+	for (int i = 0; i < 7; i++) {
+		field[i] = line;
+		line += strcspn(line, ":");
+		if (*line)
+			*line++ = '\0';
+		else if (i < 6)
+			return false;
+	}
+	if (num_parse(field[2], 0, UINT32_MAX - 1, &uid, &ignored) < 0 ||
+	    num_parse(field[3], 0, UINT32_MAX - 1, &gid, &ignored) < 0)
+		return false;
+	*a = (struct account){ .uid = (uid_t)uid, .gid = (gid_t)gid, .name = mem_str(field[0]),
+			       .home = mem_str(field[5]), .shell = mem_str(field[6]) };
+	return true;
+}
+
+static bool find_account(const char *name, uid_t uid, struct account *ret)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	struct err ignored;
+	char *line, *next;
+
+	if (io_read_file("/etc/passwd", &b, &ignored) < 0 || b.n == 0)
+		return false;
+	for (line = b.p; line && *line; line = next) {
+		struct account a = { 0 };
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (!parse_account(line, &a))
+			continue;
+		if (name ? str_eq(a.name, name) : a.uid == uid) {
+			*ret = a;
+			return true;
+		}
+		account_done(&a);
+	}
+	return false;
+}
+
+static int become(const struct account *a, struct err *e)
+{
+	if (setgroups(1, &a->gid) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
+	    setresuid(a->uid, a->uid, a->uid) < 0)
+		return err_sys(e, "become user '%s'", a->name);
+	return 0;
+}
+
+/* Root under sudo is a person who forgot; root with --user names one. */
+static int drop_root(const char *user, struct account *a, bool *ret_dropped, struct err *e)
+{
+	const char *sudo = getenv("SUDO_UID");
+	uint64_t uid;
+
+	*ret_dropped = false;
+	if (geteuid() != 0)
+		return user ? err_set(e, ERR_USAGE, EPERM, "--user needs root; you are uid %u already", geteuid()) : 0;
+	if (user) {
+		if (!find_account(user, 0, a))
+			return err_set(e, ERR_USAGE, ENOENT, "--user '%s': no such user", user);
+	} else if (sudo) {
+		if (num_parse(sudo, 0, UINT32_MAX - 1, &uid, e) < 0)
+			return err_wrap(e, -EINVAL, "SUDO_UID");
+		if (uid == 0)
+			return 0;
+		if (!find_account(NULL, (uid_t)uid, a))
+			return err_set(e, ERR_USAGE, ENOENT, "SUDO_UID %s: no such user", sudo);
+	} else {
+		return 0;
+	}
+	if (a->uid == 0)
+		return err_set(e, ERR_USAGE, EINVAL, "--user '%s' is root; leave it out to run with ids mapped away", user);
+	*ret_dropped = true;
+	return become(a, e);
+}
+
+static char *home_of(const char *home)
+{
+	char *real;
+
+	if (home == NULL || !path_is_clean(home) || str_eq(home, "/"))
+		return mem_str("/home/vitrine");
+	real = realpath(home, NULL);
+	return real ? real : mem_str(home);
+}
+
+static char *xdg(const char *var, const char *home, const char *fallback, bool ignore_env)
+{
+	const char *v = ignore_env ? NULL : getenv(var);
+	_free_ char *base = v && v[0] == '/' ? path_join("/", v) : path_join(home, fallback);
+
+	return path_join(base, "vitrine");
+}
+
+static char *self_path(void)
+{
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	return n > 0 ? mem_strn(path, (size_t)n) : mem_str("/nonexistent");
+}
+
+int host_init(struct host *h, const char *user, struct err *e)
+{
+	_cleanup_(account_done) struct account a = { 0 };
+	bool is_dropped, is_known;
+	const char *home, *shell;
+	int r;
+
+	*h = (struct host){ .ws_fd = FD_NONE };
+	r = drop_root(user, &a, &is_dropped, e);
+	if (r < 0)
+		return r;
+	is_known = is_dropped;
+	home = is_dropped ? NULL : getenv("HOME");
+	shell = is_dropped ? NULL : getenv("SHELL");
+	if (!is_known && (home == NULL || shell == NULL || getenv("USER") == NULL))
+		is_known = find_account(NULL, geteuid(), &a);
+	h->home = home_of(home ? home : a.home);
+	h->user = mem_str(is_dropped || getenv("USER") == NULL ? (is_known ? a.name : "user") : getenv("USER"));
+	h->shell = mem_str(shell ? shell : is_known && a.shell[0] ? a.shell : "/bin/sh");
+	if (strpbrk(h->user, ":\n") || strpbrk(h->home, ":\n") || strpbrk(h->shell, ":\n"))
+		return err_set(e, ERR_USAGE, EINVAL, "USER, HOME or SHELL holds a ':' or a line break");
+	h->state_dir = xdg("XDG_STATE_HOME", h->home, ".local/state", is_dropped);
+	h->config_dir = xdg("XDG_CONFIG_HOME", h->home, ".config", is_dropped);
+	h->self_exe = self_path();
+	h->facts = (struct facts){ .uid = geteuid(), .gid = getegid(), .is_root = geteuid() == 0,
+				   .user = h->user, .home = h->home, .shell = h->shell,
+				   .self_exe = h->self_exe, .state_dir = h->state_dir, .config_dir = h->config_dir, .environ = environ };
+	return 0;
+}
+
+/* ---- where ---- */
+
+int host_workspace(struct host *h, const char *path, struct err *e)
+{
+	struct stat st;
+	int r;
+
+	h->cwd = getcwd(NULL, 0);
+	if (h->cwd == NULL || h->cwd[0] != '/') {
+		free(h->cwd);
+		h->cwd = NULL;
+		if (path == NULL || path[0] != '/')
+			return err_set(e, ERR_USAGE, ENOENT,
+				       "the current directory does not exist any more; name a workspace with --workspace");
+		h->cwd = mem_str(path);
+	}
+	r = path_real(path ? path : ".", &h->workspace, e);
+	if (r < 0)
+		return err_wrap(e, r, "workspace");
+	h->ws_fd = open(h->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (h->ws_fd < 0 || fstat(h->ws_fd, &st) < 0)
+		return err_set(e, ERR_USAGE, errno, "workspace '%s': %s", h->workspace, strerrordesc_np(errno));
+	h->facts.workspace = h->workspace;
+	h->facts.cwd = h->cwd;
+	h->facts.ws_dev = st.st_dev;
+	h->facts.ws_ino = st.st_ino;
+	return 0;
+}
+
+/* ---- what ---- */
+
+static enum entry_kind kind_of(mode_t mode)
+{
+	if (S_ISREG(mode))
+		return ENTRY_FILE;
+	if (S_ISDIR(mode))
+		return ENTRY_DIR;
+	if (S_ISLNK(mode))
+		return ENTRY_LINK;
+	return S_ISSOCK(mode) ? ENTRY_SOCKET : ENTRY_OTHER;
+}
+
+static struct entry *look_at(struct entries *l, char *take_path, bool wants_none)
+{
+	struct stat st;
+	struct entry en = { .path = take_path };
+	char target[4096];
+	ssize_t n;
+
+	if (lstat(take_path, &st) == 0) {
+		en.kind = kind_of(st.st_mode);
+		en.dev = st.st_dev;
+		en.ino = st.st_ino;
+		en.size = (uint64_t)st.st_size;
+		en.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+		if (en.kind == ENTRY_FILE && !(st.st_mode & S_IROTH) && access(take_path, R_OK) < 0)
+			en.kind = ENTRY_NONE;
+		if (en.kind == ENTRY_LINK) {
+			n = readlink(take_path, target, sizeof(target) - 1);
+			en.target = mem_strn(target, n > 0 ? (size_t)n : 0);
+		}
+	}
+	if (en.kind == ENTRY_NONE && !wants_none) {
+		free(take_path);
+		return NULL;
+	}
+	vec_reserve(l->v, l->n, l->cap);
+	l->v[l->n] = en;
+	return &l->v[l->n++];
+}
+
+static void look_tables(struct host *h)
+{
+	struct facts *f = &h->facts;
+
+	for (const char *const *p = plan_root_paths; *p; p++)
+		(void)look_at(&f->root, mem_str(*p), false);
+	for (const char *const *p = plan_etc_paths; *p; p++)
+		(void)look_at(&f->etc, mem_str(*p), false);
+	for (const char *const *p = plan_tool_paths; *p; p++)
+		(void)look_at(&f->tools, path_join(h->home, *p), false);
+	for (size_t i = f->tools.n, k = 0; i > 0 && plan_secret_paths[k]; k++)
+		(void)look_at(&f->tools, path_join(h->home, plan_secret_paths[k]), false);
+}
+
+static int look_sockets(struct entry *en, struct err *e)
+{
+	_cleanup_(scan_done) struct scan s = { 0 };
+	_close_ int fd = FD_NONE;
+	int r;
+
+	if (en->kind != ENTRY_DIR)
+		return 0;
+	fd = open(en->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "'%s'", en->path);
+	r = scan_sockets(fd, &s, e);
+	en->sockets = mem_new(s.n, sizeof(*en->sockets));
+	for (; en->n_sockets < s.n; en->n_sockets++)
+		en->sockets[en->n_sockets] = mem_str(s.v[en->n_sockets].rel);
+	return r;
+}
+
+static int look_grant(struct host *h, const char *flag, const char *text, size_t n, struct err *e)
+{
+	_free_ char *path = mem_strn(text, n);
+	_free_ char *full = NULL;
+	char *real = NULL;
+	int r;
+
+	full = str_starts(path, "~/") ? path_join(h->home, path + 2) : path_join(h->cwd, path);
+	r = path_real(full, &real, e);
+	if (r < 0) {
+		e->kind = ERR_USAGE;
+		return err_wrap(e, r, "%s", flag);
+	}
+	return look_sockets(look_at(&h->facts.extra, real, true), e);
+}
+
+static int look_grants(struct host *h, const struct policy *p, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->read.n; i++)
+		r = look_grant(h, "--read", p->read.v[i].text, strlen(p->read.v[i].text), e);
+	for (size_t i = 0; r == 0 && i < p->write.n; i++)
+		r = look_grant(h, "--write", p->write.v[i].text, strlen(p->write.v[i].text), e);
+	for (size_t i = 0; r == 0 && i < p->mount.n; i++)
+		r = look_grant(h, "-v", p->mount.v[i].text, strcspn(p->mount.v[i].text, ":"), e);
+	return r;
+}
+
+static int look_workspace(struct host *h, const struct policy *p, struct err *e)
+{
+	struct facts *f = &h->facts;
+	int r = scan_run(h->ws_fd, p, &h->scan, e);
+
+	if (r < 0)
+		return r;
+	f->covers = mem_new(h->scan.n, sizeof(*f->covers));
+	for (size_t i = 0; i < h->scan.n; i++) {
+		const struct hit *hit = &h->scan.v[i];
+
+		if (hit->is_alias && sabotaged("aliases"))
+			continue;
+		f->covers[f->n_covers++] = (struct cover){
+			.rel = hit->rel, .rule = hit->rule, .is_dir = hit->is_dir, .is_alias = hit->is_alias,
+			.kind = hit->kind == HIT_HIDE ? COVER_HIDE : hit->kind == HIT_PROTECT ? COVER_PROTECT : COVER_PIN,
+		};
+	}
+	return 0;
+}
+
+static bool wants_cgroup(const struct policy *p)
+{
+	static const enum limit_id ids[] = { LIMIT_MEMORY, LIMIT_CPUS, LIMIT_IO_READ, LIMIT_IO_WRITE };
+
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+		if (p->limits[ids[i]].is_set)
+			return true;
+	return false;
+}
+
+int host_look(struct host *h, const struct policy *p, struct err *e)
+{
+	struct facts *f = &h->facts;
+	struct rlimit files;
+	long abi;
+	int r;
+
+	look_tables(h);
+	r = look_grants(h, p, e);
+	if (r == 0)
+		r = look_workspace(h, p, e);
+	if (r < 0)
+		return r;
+	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	f->landlock_abi = abi > 0 ? (unsigned)abi : 0;
+	if (abi <= 0)
+		return err_set(e, ERR_UNSUPPORTED, ENOSYS,
+			       "this kernel has no Landlock, the second wall (Linux 5.13 or later with it switched on is needed); "
+			       "'vitrine doctor' says more");
+	f->hard_open_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
+	if (wants_cgroup(p)) {
+		cgroup_probe(&h->cgroups);
+		cgroup_reap(&h->cgroups);
+		f->cgroup_usable = h->cgroups.usable;
+		f->cgroup_why = h->cgroups.why[0] ? h->cgroups.why : NULL;
+	}
+	return 0;
+}
+
+static void entries_done(struct entries *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].path);
+		free(l->v[i].target);
+		for (size_t k = 0; k < l->v[i].n_sockets; k++)
+			free(l->v[i].sockets[k]);
+		free(l->v[i].sockets);
+	}
+	free(l->v);
+}
+
+void host_done(struct host *h)
+{
+	entries_done(&h->facts.root);
+	entries_done(&h->facts.etc);
+	entries_done(&h->facts.tools);
+	entries_done(&h->facts.extra);
+	free(h->facts.covers);
+	scan_done(&h->scan);
+	fd_close(h->ws_fd);
+	free(h->user);
+	free(h->home);
+	free(h->shell);
+	free(h->workspace);
+	free(h->cwd);
+	free(h->self_exe);
+	free(h->state_dir);
+	free(h->config_dir);
+	*h = (struct host){ .ws_fd = FD_NONE };
+}

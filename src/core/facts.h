@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/facts.h - look at the host once, so that planning needs not */
+#ifndef VITRINE_CORE_FACTS_H
+#define VITRINE_CORE_FACTS_H
+
+#include "plan/plan.h"
+#include "sys/cgroup.h"
+#include "view/view.h"
+
+/* Owns what struct facts borrows. */
+struct host {
+	struct facts facts;
+	struct scan scan;
+	struct cgroup_host cgroups;
+	int ws_fd;
+	char *user, *home, *shell, *workspace, *cwd, *self_exe, *state_dir, *config_dir;
+};
+
+/* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. */
+int host_init(struct host *h, const char *user, struct err *e);
+/* Resolves and opens the workspace (NULL: the current directory). */
+int host_workspace(struct host *h, const char *path, struct err *e);
+/* All that plan_build() needs, once the policy is final: entries, scan, limits. */
+int host_look(struct host *h, const struct policy *p, struct err *e);
+void host_done(struct host *h);
+
+#endif

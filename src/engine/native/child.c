@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/native/child.c - from clone3() to a locked pid 1, inside the new namespaces
+ *
+ * Runs child_steps[] in order and stops at the first failure. Nothing here allocates or logs, so the file can be
+ * read as a list of system calls. Failure leaves through the control socket as one struct err.
+ *
+ * ids      Must: map the ids, so that files made from here on have an owner.
+ * open     Must: open every source while the host is visible.      Must not: change what others see.
+ * become   Must: take the sandbox's ids (root only).
+ * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
+ * settle   Must: loopback, hostname, namespace limits, rlimits: the last things that need capabilities.
+ * lock     Must: caps, no_new_privs, landlock, seccomp, in that order.  Must not: open anything of the host.
+ * prove    Must: find each closed door closed.
+ */
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/if.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "engine/native/native.h"
+
+static int write_text(const char *path, const char *text)
+{
+	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return io_write_all(fd, text, strlen(text));
+}
+
+/* An ordinary user maps the one id they have. For root the keeper writes the map (it is not our own id) and says
+ * so with a byte on the control socket. */
+static int step_ids(struct child *c)
+{
+	const struct plan *p = c->plan;
+	char map[64];
+	char go;
+	int r;
+
+	if (p->is_root) {
+		ssize_t n = io_read(c->ctl, &go, 1);
+
+		return n == 1 ? 0 : n < 0 ? (int)n : -EPIPE;
+	}
+	r = write_text("/proc/self/setgroups", "deny");
+	if (r < 0)
+		return r;
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->uid_in, p->uid_out);
+	r = write_text("/proc/self/uid_map", map);
+	if (r < 0)
+		return r;
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->gid_in, p->gid_out);
+	return write_text("/proc/self/gid_map", map);
+}
+
+static int step_open(struct child *c)
+{
+	/* Later mounts of the host must not appear inside. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -errno;
+	c->umask = umask(0);
+	return mounts_open(c);
+}
+
+/* Root is not mapped, so this is no loss of root's powers inside: there never were any outside the namespace, and
+ * the capabilities inside stay until the lock. */
+static int step_become(struct child *c)
+{
+	const struct plan *p = c->plan;
+
+	if (!p->is_root)
+		return 0;
+	if (!sabotaged("groups") && setgroups(0, NULL) < 0)
+		return -errno;
+	if (setresgid(p->gid_in, p->gid_in, p->gid_in) < 0 || setresuid(p->uid_in, p->uid_in, p->uid_in) < 0)
+		return -errno;
+	return 0;
+}
+
+static int step_build(struct child *c)
+{
+	return mounts_attach(c);
+}
+
+static int step_pivot(struct child *c)
+{
+	if (sabotaged("pivot"))
+		return 0;
+	if (fchdir(c->root) < 0)
+		return -errno;
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return -errno;
+	/* The old root now lies over the new one, and "." is the old. */
+	if (umount2(".", MNT_DETACH) < 0)
+		return -errno;
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+static int loopback_up(void)
+{
+	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+
+	if (fd < 0)
+		return -errno;
+	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
+}
+
+/* A sysctl of one of our own namespaces. */
+static int set_sysctl(struct child *c, const char *name, uint64_t value)
+{
+	char path[80], text[24];
+
+	(void)snprintf(path, sizeof(path), "/proc/sys/%s", name);
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	(void)snprintf(c->where, sizeof(c->where), "%s", path);
+	return write_text(path, text);
+}
+
+static int step_settle(struct child *c)
+{
+	const struct plan *p = c->plan;
+	int r = 0;
+
+	if (p->ns & NS_NET && !sabotaged("netns"))
+		r = loopback_up();
+	if (r == 0 && !sabotaged("utsns") && sethostname(p->hostname, strlen(p->hostname)) < 0)
+		r = -errno;
+	/* The filter already refuses new user namespaces; this holds even where a filter would not. */
+	if (r == 0 && !sabotaged("userns"))
+		r = set_sysctl(c, "user/max_user_namespaces", 0);
+	/* inotify objects are counted for each user of the host, whatever the namespace: half of the kernel's usual
+	 * bound must do for what runs inside. */
+	if (r == 0)
+		r = set_sysctl(c, "user/max_inotify_instances", 64);
+	if (r == 0)
+		r = set_sysctl(c, "user/max_inotify_watches", 65536);
+	/* When memory runs out, what is inside goes first. */
+	(void)write_text("/proc/self/oom_score_adj", "300");
+	return r;
+}
+
+static int set_rlimit(int which, uint64_t value)
+{
+	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
+
+	if (getrlimit((__rlimit_resource_t)which, &old) < 0)
+		return -errno;
+	if (old.rlim_max != RLIM_INFINITY && new.rlim_max > old.rlim_max)
+		new.rlim_cur = new.rlim_max = old.rlim_max;
+	return setrlimit((__rlimit_resource_t)which, &new) < 0 ? -errno : 0;
+}
+
+static int step_rlimits(struct child *c)
+{
+	const struct plan_limit *l = c->plan->limits;
+	int r = set_rlimit(RLIMIT_CORE, 0);
+
+	if (r == 0 && l[LIMIT_PIDS].is_set && !sabotaged("pids"))
+		r = set_rlimit(RLIMIT_NPROC, l[LIMIT_PIDS].max + 1); /* init is one of them */
+	if (r == 0 && l[LIMIT_OPEN_FILES].is_set)
+		r = set_rlimit(RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].max);
+	if (r == 0 && l[LIMIT_CPU_TIME].is_set)
+		r = set_rlimit(RLIMIT_CPU, (l[LIMIT_CPU_TIME].max + NS_PER_SEC - 1) / NS_PER_SEC);
+	/* Per-user kernel objects that no namespace counts: the user must keep some for themselves. */
+	if (r == 0)
+		r = set_rlimit(RLIMIT_MSGQUEUE, 819200);
+	if (r == 0)
+		r = set_rlimit(RLIMIT_SIGPENDING, 4096);
+	return r;
+}
+
+static int step_lock(struct child *c)
+{
+	return lock_all(c);
+}
+
+static int step_prove(struct child *c)
+{
+	return sabotaged("verify") ? 0 : lock_prove(c->where, sizeof(c->where));
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct child *c);
+} child_steps[] = {
+	{ "map ids", step_ids },	{ "open sources", step_open }, { "take ids", step_become },
+	{ "build the view", step_build }, { "enter the view", step_pivot }, { "settle", step_settle },
+	{ "set limits", step_rlimits }, { "lock", step_lock },	       { "prove the lock", step_prove },
+};
+
+static enum err_kind kind_of(const char *step, int r)
+{
+	if (str_eq(step, "prove the lock"))
+		return ERR_BUG;
+	return r == -ENOSYS || r == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_SYSTEM;
+}
+
+static _Noreturn void fail(struct child *c, const char *step, int r)
+{
+	struct init_msg m = { .type = INIT_FAILED };
+	const char *what = strerrordesc_np(-r);
+
+	err_put_(&m.err, kind_of(step, r), -r, "%s: %s%s%s", step, c->where, c->where[0] ? ": " : "",
+		 what ? what : "failed");
+	(void)init_send(c->ctl, &m, NULL, 0); /* the keeper sees our death otherwise */
+	_exit(125);
+}
+
+static void wait_for_go(struct child *c)
+{
+	struct init_msg m;
+	int fds[PACKET_FDS];
+
+	if (init_recv(c->ctl, &m, fds) != 1 || m.type != INIT_GO)
+		_exit(125);
+}
+
+static void send_proc(struct child *c)
+{
+	struct init_msg m = { .type = INIT_PROC };
+	_close_ int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || init_send(c->ctl, &m, &fd, 1) < 0)
+		fail(c, "hand out /proc", -errno);
+}
+
+_Noreturn void child_main(struct child *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(child_steps); i++) {
+		int r;
+
+		c->where[0] = '\0';
+		r = child_steps[i].fn(c);
+		if (r < 0)
+			fail(c, child_steps[i].name, r);
+	}
+	if (c->needs_proc)
+		send_proc(c);
+	(void)umask(c->umask);
+	if (c->needs_go)
+		wait_for_go(c);
+	init_main(c);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/native/lock.c - the last doors, closed from the widest to the last, and then tried
+ *
+ * Capabilities first (they could undo the rest), then no_new_privs (which the other two need), Landlock, and the
+ * system call filter last, because it refuses the calls that set up the others. After that init can do no more
+ * than the commands it will start: they inherit all of it.
+ */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "engine/native/native.h"
+#include "sys/filter/filter.h"
+
+#ifndef LANDLOCK_ACCESS_FS_REFER
+#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
+#define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
+#endif
+#define SCOPE_ABSTRACT_UNIX_SOCKET (1ULL << 0)
+#define SCOPE_SIGNAL (1ULL << 1)
+
+/* ---- capabilities ---- */
+
+static int drop_caps(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	/* No later change of ids may ever bring one back. */
+	if (prctl(PR_SET_SECUREBITS,
+		  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
+			  SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0)
+		return -errno;
+	for (int cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+			if (errno != EINVAL || cap == 0)
+				return -errno;
+			break; /* the kernel's last one is behind us */
+		}
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+/* ---- Landlock ---- */
+
+struct ruleset_attr { /* as of ABI 6; the kernel takes what it knows */
+	uint64_t fs, net, scoped;
+};
+
+static const uint64_t access_read = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+static const uint64_t access_file = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
+				    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
+				    LANDLOCK_ACCESS_FS_IOCTL_DEV;
+
+static uint64_t handled_fs(unsigned abi)
+{
+	uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+	if (abi >= 2)
+		all |= LANDLOCK_ACCESS_FS_REFER;
+	if (abi >= 3)
+		all |= LANDLOCK_ACCESS_FS_TRUNCATE;
+	if (abi >= 5)
+		all |= LANDLOCK_ACCESS_FS_IOCTL_DEV;
+	return all;
+}
+
+static uint64_t rights_of(enum access_kind kind)
+{
+	switch (kind) {
+	case ACCESS_READ:
+		return access_read;
+	case ACCESS_WRITE:
+		return ~(uint64_t)(LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+				   LANDLOCK_ACCESS_FS_IOCTL_DEV);
+	case ACCESS_DEVICE:
+		return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+		       LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_IOCTL_DEV;
+	case ACCESS_PROC:
+		return access_read | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE;
+	case ACCESS_KIND_COUNT_:
+		break;
+	}
+	bug_on(true);
+	return 0;
+}
+
+static int add_rule(int ruleset, const struct access *a, uint64_t handled)
+{
+	struct landlock_path_beneath_attr rule = { .allowed_access = rights_of(a->kind) & handled };
+	_close_ int fd = open(a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= access_file;
+	rule.parent_fd = fd;
+	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
+}
+
+static int restrict_files(struct child *c)
+{
+	const struct plan *p = c->plan;
+	struct ruleset_attr attr = { .fs = handled_fs(p->landlock_abi) };
+	size_t size = p->landlock_abi >= 6 ? sizeof(attr) : p->landlock_abi >= 4 ? 16 : 8;
+	_close_ int ruleset = FD_NONE;
+
+	if (p->landlock_abi >= 6)
+		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (ruleset < 0)
+		return -errno;
+	for (size_t i = 0; i < p->n_access; i++) {
+		int r;
+
+		(void)snprintf(c->where, sizeof(c->where), "landlock '%.120s'", p->access[i].path);
+		r = add_rule(ruleset, &p->access[i], attr.fs);
+		if (r < 0)
+			return r;
+	}
+	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
+/* ---- system calls ---- */
+
+static int filter_calls(const struct plan *p)
+{
+	enum filter_kind kind = p->debug ? FILTER_DEBUG : FILTER_BASE;
+
+#ifdef VITRINE_SABOTAGE
+	if (sabotaged("seccomp"))
+		return 0;
+	if (sabotaged("seccomp-arch"))
+		kind = FILTER_NOARCH;
+	if (sabotaged("seccomp-args"))
+		kind = FILTER_NOARGS;
+#endif
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter_get(kind)) < 0 ? -errno : 0;
+}
+
+int lock_all(struct child *c)
+{
+	const struct plan *p = c->plan;
+	int r = 0;
+
+	if (!sabotaged("caps"))
+		r = drop_caps();
+	if (r == 0 && !sabotaged("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = -errno;
+	if (r == 0 && p->landlock_abi > 0 && !sabotaged("landlock"))
+		r = restrict_files(c);
+	c->where[0] = '\0';
+	if (r == 0)
+		r = filter_calls(p);
+	/* Changing credentials resets both of these, so they come last. Not dumpable: nothing inside may look into
+	 * init or into a command that has not yet become itself. */
+	if (r == 0 && !sabotaged("dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = -errno;
+	if (r == 0 && !sabotaged("pdeathsig") && prctl(PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0) < 0)
+		r = -errno;
+	return r;
+}
+
+/* ---- the proof ---- */
+
+static bool has_no_caps(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &head, d) < 0)
+		return false;
+	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective | d[1].permitted | d[1].inheritable);
+}
+
+/* Each attempt must be refused. EFAULT, EINVAL or success would mean that it reached the kernel proper. */
+static bool is_refused(long r)
+{
+	return r < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EAFNOSUPPORT);
+}
+
+int lock_prove(char *where, size_t size)
+{
+	const char *open_door = NULL;
+	int fd;
+
+	if (!has_no_caps())
+		open_door = "capabilities are left";
+	else if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		open_door = "no_new_privs is off";
+	else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
+		open_door = "no system call filter";
+	else if (!is_refused(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)))
+		open_door = "mount works";
+	else if (!is_refused(syscall(SYS_unshare, CLONE_NEWUSER)))
+		open_door = "a new user namespace can be made";
+	else if (!is_refused(syscall(SYS_ptrace, 0x7fff, 0, 0, 0)) && !is_refused(syscall(SYS_bpf, 0, 0, 0)))
+		open_door = "bpf works";
+	else if (!is_refused(syscall(SYS_socket, AF_VSOCK, SOCK_STREAM, 0)))
+		open_door = "vsock works";
+	else if (!is_refused(syscall(SYS_ioctl, -1, (1UL << 32) | TIOCSTI, 0)))
+		open_door = "TIOCSTI works";
+	if (open_door == NULL) {
+		fd = open("/usr/.vitrine-proof", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		if (fd >= 0 || (errno != EROFS && errno != EACCES && errno != EPERM))
+			open_door = "/usr can be written";
+		fd_close(fd);
+	}
+	if (open_door == NULL)
+		return 0;
+	(void)snprintf(where, size, "%s", open_door);
+	return -EPERM;
+}

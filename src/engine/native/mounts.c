@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/native/mounts.c - the file view, with the new mount API
+ *
+ * Every source becomes a detached tree (a descriptor) while the host is visible; then the trees are attached below
+ * the new root, parents first. A target inside a directory that the agent can write is hostile ground: it is opened
+ * beneath the root without following any link, and the mount goes onto that descriptor, never onto a name.
+ */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "engine/native/native.h"
+
+#define SAFE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+static uint64_t attrs_of(const struct mount *m)
+{
+	uint64_t a = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+	if (m->kind == MOUNT_DEVICE)
+		return 0; /* one character device: nothing to execute, and it must stay a device */
+	if (m->kind == MOUNT_HIDE || m->flags & MOUNT_NOEXEC)
+		a |= MOUNT_ATTR_NOEXEC;
+	if (m->flags & MOUNT_RO || m->kind == MOUNT_HIDE)
+		a |= MOUNT_ATTR_RDONLY;
+	return a;
+}
+
+static int set_attrs(int tree, uint64_t attrs)
+{
+	struct mount_attr attr = { .attr_set = attrs };
+
+	return mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ? -errno : 0;
+}
+
+static int clone_tree(int dir, const char *path, uint64_t attrs)
+{
+	_close_ int tree = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+							 AT_SYMLINK_NOFOLLOW | (path[0] ? 0 : AT_EMPTY_PATH));
+	int r;
+
+	if (tree < 0)
+		return -errno;
+	r = attrs ? set_attrs(tree, attrs) : 0;
+	return r < 0 ? r : take_fd(tree);
+}
+
+static int verify(int tree, const struct mount *m)
+{
+	struct stat st;
+
+	if (!(m->flags & MOUNT_VERIFY))
+		return 0;
+	if (fstat(tree, &st) < 0)
+		return -errno;
+	return st.st_dev == m->dev && st.st_ino == m->ino ? 0 : -ESTALE;
+}
+
+/* The sandbox's own writable space: one tmpfs, so that one size bounds all of it. */
+static int make_private(const struct plan *p)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} dirs[] = { { "tmp", 01777 }, { "var-tmp", 01777 }, { "shm", 01777 }, { "run", 0755 }, { "home", 0700 } };
+	_close_ int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+	_close_ int tree = FD_NONE;
+	char text[32];
+
+	if (fs < 0)
+		return -errno;
+	if (p->private_bytes && !sabotaged("disk")) {
+		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)p->private_bytes);
+		if (fsconfig(fs, FSCONFIG_SET_STRING, "size", text, 0) < 0)
+			return -errno;
+		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)p->private_inodes);
+		if (fsconfig(fs, FSCONFIG_SET_STRING, "nr_inodes", text, 0) < 0)
+			return -errno;
+	}
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	tree = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (tree < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) /* the umask is 0 here */
+		if (mkdirat(tree, dirs[i].name, dirs[i].mode) < 0)
+			return -errno;
+	return take_fd(tree);
+}
+
+static int make_proc(void)
+{
+	_close_ int fs = fsopen("proc", FSOPEN_CLOEXEC);
+	int tree;
+
+	if (sabotaged("proc") || sabotaged("pidns"))
+		return clone_tree(AT_FDCWD, "/proc", 0);
+	if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	tree = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	return tree < 0 ? -errno : tree;
+}
+
+static int make_pts(void)
+{
+	_close_ int fs = fsopen("devpts", FSOPEN_CLOEXEC);
+	int tree;
+
+	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0600", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	tree = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	return tree < 0 ? -errno : tree;
+}
+
+static int open_source(struct child *c, size_t i)
+{
+	const struct mount *m = &c->plan->mounts[i];
+	int tree, r;
+
+	if (c->idmapped[i] >= 0)
+		return c->idmapped[i];
+	tree = clone_tree(AT_FDCWD, m->src, attrs_of(m));
+	if (tree < 0)
+		return tree;
+	r = verify(tree, m);
+	if (r < 0) {
+		fd_close(tree);
+		return r;
+	}
+	return tree;
+}
+
+int mounts_open(struct child *c)
+{
+	const struct plan *p = c->plan;
+
+	(void)snprintf(c->where, sizeof(c->where), "the root directory");
+	c->root = clone_tree(AT_FDCWD, c->skel_path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
+	if (c->root < 0)
+		return c->root;
+	/* Onto itself: a place that is sure to exist, and that only we look at. */
+	if (move_mount(c->root, "", AT_FDCWD, c->skel_path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		c->trees[i] = FD_NONE;
+		if (m->kind != MOUNT_BIND && m->kind != MOUNT_DEVICE)
+			continue;
+		(void)snprintf(c->where, sizeof(c->where), "'%.140s'", m->src);
+		c->trees[i] = open_source(c, i);
+		if (c->trees[i] < 0)
+			return c->trees[i];
+	}
+	return 0;
+}
+
+/* A mount point in our own space: the directories on the way and the point itself. */
+static int make_point(int root, const struct mount *m)
+{
+	_close_ int fd = FD_NONE;
+	char parent[4096];
+	size_t n = (size_t)(path_name(m->dst) - m->dst);
+	int r;
+
+	if (m->flags & MOUNT_DIR)
+		return path_mkdirs(root, m->dst, 0755);
+	if (n >= sizeof(parent))
+		return -ENAMETOOLONG;
+	memcpy(parent, m->dst, n);
+	parent[n] = '\0';
+	r = path_mkdirs(root, parent, 0755);
+	if (r < 0)
+		return r;
+	fd = openat(root, m->dst + 1, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? -errno : 0;
+}
+
+static int attach(int tree, int root, const struct mount *m)
+{
+	_close_ int at = FD_NONE;
+
+	/* The skeleton is ours and read-only: its names lead where we made them lead. */
+	if (m->flags & MOUNT_SKEL)
+		return move_mount(tree, "", root, m->dst + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+	at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
+	if (at < 0)
+		return at;
+	if (move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+int mounts_cover(int root, int mask_file, int mask_dir, const struct mount *m)
+{
+	_close_ int at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
+	_close_ int tree = FD_NONE;
+	struct stat st;
+	int r;
+
+	if (at < 0)
+		return at == -ENOENT && m->flags & MOUNT_GONE_OK ? 0 : at;
+	if (fstat(at, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return 0; /* a link's target is covered by its own name */
+	if (m->kind == MOUNT_HIDE) /* part of the skeleton, and read-only like it */
+		tree = clone_tree(S_ISDIR(st.st_mode) ? mask_dir : mask_file, "", 0);
+	else
+		tree = clone_tree(at, "", m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0);
+	if (tree < 0)
+		return tree;
+	r = move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	return r < 0 ? -errno : 0;
+}
+
+static bool is_left_out(const struct mount *m)
+{
+	return (m->kind == MOUNT_HIDE && sabotaged("hide")) || (m->kind == MOUNT_PROTECT && sabotaged("protect")) ||
+	       (m->kind == MOUNT_PIN && sabotaged("pins"));
+}
+
+static int attach_one(struct child *c, size_t i)
+{
+	const struct mount *m = &c->plan->mounts[i];
+	_close_ int made = FD_NONE;
+	int r;
+
+	if (m->flags & MOUNT_MKDIR) {
+		r = make_point(c->root, m);
+		if (r < 0)
+			return r;
+	}
+	switch (m->kind) {
+	case MOUNT_BIND:
+	case MOUNT_DEVICE:
+		r = attach(c->trees[i], c->root, m);
+		fd_close(c->trees[i]);
+		return r;
+	case MOUNT_PRIVATE:
+		if (sabotaged("tmp") && str_eq(m->src, "tmp"))
+			made = clone_tree(AT_FDCWD, "/tmp", 0);
+		else if (sabotaged("home") && str_eq(m->src, "home"))
+			made = clone_tree(AT_FDCWD, m->dst, 0);
+		else
+			made = clone_tree(c->private, m->src, 0);
+		break;
+	case MOUNT_PROC:
+		made = make_proc();
+		break;
+	case MOUNT_PTS:
+		made = make_pts();
+		break;
+	case MOUNT_HIDE:
+	case MOUNT_PROTECT:
+	case MOUNT_PIN:
+		return is_left_out(m) ? 0 : mounts_cover(c->root, c->mask_file, c->mask_dir, m);
+	case MOUNT_KIND_COUNT_:
+		bug_on(true);
+	}
+	return made < 0 ? made : attach(made, c->root, m);
+}
+
+int mounts_attach(struct child *c)
+{
+	const struct plan *p = c->plan;
+
+	c->private = make_private(p);
+	if (c->private < 0)
+		return c->private;
+	c->mask_file = path_openat2(c->root, ".vitrine/file", O_PATH, SAFE);
+	c->mask_dir = path_openat2(c->root, ".vitrine/dir", O_PATH, SAFE);
+	if (c->mask_file < 0 || c->mask_dir < 0)
+		return -ENOENT;
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		int r;
+
+		(void)snprintf(c->where, sizeof(c->where), "'%.140s'", p->mounts[i].dst);
+		r = attach_one(c, i);
+		if (r < 0)
+			return r;
+	}
+	if (sabotaged("dev")) {
+		int dev = clone_tree(AT_FDCWD, "/dev", 0);
+
+		if (dev < 0 || move_mount(dev, "", c->root, "dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return -errno;
+	}
+	fd_close(c->private);
+	fd_close(c->mask_file);
+	fd_close(c->mask_dir);
+	return 0;
+}

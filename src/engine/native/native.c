@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/native/native.c - the keeper's side: skeleton, id-mapped trees, clone3
+ *
+ * Whatever needs the host's view or the host's privileges happens here, before init exists; init then only builds
+ * from what it was given.
+ */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "base/title.h"
+#include "engine/native/native.h"
+
+static uint64_t clone_flags(const struct plan *p)
+{
+	static const struct {
+		unsigned bit;
+		uint64_t flag;
+		const char *wall;
+	} table[] = {
+		{ NS_USER, CLONE_NEWUSER, "" },		{ NS_MOUNT, CLONE_NEWNS, "" },
+		{ NS_PID, CLONE_NEWPID, "pidns" },	{ NS_IPC, CLONE_NEWIPC, "ipcns" },
+		{ NS_UTS, CLONE_NEWUTS, "utsns" },	{ NS_CGROUP, CLONE_NEWCGROUP, "cgroupns" },
+		{ NS_NET, CLONE_NEWNET, "netns" },
+	};
+	uint64_t flags = CLONE_PIDFD;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (p->ns & table[i].bit && !sabotaged(table[i].wall))
+			flags |= table[i].flag;
+	return flags;
+}
+
+static int write_proc(pid_t pid, const char *file, const char *text)
+{
+	_close_ int fd = FD_NONE;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
+}
+
+static int open_ns(pid_t pid, const char *name)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* ---- id-mapped trees: only root needs them, only root can make them ---- */
+
+/* A user namespace in which the files' owner (root) is the sandbox's outer id; a short-lived child carries it. */
+static int make_idmap(const struct plan *p)
+{
+	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	char map[64];
+	pid_t pid;
+	int fd, r;
+
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->uid_out);
+	r = write_proc(pid, "uid_map", map);
+	if (r == 0)
+		r = write_proc(pid, "gid_map", map);
+	fd = r < 0 ? r : open_ns(pid, "user");
+	if (r == 0 && fd < 0)
+		fd = -errno;
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	return fd;
+}
+
+static int idmapped_tree(const struct mount *m, int userns, struct err *e)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					       (m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0),
+				   .propagation = MS_PRIVATE,
+				   .userns_fd = (uint64_t)userns };
+	_close_ int tree = open_tree(AT_FDCWD, m->src, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	struct stat st;
+
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return err_sys(e, "'%s'", m->src);
+	if (m->flags & MOUNT_VERIFY && (st.st_dev != m->dev || st.st_ino != m->ino))
+		return err_set(e, ERR_CONFLICT, ESTALE, "'%s' was replaced while we looked at it", m->src);
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return err_set(e, ERR_UNSUPPORTED, errno,
+			       "'%s': its file system cannot map ids (%s), so root cannot be kept out of it; run as an ordinary "
+			       "user or with --user NAME", m->src, strerrordesc_np(errno));
+	return take_fd(tree);
+}
+
+static int map_trees(const struct plan *p, int *trees, struct err *e)
+{
+	_close_ int userns = FD_NONE;
+
+	for (size_t i = 0; i < p->n_mounts; i++)
+		trees[i] = FD_NONE;
+	if (!p->is_root)
+		return 0;
+	userns = make_idmap(p);
+	if (userns < 0)
+		return err_set(e, ERR_UNSUPPORTED, -userns, "user namespace for mapped ids: %s",
+			       strerrordesc_np(-userns));
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		if (!(p->mounts[i].flags & MOUNT_IDMAP))
+			continue;
+		trees[i] = idmapped_tree(&p->mounts[i], userns, e);
+		if (trees[i] < 0)
+			return trees[i];
+	}
+	return 0;
+}
+
+/* Root's sandbox: an id that is not ours must be mapped from outside. */
+static int map_ids(const struct plan *p, pid_t pid, int ctl, struct err *e)
+{
+	char map[64];
+	int r;
+
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->uid_in, p->uid_out);
+	r = write_proc(pid, "uid_map", map);
+	if (r == 0) {
+		(void)snprintf(map, sizeof(map), "%u %u 1\n", p->gid_in, p->gid_out);
+		r = write_proc(pid, "gid_map", map);
+	}
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+	return send(ctl, "", 1, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "control socket");
+}
+
+/* ---- start ---- */
+
+static int clone_init(const struct plan *p, struct child *c, const int *ctl, const struct cgroup *cg,
+		      struct native *n, struct err *e)
+{
+	int pidfd = FD_NONE;
+	struct clone_args args = { .flags = clone_flags(p),
+				   .exit_signal = SIGCHLD,
+				   .pidfd = (uint64_t)(uintptr_t)&pidfd };
+	int cgroup = cg ? cgroup_fd(cg) : FD_NONE;
+
+	if (cgroup >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)cgroup;
+	}
+	n->pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (n->pid == 0) {
+		c->ctl = ctl[1];
+		fd_close(ctl[0]);
+		title_set("vitrine init");
+		child_main(c);
+	}
+	fd_close(cgroup);
+	if (n->pid < 0 && (errno == EPERM || errno == ENOSPC || errno == EACCES))
+		return err_set(e, ERR_UNSUPPORTED, errno,
+			       "this host does not let us make namespaces (%s); 'vitrine doctor' says why and what helps",
+			       strerrordesc_np(errno));
+	if (n->pid < 0)
+		return err_sys(e, "clone3");
+	n->pidfd = pidfd;
+	return 0;
+}
+
+int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg, struct native *ret,
+		 struct err *e)
+{
+	_cleanup_(native_done) struct native n = NATIVE_NONE;
+	_free_ int *idmapped = mem_new(p->n_mounts, sizeof(int));
+	_free_ int *trees = mem_new(p->n_mounts, sizeof(int));
+	char skel_path[4096];
+	int ctl[2], r;
+	struct child c = { .plan = p,
+			   .io = io,
+			   .skel_path = skel_path,
+			   .idmapped = idmapped,
+			   .trees = trees,
+			   .needs_go = cg != NULL,
+			   .needs_proc = plan_needs_samples(p) };
+
+	n.skel = skel_open(p, skel_path, sizeof(skel_path), e);
+	if (n.skel < 0)
+		return n.skel;
+	r = map_trees(p, idmapped, e);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
+		return err_sys(e, "socketpair");
+	n.ctl = ctl[0];
+	r = clone_init(p, &c, ctl, cg, &n, e);
+	fd_close(ctl[1]);
+	for (size_t i = 0; i < p->n_mounts; i++)
+		fd_close(idmapped[i]);
+	if (r < 0)
+		return r;
+	/* Opened before init stops being dumpable: they are how a mask is put back. */
+	n.user_ns = open_ns(n.pid, "user");
+	n.mnt_ns = open_ns(n.pid, "mnt");
+	if (p->is_root) {
+		r = map_ids(p, n.pid, n.ctl, e);
+		if (r < 0)
+			return r;
+	}
+	*ret = n;
+	n = NATIVE_NONE;
+	return 0;
+}
+
+void native_done(struct native *n)
+{
+	if (n->pidfd >= 0) {
+		(void)syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL, 0); /* it may be dead already */
+		(void)waitpid(n->pid, NULL, 0);
+	}
+	fd_close(n->pidfd);
+	fd_close(n->ctl);
+	fd_close(n->user_ns);
+	fd_close(n->mnt_ns);
+	fd_close(n->skel);
+	*n = NATIVE_NONE;
+}
+
+/* ---- masks ---- */
+
+/* The name may have kept its cover: then it is a mount of its own already. */
+static bool is_covered(int root, const struct mount *m)
+{
+	_close_ int at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW,
+				      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	struct statx st;
+
+	return at >= 0 && statx(at, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
+	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+static _Noreturn void cover_child(const struct native *n, const struct mount *m)
+{
+	_close_ int root = FD_NONE, file = FD_NONE, dir = FD_NONE;
+	int r;
+
+	if (setns(n->user_ns, CLONE_NEWUSER) < 0 || setns(n->mnt_ns, CLONE_NEWNS) < 0)
+		_exit(errno);
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	file = open("/.vitrine/file", O_PATH | O_CLOEXEC);
+	dir = open("/.vitrine/dir", O_PATH | O_CLOEXEC);
+	if (root < 0 || file < 0 || dir < 0)
+		_exit(errno);
+	r = is_covered(root, m) ? 0 : mounts_cover(root, file, dir, m);
+	_exit(r < 0 ? -r : 0);
+}
+
+int native_cover(const struct native *n, const struct mount *m, struct err *e)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return err_sys(e, "fork");
+	if (pid == 0)
+		cover_child(n, m);
+	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+		return err_set(e, ERR_SYSTEM, ECHILD, "cover '%s': helper died", m->dst);
+	if (WEXITSTATUS(status) != 0)
+		return err_set(e, ERR_SYSTEM, WEXITSTATUS(status), "cover '%s': %s", m->dst,
+			       strerrordesc_np(WEXITSTATUS(status)));
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/native/skel.c - the skeleton: the read-only root directory, made once and kept
+ *
+ * state/skel/KEY/root is the tree, state/skel/KEY/manifest what it was made from. KEY is a hash of the manifest;
+ * the manifest itself is compared before use, so a collision costs a rebuild and never a wrong file. A new one is
+ * made beside and renamed into place. Users hold a shared lock on the directory; pruning takes an exclusive one, so
+ * a tree is never removed below a running sandbox.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "engine/native/native.h"
+
+#define MANIFEST_MAX (16 * MIB)
+#define COPY_MAX (8 * MIB)
+#define KEEP_SKELETONS 64
+
+static void write_manifest(const struct plan *p, struct buf *b)
+{
+	for (size_t i = 0; i < p->n_skel; i++) {
+		const struct skel *s = &p->skel[i];
+
+		buf_printf(b, "%d %o %llx ", (int)s->kind, s->mode, (unsigned long long)s->stamp);
+		buf_esc(b, s->path, strlen(s->path));
+		buf_putc(b, ' ');
+		buf_esc(b, s->text, strlen(s->text));
+		buf_putc(b, '\n');
+	}
+}
+
+static int write_new(int dir, const char *name, const void *p, size_t n, mode_t mode, struct err *e)
+{
+	_close_ int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int r;
+
+	if (fd < 0)
+		return err_sys(e, "create '%s'", name);
+	r = io_write_all(fd, p, n);
+	if (r == 0 && fchmod(fd, mode) < 0)
+		r = -errno;
+	if (r < 0) {
+		errno = -r;
+		return err_sys(e, "write '%s'", name);
+	}
+	return 0;
+}
+
+static int make_entry(int root, const struct skel *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(COPY_MAX);
+	_free_ char *parent = path_parent(s->path);
+	int r = path_mkdirs(root, parent, 0755);
+
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "skeleton '%s': %s", s->path, strerrordesc_np(-r));
+	switch (s->kind) {
+	case SKEL_DIR:
+		r = path_mkdirs(root, s->path, 0755);
+		if (r == 0 && s->mode != 0755 && fchmodat(root, s->path, s->mode, 0) < 0)
+			r = -errno;
+		return r < 0 ? err_set(e, ERR_SYSTEM, -r, "skeleton '%s': %s", s->path, strerrordesc_np(-r)) : 0;
+	case SKEL_LINK:
+		return symlinkat(s->text, root, s->path) < 0 ? err_sys(e, "link '%s'", s->path) : 0;
+	case SKEL_FILE:
+		return write_new(root, s->path, s->text, strlen(s->text), s->mode, e);
+	case SKEL_COPY:
+		r = io_read_file(s->text, &b, e);
+		return r < 0 ? r : write_new(root, s->path, buf_cstr(&b), b.n, s->mode, e);
+	case SKEL_KIND_COUNT_:
+		break;
+	}
+	bug_on(true);
+	return 0;
+}
+
+/* Removes the tree of a skeleton: only what we made, nothing mounted here, no link followed. */
+static void remove_tree(int dir, const char *name, int depth)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *en;
+
+	while (d && depth < 64 && (en = readdir(d)) != NULL) {
+		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
+			continue;
+		if (unlinkat(fd, en->d_name, 0) < 0)
+			remove_tree(fd, en->d_name, depth + 1);
+	}
+	if (d)
+		(void)closedir(d);
+	else
+		fd_close(fd);
+	(void)unlinkat(dir, name, AT_REMOVEDIR); /* what cannot go stays; it is only a cache */
+}
+
+/* Drops skeletons that nobody uses when there are many. */
+static void prune(int dir, const char *keep)
+{
+	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = again >= 0 ? fdopendir(again) : NULL;
+	struct dirent *en;
+	int n = 0;
+
+	while (d && (en = readdir(d)) != NULL) {
+		_close_ int fd = FD_NONE;
+
+		if (en->d_name[0] == '.' || str_eq(en->d_name, keep) || ++n < KEEP_SKELETONS)
+			continue;
+		fd = openat(dir, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			remove_tree(dir, en->d_name, 0);
+	}
+	if (d)
+		(void)closedir(d);
+}
+
+static int make_skeleton(int dir, const char *key, const struct plan *p, const struct buf *manifest, struct err *e)
+{
+	_close_ int tmp = FD_NONE, root = FD_NONE;
+	uint64_t random = 0;
+	char name[40];
+	int r = 0;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return err_sys(e, "getrandom");
+	(void)snprintf(name, sizeof(name), ".new-%016llx", (unsigned long long)random);
+	if (mkdirat(dir, name, 0700) < 0)
+		return err_sys(e, "create skeleton");
+	tmp = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tmp < 0 || mkdirat(tmp, "root", 0755) < 0 || fchmodat(tmp, "root", 0755, 0) < 0)
+		return err_sys(e, "create skeleton");
+	root = openat(tmp, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root < 0)
+		return err_sys(e, "create skeleton");
+	for (size_t i = 0; r == 0 && i < p->n_skel; i++)
+		r = make_entry(root, &p->skel[i], e);
+	if (r == 0)
+		r = write_new(tmp, "manifest", manifest->p, manifest->n, 0600, e);
+	if (r == 0 && renameat(dir, name, dir, key) < 0 && errno != EEXIST && errno != ENOTEMPTY)
+		r = err_sys(e, "skeleton");
+	remove_tree(dir, name, 0); /* gone already when it was renamed */
+	prune(dir, key);
+	return r;
+}
+
+static bool is_same(int fd, const struct buf *manifest)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MANIFEST_MAX);
+	_close_ int file = openat(fd, "manifest", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct err ignored;
+
+	return file >= 0 && io_read_fd(file, &b, &ignored) == 0 && b.n == manifest->n &&
+	       memcmp(b.p, manifest->p, b.n) == 0;
+}
+
+int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err *e)
+{
+	_cleanup_(buf_done) struct buf manifest = BUF(MANIFEST_MAX);
+	_close_ int dir = FD_NONE;
+	char key[20];
+	int n;
+
+	(void)snprintf(key, sizeof(key), "%016llx", (unsigned long long)p->skel_key);
+	n = snprintf(ret_path, path_size, "%s/skel/%s/root", p->state_dir, key);
+	if (n < 0 || (size_t)n >= path_size)
+		return err_set(e, ERR_USAGE, ENAMETOOLONG, "the state directory's path is too long");
+	write_manifest(p, &manifest);
+	for (int attempt = 0; attempt < 3; attempt++) {
+		_close_ int fd = FD_NONE;
+		_free_ char *path = mem_fmt("%s/skel", p->state_dir);
+		int r;
+
+		if (dir < 0)
+			dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir < 0) {
+			r = path_make(path, 0700);
+			if (r < 0)
+				return err_set(e, ERR_SYSTEM, -r, "state directory '%s': %s", path, strerrordesc_np(-r));
+			continue;
+		}
+		fd = openat(dir, key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_SH) == 0 && is_same(fd, &manifest))
+			return take_fd(fd);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			remove_tree(dir, key, 0); /* half made, or of another content */
+		r = make_skeleton(dir, key, p, &manifest, e);
+		if (r < 0)
+			return r;
+	}
+	return err_set(e, ERR_SYSTEM, EAGAIN, "the skeleton in '%s' changes under our hands", ret_path);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keep/relay.h - bytes between a client's descriptor and a command's, one direction
+ *
+ * Reads only while there is room and writes only when the other side takes it, so neither side can make the
+ * keeper grow or wait. Regular files are never waited for: they are always ready.
+ */
+#ifndef VITRINE_KEEP_RELAY_H
+#define VITRINE_KEEP_RELAY_H
+
+#include "base/loop.h"
+
+#define RELAY_BUF (64 * 1024)
+#define RELAY_TAIL 2048
+
+struct relay {
+	struct loop *loop;
+	int from, to; /* owned */
+	struct watch *on_from, *on_to;
+	char *buf;
+	size_t at, n;
+	bool is_eof;	     /* from has ended */
+	bool is_broken;	     /* to takes nothing more; what comes is thrown away so the writer is not stopped */
+	bool is_done;
+	bool is_input;	     /* towards the command */
+	uint64_t bytes;	     /* taken from `from` */
+	uint64_t last_ns;    /* when something last moved */
+	char tail[RELAY_TAIL]; /* the last bytes, for explaining a failure */
+	size_t tail_n;
+	void (*fn)(void *arg); /* called when bytes moved or it ended */
+	void *arg;
+};
+
+/* Takes both descriptors. `keeps_tail` remembers the last bytes. */
+struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(void *arg), void *arg);
+void relay_free(struct relay *r);
+/* Moves what is there without waiting; for the end, when the writers are dead. */
+void relay_drain(struct relay *r);
+
+#endif

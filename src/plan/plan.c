@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/plan.c - policy + facts -> plan
+ *
+ * Read top to bottom: refuse what cannot be, then the view (skeleton, mounts, covers), the ids, the limits, the
+ * environment. Mounts are collected in any order and sorted at the end so that a parent always precedes what
+ * lies below it; only then is it known which mount points the skeleton needs.
+ */
+#include "plan/plan.h"
+
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "sys/cgroup.h"
+
+/* Ids of a sandbox started by root: an ordinary user inside, and outside an id that no distribution hands out
+ * (above systemd's container range, below 2^31), so that nothing on the host belongs to it. */
+#define ROOT_UID_IN 1000
+#define ROOT_UID_OUT 1888000001
+
+static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
+
+const char *enforcer_name(enum enforcer by)
+{
+	static const char *const names[BY_COUNT_] = { "none", "watched", "kernel" };
+
+	bug_on(by >= BY_COUNT_);
+	return names[by];
+}
+
+bool plan_needs_samples(const struct plan *p)
+{
+	const struct plan_limit *l = p->limits;
+
+	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) || l[LIMIT_CPU_TIME].is_set ||
+	       l[LIMIT_IDLE].is_set;
+}
+
+/* ---- small builders ---- */
+
+static struct mount *add_mount(struct plan *p, enum mount_kind kind, const char *src, const char *dst,
+			       unsigned flags, const char *why)
+{
+	vec_reserve(p->mounts, p->n_mounts, p->cap_mounts);
+	p->mounts[p->n_mounts] = (struct mount){
+		.kind = kind, .flags = flags, .src = mem_str(src), .dst = mem_str(dst), .why = why
+	};
+	return &p->mounts[p->n_mounts++];
+}
+
+static struct skel *add_skel(struct plan *p, enum skel_kind kind, const char *path, const char *text)
+{
+	while (*path == '/')
+		path++;
+	for (size_t i = 0; i < p->n_skel; i++)
+		if (str_eq(p->skel[i].path, path))
+			return &p->skel[i];
+	vec_reserve(p->skel, p->n_skel, p->cap_skel);
+	p->skel[p->n_skel] = (struct skel){ .kind = kind,
+					    .path = mem_str(path),
+					    .text = mem_str(text),
+					    .mode = kind == SKEL_DIR ? 0755 : 0644 };
+	return &p->skel[p->n_skel++];
+}
+
+static void add_access(struct plan *p, enum access_kind kind, const char *path)
+{
+	vec_reserve(p->access, p->n_access, p->cap_access);
+	p->access[p->n_access++] = (struct access){ .kind = kind, .path = mem_str(path) };
+}
+
+static void add_env(struct plan *p, const char *kv)
+{
+	size_t key = strcspn(kv, "=") + 1;
+
+	for (size_t i = 0; i < p->n_env; i++) {
+		if (strncmp(p->env[i], kv, key) == 0) {
+			free(p->env[i]);
+			p->env[i] = mem_str(kv);
+			return;
+		}
+	}
+	p->env = mem_grow(p->env, p->n_env + 2, sizeof(*p->env));
+	p->env[p->n_env++] = mem_str(kv);
+	p->env[p->n_env] = NULL;
+}
+
+static void add_env_kv(struct plan *p, const char *key, const char *value)
+{
+	_free_ char *kv = mem_fmt("%s=%s", key, value);
+
+	add_env(p, kv);
+}
+
+/* ---- refusals ---- */
+
+static const char *const never_workspaces[] = {
+	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/nix", "/opt",
+	"/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
+};
+
+static int check_workspace(const struct facts *f, struct err *e)
+{
+	const char *ws = f->workspace;
+
+	if (str_eq(ws, "/"))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'/' cannot be a workspace: it is the whole machine; go to a project directory or name one "
+			       "with --workspace");
+	if (path_is_beneath(f->home, ws))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%s' cannot be a workspace: it holds your home directory with its keys; go to a project "
+			       "directory or name one with --workspace", ws);
+	if (path_is_beneath(f->state_dir, ws) || path_is_beneath(ws, f->state_dir))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%s' cannot be a workspace: Vitrine's own state lies in '%s'", ws, f->state_dir);
+	for (size_t i = 0; i < ARRAY_LEN(never_workspaces); i++)
+		if (str_eq(ws, never_workspaces[i]))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "'%s' cannot be a workspace: it belongs to the system; go to a project directory or "
+				       "name one with --workspace", ws);
+	for (const char *const *r = (const char *const[]){ "/usr", "/etc", "/proc", "/sys", "/dev", "/boot", NULL }; *r; r++)
+		if (path_is_beneath(ws, *r))
+			return err_set(e, ERR_USAGE, EINVAL, "'%s' cannot be a workspace: it lies in '%s'", ws, *r);
+	return 0;
+}
+
+static int check_policy(const struct policy *p, struct err *e)
+{
+	if (p->mode != WS_DIRECT)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "workspace mode '%s' is not available yet; use \"direct\"",
+			       p->mode == WS_REVIEW ? "review" : "clone");
+	if (p->network != NET_NONE)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "network mode 'gate' is not available yet; use \"none\"");
+	if (p->sockets.n > 0)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "host socket '%s': relayed sockets are not available yet", p->sockets.v[0].text);
+	return 0;
+}
+
+/* ---- the view ---- */
+
+static void plan_root(struct plan *p, const struct facts *f)
+{
+	for (size_t i = 0; i < f->root.n; i++) {
+		const struct entry *en = &f->root.v[i];
+
+		if (en->kind == ENTRY_DIR)
+			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR, "system");
+		else if (en->kind == ENTRY_LINK)
+			add_skel(p, SKEL_LINK, en->path, en->target);
+	}
+}
+
+static void plan_etc(struct plan *p, const struct facts *f)
+{
+	_free_ char *passwd = mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
+				      "%s:x:%u:%u:%s:%s:%s\n"
+				      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+				      p->user, p->uid_in, p->gid_in, p->user, p->home, f->shell);
+	_free_ char *group = mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->gid_in);
+	_free_ char *hosts = mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
+
+	add_skel(p, SKEL_DIR, "etc", "");
+	for (size_t i = 0; i < f->etc.n; i++) {
+		const struct entry *en = &f->etc.v[i];
+
+		if (en->kind == ENTRY_DIR)
+			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR, "system");
+		else if (en->kind == ENTRY_LINK)
+			add_skel(p, SKEL_LINK, en->path, en->target);
+		else if (en->kind == ENTRY_FILE)
+			add_skel(p, SKEL_COPY, en->path, en->path)->stamp =
+				en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
+	}
+	add_skel(p, SKEL_FILE, "etc/passwd", passwd);
+	add_skel(p, SKEL_FILE, "etc/group", group);
+	add_skel(p, SKEL_FILE, "etc/hosts", hosts);
+	add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
+	add_skel(p, SKEL_FILE, "etc/resolv.conf", "# no name server: this sandbox has no network\n");
+	add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
+	add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
+		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n");
+	/* The same for every sandbox: the host's own would identify the machine. */
+	add_skel(p, SKEL_FILE, "etc/machine-id", "76697472696e650076697472696e6500\n");
+}
+
+static void plan_dev(struct plan *p)
+{
+	static const char *const links[][2] = {
+		{ "dev/fd", "/proc/self/fd" },	     { "dev/stdin", "/proc/self/fd/0" },
+		{ "dev/stdout", "/proc/self/fd/1" }, { "dev/stderr", "/proc/self/fd/2" },
+		{ "dev/ptmx", "pts/ptmx" },	     { "etc/mtab", "/proc/self/mounts" },
+		{ "var/run", "../run" },	     { "var/lock", "../run" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+		_free_ char *path = mem_fmt("/dev/%s", devices[i]);
+
+		add_mount(p, MOUNT_DEVICE, path, path, 0, "device");
+	}
+	add_access(p, ACCESS_DEVICE, "/dev");
+	/* By itself too: as the caller's stdin it lies in the host's /dev, and /dev/stdin must still open. */
+	add_access(p, ACCESS_DEVICE, "/dev/null");
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		add_skel(p, SKEL_LINK, links[i][0], links[i][1]);
+	add_mount(p, MOUNT_PTS, "devpts", "/dev/pts", MOUNT_DIR, "terminals");
+	add_mount(p, MOUNT_PROC, "proc", "/proc", MOUNT_DIR, "processes");
+	add_access(p, ACCESS_PROC, "/proc");
+	/* Keys of the user's session keyring are described here even to those who may not read them. What only the
+	 * host's root may open (kcore, timer_list, sysrq-trigger) needs no cover: no id inside is the host's root. */
+	add_mount(p, MOUNT_HIDE, "file", "/proc/keys", MOUNT_GONE_OK, "kernel");
+	add_mount(p, MOUNT_HIDE, "file", "/proc/key-users", MOUNT_GONE_OK, "kernel");
+}
+
+static void plan_private(struct plan *p, const struct policy *pol)
+{
+	static const char *const places[][2] = {
+		{ "tmp", "/tmp" }, { "var-tmp", "/var/tmp" }, { "shm", "/dev/shm" }, { "run", "/run" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		add_mount(p, MOUNT_PRIVATE, places[i][0], places[i][1], MOUNT_DIR | MOUNT_OWN, "private");
+		add_access(p, ACCESS_WRITE, places[i][1]);
+	}
+	if (p->is_named && pol->home == HOME_PRIVATE) {
+		_free_ char *kept = mem_fmt("%s/sandboxes/%s/home", p->state_dir, p->name);
+
+		add_mount(p, MOUNT_BIND, kept, p->home, MOUNT_DIR | MOUNT_OWN | MOUNT_IDMAP, "home, kept");
+	} else {
+		add_mount(p, MOUNT_PRIVATE, "home", p->home, MOUNT_DIR | MOUNT_OWN, "home");
+	}
+	add_access(p, ACCESS_WRITE, p->home);
+}
+
+static void plan_tools(struct plan *p, const struct facts *f)
+{
+	for (size_t i = 0; i < f->tools.n; i++) {
+		const struct entry *en = &f->tools.v[i];
+		bool is_secret = false;
+
+		if (path_is_beneath(f->workspace, en->path) || path_is_beneath(en->path, f->workspace))
+			continue; /* the workspace's own rules decide there */
+		for (const char *const *s = plan_secret_paths; *s; s++)
+			is_secret |= str_ends(en->path, *s);
+		if (is_secret && (en->kind == ENTRY_FILE || en->kind == ENTRY_DIR))
+			add_mount(p, MOUNT_HIDE, en->kind == ENTRY_DIR ? "dir" : "file", en->path,
+				  MOUNT_GONE_OK | (en->kind == ENTRY_DIR ? MOUNT_DIR : 0), "credential");
+		else if (en->kind == ENTRY_DIR)
+			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR | MOUNT_IDMAP,
+				  "toolchain");
+	}
+}
+
+static bool overlaps(const char *a, const char *b)
+{
+	return path_is_beneath(a, b) || path_is_beneath(b, a);
+}
+
+/* A grant may not hand out what the view exists to keep away. */
+static int check_grant(const struct facts *f, const char *flag, const char *path, const char *inside, bool is_write,
+		       struct err *e)
+{
+	static const char *const no_write[] = { "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot" };
+
+	if (str_eq(path, "/") || overlaps(f->state_dir, path))
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': it would show Vitrine's own state inside", flag, path);
+	if (is_write && overlaps(f->config_dir, path))
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': what runs inside could write your policy", flag, path);
+	if (!str_eq(path, inside) && overlaps(f->workspace, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': the workspace at a second place would lead around what is hidden and protected in it",
+			       flag, path);
+	if (path_is_beneath(path, "/proc") || path_is_beneath(path, "/sys") || path_is_beneath(path, "/dev"))
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': kernel file systems of the host do not go inside", flag,
+			       path);
+	if (is_write && path_is_beneath(f->home, path))
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': it holds your home directory", flag, path);
+	for (size_t i = 0; is_write && i < ARRAY_LEN(no_write); i++)
+		if (path_is_beneath(path, no_write[i]))
+			return err_set(e, ERR_USAGE, EINVAL, "%s '%s': system directories stay read-only", flag, path);
+	return 0;
+}
+
+struct grant {
+	const char *flag;
+	const struct items *items;
+	bool is_write;
+};
+
+static int add_grant(struct plan *p, const struct facts *f, const struct entry *en, const char *inside,
+		     const char *flag, bool is_write, struct err *e)
+{
+	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | MOUNT_IDMAP | (is_write ? 0 : MOUNT_RO);
+	int r = check_grant(f, flag, en->path, inside, is_write, e);
+
+	if (r < 0)
+		return r;
+	if (en->kind != ENTRY_DIR && en->kind != ENTRY_FILE)
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': %s", flag, en->path,
+			       en->kind == ENTRY_NONE ? "no such file or directory" : "not a file or directory");
+	if (!path_is_clean(inside) || str_eq(inside, "/"))
+		return err_set(e, ERR_USAGE, EINVAL, "%s: '%s' is not an absolute path to mount on", flag, inside);
+	add_mount(p, MOUNT_BIND, en->path, inside, flags, "granted");
+	for (size_t i = 0; i < en->n_sockets; i++) {
+		_free_ char *path = mem_fmt("%s/%s", inside, en->sockets[i]);
+
+		add_mount(p, MOUNT_HIDE, "file", path, MOUNT_GONE_OK, "host socket");
+	}
+	if (is_write)
+		add_access(p, ACCESS_WRITE, inside);
+	return 0;
+}
+
+/* facts.extra holds one entry per item, in this order: read, write, mount. */
+static int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
+{
+	size_t at = 0;
+	int r = 0;
+
+	bug_on(f->extra.n != pol->read.n + pol->write.n + pol->mount.n);
+	for (size_t i = 0; r == 0 && i < pol->read.n; i++, at++)
+		r = add_grant(p, f, &f->extra.v[at], f->extra.v[at].path, "--read", false, e);
+	for (size_t i = 0; r == 0 && i < pol->write.n; i++, at++)
+		r = add_grant(p, f, &f->extra.v[at], f->extra.v[at].path, "--write", true, e);
+	for (size_t i = 0; r == 0 && i < pol->mount.n; i++, at++) {
+		const char *text = pol->mount.v[i].text;
+		const char *mode = strrchr(text, ':');
+		const char *colon = strchr(text, ':');
+		_free_ char *inside = NULL;
+
+		bug_on(mode == NULL || colon == NULL || mode == colon);
+		inside = mem_strn(colon + 1, (size_t)(mode - colon) - 1);
+		r = add_grant(p, f, &f->extra.v[at], inside, "-v", str_eq(mode, ":rw"), e);
+	}
+	return r;
+}
+
+static void plan_covers(struct plan *p, const struct facts *f)
+{
+	for (size_t i = 0; i < f->n_covers; i++) {
+		const struct cover *c = &f->covers[i];
+		_free_ char *path = mem_fmt("%s/%s", p->workspace, c->rel);
+		unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
+
+		switch (c->kind) {
+		case COVER_HIDE:
+			add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
+			break;
+		case COVER_PROTECT:
+			add_mount(p, MOUNT_PROTECT, path, path, flags | MOUNT_RO, c->rule);
+			break;
+		case COVER_PIN:
+			add_mount(p, MOUNT_PIN, path, path, flags, "ancestor");
+			break;
+		case COVER_KIND_COUNT_:
+			bug_on(true);
+		}
+	}
+	/* A Vitrine built or installed inside the workspace must not be replaced by what it runs. */
+	if (path_is_beneath(f->self_exe, p->workspace))
+		add_mount(p, MOUNT_PROTECT, f->self_exe, f->self_exe, MOUNT_RO | MOUNT_GONE_OK, "Vitrine itself");
+}
+
+/* Parents before children: compare component by component, so that "/a/b" < "/a/b/c" < "/a/b-c". */
+static int cmp_paths(const char *a, const char *b)
+{
+	for (; *a && *a == *b; a++, b++)
+		;
+	if (*a == *b)
+		return 0;
+	if (*a == '\0' || (*a == '/' && *b != '\0'))
+		return -1;
+	if (*b == '\0' || *b == '/')
+		return 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+/* Merge sort: stable, and parents of thousands of covers stay cheap. */
+static void sort_mounts(struct mount *v, struct mount *tmp, size_t n)
+{
+	size_t mid = n / 2, i = 0, k = mid, at = 0;
+
+	if (n < 2)
+		return;
+	sort_mounts(v, tmp, mid);
+	sort_mounts(v + mid, tmp, n - mid);
+	while (i < mid || k < n)
+		tmp[at++] = k == n || (i < mid && cmp_paths(v[i].dst, v[k].dst) <= 0) ? v[i++] : v[k++];
+	memcpy(v, tmp, n * sizeof(*v));
+}
+
+/* The mount that mount `at` will lie in, or NULL for the skeleton. */
+static const struct mount *holder_of(const struct plan *p, size_t at)
+{
+	for (size_t i = at; i-- > 0;)
+		if (path_is_beneath(p->mounts[at].dst, p->mounts[i].dst) && (p->mounts[i].flags & MOUNT_DIR))
+			return &p->mounts[i];
+	return NULL;
+}
+
+static bool is_cover(const struct mount *m)
+{
+	return m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
+}
+
+static void plan_mount_points(struct plan *p)
+{
+	_free_ struct mount *tmp = mem_new(p->n_mounts, sizeof(*tmp));
+
+	sort_mounts(p->mounts, tmp, p->n_mounts);
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		struct mount *m = &p->mounts[i];
+		const struct mount *holder;
+
+		if (is_cover(m))
+			continue; /* only ever over what exists */
+		holder = holder_of(p, i);
+		if (holder == NULL) {
+			add_skel(p, m->flags & MOUNT_DIR ? SKEL_DIR : SKEL_FILE, m->dst, "");
+			m->flags |= MOUNT_SKEL;
+		} else if (holder->flags & MOUNT_OWN) {
+			m->flags |= MOUNT_MKDIR;
+		}
+	}
+}
+
+static uint64_t fnv(uint64_t h, const void *data, size_t n)
+{
+	const unsigned char *c = data;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ c[i]) * 0x100000001b3ULL;
+	return h;
+}
+
+static uint64_t skel_hash(const struct plan *p)
+{
+	uint64_t h = 0xcbf29ce484222325ULL;
+
+	for (size_t i = 0; i < p->n_skel; i++) {
+		const struct skel *s = &p->skel[i];
+
+		h = fnv(h, &s->kind, sizeof(s->kind));
+		h = fnv(h, s->path, strlen(s->path) + 1);
+		h = fnv(h, s->text, strlen(s->text) + 1);
+		h = fnv(h, &s->stamp, sizeof(s->stamp));
+	}
+	return h;
+}
+
+/* ---- ids, limits, environment ---- */
+
+static void plan_ids(struct plan *p, const struct facts *f)
+{
+	p->is_root = f->is_root;
+	p->uid_out = f->is_root ? ROOT_UID_OUT : f->uid;
+	p->gid_out = f->is_root ? ROOT_UID_OUT : f->gid;
+	p->uid_in = f->is_root ? ROOT_UID_IN : f->uid;
+	p->gid_in = f->is_root ? ROOT_UID_IN : f->gid;
+	p->user = mem_str(f->is_root ? "agent" : f->user);
+	p->home = mem_str(f->home);
+	p->hostname = mem_str("vitrine");
+}
+
+static struct plan_limit decide(enum limit_id id, const struct facts *f)
+{
+	struct plan_limit l = { 0 };
+	unsigned cg = f->cgroup_usable;
+
+	switch (id) {
+	case LIMIT_MEMORY:
+		l.by = cg & BIT(CG_MEMORY) ? BY_KERNEL : BY_WATCHED;
+		l.how = cg & BIT(CG_MEMORY) ? "cgroup" : "keeper samples every 50 ms";
+		break;
+	case LIMIT_CPUS:
+		l.by = cg & BIT(CG_CPU) ? BY_KERNEL : BY_NONE;
+		l.how = cg & BIT(CG_CPU) ? "cgroup" : "no cpu controller";
+		break;
+	case LIMIT_PIDS:
+		l.by = BY_KERNEL;
+		l.how = "rlimit of the user namespace";
+		break;
+	case LIMIT_DISK:
+		l.by = BY_KERNEL;
+		l.how = "sized tmpfs";
+		break;
+	case LIMIT_IO_READ:
+	case LIMIT_IO_WRITE:
+		l.by = cg & BIT(CG_IO) ? BY_KERNEL : BY_NONE;
+		l.how = cg & BIT(CG_IO) ? "cgroup" : "no block I/O controller";
+		break;
+	case LIMIT_OPEN_FILES:
+		l.by = BY_KERNEL;
+		l.how = "rlimit";
+		break;
+	case LIMIT_CPU_TIME:
+		l.by = BY_KERNEL;
+		l.how = "rlimit per process, keeper for the sum";
+		break;
+	case LIMIT_TIME:
+	case LIMIT_OUTPUT:
+		l.by = BY_KERNEL;
+		l.how = "keeper ends the pid namespace";
+		break;
+	case LIMIT_IDLE:
+		l.by = BY_WATCHED;
+		l.how = "keeper";
+		break;
+	case LIMIT_COUNT_:
+		bug_on(true);
+	}
+	return l;
+}
+
+static int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
+{
+	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++) {
+		const struct limit *want = &pol->limits[id];
+		struct plan_limit *l = &p->limits[id];
+
+		if (!want->is_set)
+			continue;
+		*l = decide(id, f);
+		if (id == LIMIT_DISK && p->is_named && pol->home == HOME_PRIVATE) {
+			l->by = BY_NONE;
+			l->how = "a kept home lies on the disk";
+		}
+		l->is_set = true;
+		l->max = want->max;
+		if (id == LIMIT_OPEN_FILES && l->max > f->hard_open_files)
+			l->max = f->hard_open_files;
+		if (l->by != BY_KERNEL && id != LIMIT_IDLE && !want->is_optional)
+			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				       "limit %s: the kernel cannot enforce it here (%s; %s); add ',optional' to accept "
+				       "'%s'", limit_name(id), l->how, f->cgroup_why ? f->cgroup_why : "no control group",
+				       enforcer_name(l->by));
+		if (l->by == BY_KERNEL && str_eq(l->how, "cgroup"))
+			p->has_cgroup = true;
+	}
+	p->private_bytes = p->limits[LIMIT_DISK].is_set ? p->limits[LIMIT_DISK].max : 0;
+	p->private_inodes = p->private_bytes ? p->private_bytes / 4096 + 1024 : 0;
+	return 0;
+}
+
+static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
+	for (char *const *v = f->environ; v && *v; v++) {
+		_free_ char *name = mem_strn(*v, strcspn(*v, "="));
+
+		if (strchr(*v, '=') && (policy_env_passes(pol, name) || sabotaged("env")))
+			add_env(p, *v);
+	}
+	add_env_kv(p, "HOME", p->home);
+	add_env_kv(p, "USER", p->user);
+	add_env_kv(p, "LOGNAME", p->user);
+	add_env_kv(p, "PWD", p->cwd);
+	add_env_kv(p, "container", "vitrine");
+	add_env_kv(p, "VITRINE", p->name);
+	for (size_t i = 0; i < pol->env_set.n; i++)
+		add_env(p, pol->env_set.v[i].text);
+}
+
+static int plan_command(struct plan *p, const struct facts *f, char *const *argv, const char *workdir,
+			struct err *e)
+{
+	size_t n = 0;
+
+	while (argv && argv[n])
+		n++;
+	p->argv = mem_new(n + 1, sizeof(*p->argv));
+	for (size_t i = 0; i < n; i++)
+		p->argv[i] = mem_str(argv[i]);
+	if (workdir)
+		p->cwd = path_join(p->workspace, workdir);
+	else
+		p->cwd = mem_str(path_is_beneath(f->cwd, p->workspace) ? f->cwd : p->workspace);
+	if (path_is_beneath(p->cwd, "/proc"))
+		return err_set(e, ERR_USAGE, EINVAL, "--workdir '%s': not a place to work in", p->cwd);
+	return 0;
+}
+
+int plan_build(const struct policy *pol, const struct facts *f, const char *name, char *const *argv,
+	       const char *workdir, struct plan *ret, struct err *e)
+{
+	struct plan p = { .ns = NS_ALL, .landlock_abi = f->landlock_abi, .debug = pol->debug };
+	struct mount *ws;
+	int r;
+
+	r = check_workspace(f, e);
+	if (r == 0)
+		r = check_policy(pol, e);
+	if (r < 0)
+		return r;
+	p.is_named = name[0] != '-'; /* "-xyz" marks a generated name */
+	p.name = mem_str(p.is_named ? name : name + 1);
+	p.workspace = mem_str(f->workspace);
+	p.ws_dev = f->ws_dev;
+	p.ws_ino = f->ws_ino;
+	p.state_dir = mem_str(f->state_dir);
+	p.engine = mem_str(pol->engine);
+	plan_ids(&p, f);
+	add_access(&p, ACCESS_READ, "/");
+	plan_root(&p, f);
+	plan_etc(&p, f);
+	plan_dev(&p);
+	plan_private(&p, pol);
+	plan_tools(&p, f);
+	ws = add_mount(&p, MOUNT_BIND, p.workspace, p.workspace, MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY, "workspace");
+	ws->dev = f->ws_dev;
+	ws->ino = f->ws_ino;
+	add_access(&p, ACCESS_WRITE, p.workspace);
+	r = plan_grants(&p, pol, f, e);
+	if (r == 0)
+		r = plan_limits(&p, pol, f, e);
+	if (r == 0)
+		r = plan_command(&p, f, argv, workdir, e);
+	if (r < 0) {
+		plan_done(&p);
+		return r;
+	}
+	plan_covers(&p, f);
+	plan_mount_points(&p);
+	add_skel(&p, SKEL_DIR, "var", "");
+	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
+	add_skel(&p, SKEL_DIR, ".vitrine/dir", "")->mode = 0;
+	p.skel_key = skel_hash(&p);
+	plan_env(&p, pol, f);
+	*ret = p;
+	return 0;
+}
+
+void plan_done(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		free(p->mounts[i].src);
+		free(p->mounts[i].dst);
+	}
+	for (size_t i = 0; i < p->n_skel; i++) {
+		free(p->skel[i].path);
+		free(p->skel[i].text);
+	}
+	for (size_t i = 0; i < p->n_access; i++)
+		free(p->access[i].path);
+	for (char **v = p->env; v && *v; v++)
+		free(*v);
+	for (char **v = p->argv; v && *v; v++)
+		free(*v);
+	free(p->mounts);
+	free(p->skel);
+	free(p->access);
+	free(p->env);
+	free(p->argv);
+	free(p->name);
+	free(p->workspace);
+	free(p->user);
+	free(p->home);
+	free(p->hostname);
+	free(p->state_dir);
+	free(p->cwd);
+	free(p->engine);
+	*p = (struct plan){ 0 };
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/plan.h - the policy compiled for one start on one host: pure data, every decision taken
+ *
+ * plan_build() sees only a policy and facts about the host; it opens nothing and asks nothing. The same input
+ * gives the same plan, byte for byte, so plans are golden-tested and `vitrine explain` shows exactly what an
+ * engine will do. An engine carries out every step or refuses by name.
+ */
+#ifndef VITRINE_PLAN_PLAN_H
+#define VITRINE_PLAN_PLAN_H
+
+#include <sys/types.h>
+
+#include "policy/policy.h"
+
+/* ---- facts: what the host is like, gathered once by core/facts.c ---- */
+
+enum entry_kind { ENTRY_NONE, ENTRY_FILE, ENTRY_DIR, ENTRY_LINK, ENTRY_SOCKET, ENTRY_OTHER, ENTRY_KIND_COUNT_ };
+
+/* One thing that may become part of the view: does it exist, and what is it. */
+struct entry {
+	char *path;
+	char *target; /* of a link */
+	enum entry_kind kind;
+	uint64_t dev, ino, size, mtime_ns;
+	char **sockets; /* of a granted directory: what must not be reachable in it, relative */
+	size_t n_sockets;
+};
+
+struct entries {
+	struct entry *v;
+	size_t n, cap;
+};
+
+/* A path of the workspace to be hidden, protected or pinned, as view/ found it. */
+enum cover_kind { COVER_HIDE, COVER_PROTECT, COVER_PIN, COVER_KIND_COUNT_ };
+
+struct cover {
+	const char *rel;
+	const char *rule;
+	enum cover_kind kind;
+	bool is_dir, is_alias;
+};
+
+struct facts {
+	uid_t uid, gid;	 /* of the caller, after dropping to the user of sudo or --user */
+	bool is_root;	 /* then ids are mapped away */
+	const char *user, *home, *shell;
+	const char *workspace; /* real path */
+	uint64_t ws_dev, ws_ino;
+	const char *cwd;      /* real path of the caller's working directory */
+	const char *self_exe; /* our own binary */
+	const char *state_dir, *config_dir;
+	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
+	struct entries etc;   /* candidates below /etc */
+	struct entries tools; /* toolchain roots below home, and credential files in them */
+	struct entries extra; /* read, write, mount and socket paths of the policy, in that order, resolved */
+	struct cover *covers;
+	size_t n_covers;
+	char *const *environ;
+	unsigned landlock_abi;
+	unsigned cgroup_usable;	  /* BIT(CG_x) */
+	const char *cgroup_why;	  /* when something is not */
+	uint64_t hard_open_files; /* our own hard limit */
+};
+
+/* ---- the plan ---- */
+
+enum ns_bits {
+	NS_USER = 1,
+	NS_MOUNT = 2,
+	NS_PID = 4,
+	NS_IPC = 8,
+	NS_UTS = 16,
+	NS_CGROUP = 32,
+	NS_NET = 64,
+	NS_ALL = 127
+};
+
+/* The skeleton: a small read-only tree on disk that is the sandbox's root directory. It holds mount points, links
+ * and the synthetic files of /etc, is made once per distinct content and shared by all sandboxes that need the
+ * same. (A disk file system remembers names that do not exist; a tmpfs root would ask anew each time, at four
+ * times the cost of a failed look-up.) */
+enum skel_kind { SKEL_DIR, SKEL_FILE, SKEL_LINK, SKEL_COPY, SKEL_KIND_COUNT_ };
+
+struct skel {
+	enum skel_kind kind;
+	char *path; /* relative to the root */
+	char *text; /* file content, link target, or the host file to copy */
+	unsigned mode;
+	uint64_t stamp; /* SKEL_COPY: changes when the source does */
+};
+
+enum mount_kind {
+	MOUNT_BIND,    /* a host path */
+	MOUNT_PRIVATE, /* a directory of the sandbox's own tmpfs */
+	MOUNT_PROC,
+	MOUNT_PTS,
+	MOUNT_DEVICE,  /* one device node of the host */
+	MOUNT_HIDE,    /* the unreadable file or directory over a name */
+	MOUNT_PROTECT, /* a name over itself, read-only */
+	MOUNT_PIN,     /* a directory over itself, so that it cannot be renamed */
+	MOUNT_KIND_COUNT_
+};
+
+enum mount_flags {
+	MOUNT_RO = 1,
+	MOUNT_IDMAP = 2,  /* ids of the files' owner appear as the sandbox's */
+	MOUNT_DIR = 4,	  /* the target is a directory */
+	MOUNT_GONE_OK = 8, /* the name may have vanished since the scan */
+	MOUNT_MKDIR = 16, /* target lies in private space: make it */
+	MOUNT_NOEXEC = 32,
+	MOUNT_VERIFY = 64, /* dev and ino must be those */
+	MOUNT_OWN = 128,   /* our own space: mount points below may be made */
+	MOUNT_SKEL = 256,  /* the target is a mount point of the skeleton */
+};
+
+struct mount {
+	enum mount_kind kind;
+	unsigned flags;
+	char *src; /* host path, or name below the private tmpfs */
+	char *dst; /* absolute path inside */
+	uint64_t dev, ino;
+	const char *why; /* for explain: rule or reason */
+};
+
+enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_DEVICE, ACCESS_PROC, ACCESS_KIND_COUNT_ };
+
+/* Landlock: what may be done beneath a path inside. */
+struct access {
+	enum access_kind kind;
+	char *path;
+};
+
+enum enforcer { BY_NONE, BY_WATCHED, BY_KERNEL, BY_COUNT_ };
+
+struct plan_limit {
+	bool is_set;
+	uint64_t max;
+	enum enforcer by;
+	const char *how; /* "cgroup", "rlimit", "tmpfs", "keeper", ... */
+};
+
+struct relay_socket {
+	char *host; /* exact path, outside and inside */
+};
+
+struct plan {
+	char *name; /* of the sandbox; also its directory in the state directory */
+	bool is_named;
+	char *workspace;
+	uint64_t ws_dev, ws_ino;
+	unsigned ns; /* enum ns_bits */
+	uid_t uid_in, uid_out;
+	gid_t gid_in, gid_out;
+	bool is_root;
+	char *user, *home, *hostname;
+	struct skel *skel;
+	size_t n_skel, cap_skel;
+	uint64_t skel_key;
+	struct mount *mounts;
+	size_t n_mounts, cap_mounts;
+	struct access *access;
+	size_t n_access, cap_access;
+	struct plan_limit limits[LIMIT_COUNT_];
+	bool has_cgroup; /* one of the limits is enforced by a control group */
+	uint64_t private_bytes, private_inodes;
+	unsigned landlock_abi;
+	bool debug;
+	char *state_dir;
+	char **env; /* NULL-ended */
+	size_t n_env;
+	char **argv;
+	char *cwd;
+	char *engine;
+};
+
+int plan_build(const struct policy *p, const struct facts *f, const char *name, char *const *argv,
+	       const char *workdir, struct plan *ret, struct err *e);
+void plan_done(struct plan *p);
+
+/* For people, or as JSON. The plan's whole content, in order. */
+void plan_print(const struct plan *p, bool as_json, struct buf *out);
+
+/* One of its limits can only be seen by looking at the processes inside. */
+bool plan_needs_samples(const struct plan *p);
+
+const char *enforcer_name(enum enforcer by);
+
+/* The candidates core/facts.c looks at, from the tables in plan/view_table.c. */
+extern const char *const plan_root_paths[];
+extern const char *const plan_etc_paths[];
+extern const char *const plan_tool_paths[];   /* below home, read-only when present */
+extern const char *const plan_secret_paths[]; /* below home: hidden when a tool path covers them */
+
+#endif

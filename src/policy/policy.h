@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy/policy.h - what a sandbox may do, as plain data
+ *
+ * Layers are merged in the order of enum layer. Built-in, user, preset and flags may widen (each widening is
+ * visible in `policy show`); a project file can only tighten unless the user trusted exactly its content.
+ * Everything here is pure: text in, struct policy out; no descriptors, no clock, no environment.
+ */
+#ifndef VITRINE_POLICY_POLICY_H
+#define VITRINE_POLICY_POLICY_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum layer { LAYER_BUILTIN, LAYER_USER, LAYER_PRESET, LAYER_PROJECT, LAYER_FLAGS, LAYER_COUNT_ };
+
+enum ws_mode { WS_DIRECT, WS_REVIEW, WS_CLONE, WS_MODE_COUNT_ };
+enum home_mode {
+	HOME_PRIVATE,
+	HOME_TMP,
+	HOME_MODE_COUNT_
+};                                              /* private: kept with a named sandbox */
+enum tmp_mode { TMP_PRIVATE, TMP_MODE_COUNT_ }; /* the host's /tmp cannot be shared */
+enum net_mode { NET_NONE, NET_GATE, NET_MODE_COUNT_ };
+
+enum limit_id {
+	LIMIT_MEMORY,     /* bytes */
+	LIMIT_CPUS,       /* thousandths of a CPU */
+	LIMIT_CPU_TIME,   /* ns, all processes together */
+	LIMIT_PIDS,       /* processes and threads */
+	LIMIT_DISK,       /* bytes in private writable space (/tmp, home, /dev/shm) */
+	LIMIT_IO_READ,    /* bytes per second */
+	LIMIT_IO_WRITE,   /* bytes per second */
+	LIMIT_OPEN_FILES, /* per process */
+	LIMIT_TIME,       /* ns of wall time */
+	LIMIT_IDLE,       /* ns without output and without CPU use */
+	LIMIT_OUTPUT,     /* bytes on stdout and stderr together */
+	LIMIT_COUNT_
+};
+
+struct limit {
+	bool is_set; /* false: no limit */
+	bool is_optional; /* weaker enforcement than the kernel's is acceptable (built-in defaults are) */
+	uint64_t max;
+	enum layer origin;
+	bool is_widened; /* origin raised, lifted or weakened what an earlier layer had set */
+};
+
+/* Settings that are one of a few words, and settings that are lists; what a file calls them is in policy/table.c. */
+enum setting_id {
+	SETTING_MODE,
+	SETTING_HOME,
+	SETTING_TMP,
+	SETTING_NETWORK,
+	SETTING_ENGINE,
+	SETTING_DEBUG,
+	SETTING_COUNT_
+};
+
+enum list_id {
+	LIST_READ,
+	LIST_WRITE,
+	LIST_MOUNT,
+	LIST_HIDE,
+	LIST_PROTECT,
+	LIST_SOCKETS,
+	LIST_ENV_PASS,
+	LIST_ENV_SET,
+	LIST_COUNT_
+};
+
+/* One entry of a list with where it came from. A protect or hide entry "!glob" takes an earlier one back. */
+struct item {
+	char *text;
+	enum layer origin;
+	/* For items_match(), which asks every name of a workspace about every entry. */
+	uint32_t n;       /* bytes of text */
+	bool is_path;     /* text holds a slash */
+	char first, last; /* what a name that matches must begin and end with; 0: anything */
+};
+
+struct items {
+	struct item *v;
+	size_t n, cap;
+};
+
+struct policy {
+	char *workspace; /* absolute; NULL: the current directory */
+	enum ws_mode mode;
+	struct items read;    /* extra paths, read-only: absolute, or ~/... */
+	struct items write;   /* extra paths, read-write */
+	struct items mount;   /* HOST:INSIDE:ro|rw, from -v; absolute both */
+	struct items hide;    /* globs relative to the workspace */
+	struct items protect; /* globs relative to the workspace */
+	enum home_mode home;
+	enum net_mode network;
+	struct items sockets; /* host unix sockets by exact path */
+	struct limit limits[LIMIT_COUNT_];
+	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
+	struct items env_set;  /* K=V */
+	char *engine;
+	bool debug; /* features.debug: ptrace among processes inside */
+	enum tmp_mode tmp;
+	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
+		debug_origin;
+	enum layer tmp_origin;
+	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
+};
+
+/* The built-in layer. */
+void policy_init(struct policy *p);
+void policy_done(struct policy *p);
+
+void items_add(struct items *l, const char *text, enum layer origin);
+void items_done(struct items *l);
+
+/* Parses text (a JSONC file's whole content, called `name` in messages) and merges it into *p as `layer`.
+ * `may_widen` is false for an untrusted project file: anything that would widen is an ERR_CONFIG that names
+ * file:line:column, what it would widen, and `vitrine trust`. Errors leave *p unspecified but safe to done. */
+int policy_merge_text(struct policy *p, const char *name, const char *text, size_t n,
+		      enum layer layer, bool may_widen, struct err *e);
+
+/* One value from a flag, checked as in a file but without a place in the message: the caller puts "--memory" or the
+ * like in front. Always allowed to widen, and a widening is recorded. ERR_USAGE. */
+
+/* "2g", "2g,optional", "none". */
+int policy_set_limit(struct policy *p, enum limit_id id, const char *text, enum layer layer,
+		     struct err *e);
+
+/* One of the words of that setting ("review"; "true" and "false" for debug). */
+int policy_set(struct policy *p, enum setting_id id, const char *text, enum layer layer,
+	       struct err *e);
+
+/* One entry of a list; "!entry" takes back. A mount is HOST:INSIDE[:ro|rw] and is kept with its mode. */
+int policy_add(struct policy *p, enum list_id id, const char *text, enum layer layer,
+	       struct err *e);
+
+/* An absolute path without "." or "..". Never from a project file. */
+int policy_set_workspace(struct policy *p, const char *path, enum layer layer, struct err *e);
+
+const char *limit_name(enum limit_id id); /* "memory", "cpu_time", ... as in the file */
+const char *layer_name(enum layer layer); /* "built-in", "user", "preset", "project", "flags" */
+void limit_format(enum limit_id id, uint64_t max, struct buf *out); /* "2g", "10m", "1.5" */
+
+/* Impossible combinations, after all layers are in. */
+int policy_validate(const struct policy *p, struct err *e);
+
+/* Effective policy with the origin of each value: for people, or as JSON. */
+void policy_print(const struct policy *p, bool as_json, struct buf *out);
+
+/* For people, only the values that widen the layer before them. */
+void policy_print_widenings(const struct policy *p, struct buf *out);
+
+/* A path relative to the workspace against a glob: * and ? within a component, ** as a whole component for any
+ * number of them (at least one at the end), [abc], [a-z], [!a], \\x; all match a leading dot. A pattern without a
+ * slash matches the last component at any depth; a match of a directory covers all below it (the caller walks).
+ * Time is polynomial whatever the pattern; a pattern that glob_check() refuses matches nothing it should not. */
+bool glob_match(const char *pattern, const char *rel);
+int glob_check(const char *pattern, struct err *e);
+
+/* The last pattern of the list that matches decides; "!pattern" takes back. Returns its index or -1. */
+int items_match(const struct items *l, const char *rel);
+
+/* One line of the list of trusted project files: the hash of the content, two spaces, the absolute real path. */
+int policy_trust_line(const char *sha256_hex, const char *path, char **ret, struct err *e);
+
+/* Does an env_pass entry cover this variable name? */
+bool policy_env_passes(const struct policy *p, const char *name);
+
+#endif

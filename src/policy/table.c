@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy/table.c - see table.h; what each built-in entry is for stands in docs/POLICY.md
+ *
+ * A name belongs in `hide` when holding a secret is its whole purpose, and in `protect` when a program on the host
+ * takes it up unasked (opening the folder, a prompt, a commit) and runs what it says. Build scripts belong in neither:
+ * editing them is the agent's work, and they run only when somebody runs the project.
+ */
+#include "policy/table.h"
+
+#define YEAR ((uint64_t)365 * 86400 * NS_PER_SEC)
+
+/*  id, name, unit, least, most, built-in */
+#define LIMITS(X)                                                                                  \
+	X(MEMORY, memory, BYTES, 4 * MIB, 1024 * TIB, 0)                                           \
+	X(CPUS, cpus, CPUS, 10, 1000000, 0)                                                        \
+	X(CPU_TIME, cpu_time, TIME, 10 * NS_PER_MS, 10 * YEAR, 0)                                  \
+	X(PIDS, pids, NUMBER, 4, 4194304, 4096)                                                    \
+	X(DISK, disk, BYTES, 1 * MIB, 1024 * TIB, 4 * GIB)                                         \
+	X(IO_READ, io_read, BYTES_PER_SEC, 4 * KIB, 1024 * TIB, 0)                                 \
+	X(IO_WRITE, io_write, BYTES_PER_SEC, 4 * KIB, 1024 * TIB, 0)                               \
+	X(OPEN_FILES, open_files, NUMBER, 16, (uint64_t)1 << 30, 65536)                            \
+	X(TIME, time, TIME, 10 * NS_PER_MS, 10 * YEAR, 0)                                          \
+	X(IDLE, idle, TIME, 10 * NS_PER_MS, 10 * YEAR, 0)                                          \
+	X(OUTPUT, output, BYTES, 1, 1024 * TIB, 0)
+
+const struct limit_def limit_defs[LIMIT_COUNT_] = {
+#define X(id, word, u, least, most, builtin)                                                       \
+	[LIMIT_##id] = { .name = #word,                                                            \
+			 .unit = UNIT_##u,                                                         \
+			 .min = (least),                                                           \
+			 .max = (most),                                                            \
+			 .preset = (builtin) },
+	LIMITS(X)
+#undef X
+};
+
+/* Ranks: nothing reaches the host before you say so in review and in clone; neither is wider than the other. */
+static const struct choice mode_words[WS_MODE_COUNT_] = {
+	[WS_DIRECT] = { "direct", 0 }, [WS_REVIEW] = { "review", 1 }, [WS_CLONE] = { "clone", 1 }
+};
+static const struct choice home_words[HOME_MODE_COUNT_] = {
+	[HOME_PRIVATE] = { "private", 0 }, [HOME_TMP] = { "tmp", 1 }
+};
+static const struct choice tmp_words[TMP_MODE_COUNT_] = { [TMP_PRIVATE] = { "private", 0 } };
+static const struct choice network_words[NET_MODE_COUNT_] = {
+	[NET_NONE] = { "none", 1 }, [NET_GATE] = { "gate", 0 }
+};
+static const struct choice engine_words[] = { { "native", 0 } };
+static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } };
+
+#define WORDS(w, origin)                                                                           \
+	.choices = (w), .n = ARRAY_LEN(w), .origin_at = offsetof(struct policy, origin)
+const struct setting_def setting_defs[SETTING_COUNT_] = {
+	[SETTING_MODE] = { WORDS(mode_words, mode_origin) },
+	[SETTING_HOME] = { WORDS(home_words, home_origin) },
+	[SETTING_TMP] = { WORDS(tmp_words, tmp_origin) },
+	[SETTING_NETWORK] = { WORDS(network_words, network_origin) },
+	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
+	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
+};
+
+#define AT(field) .at = offsetof(struct policy, field)
+const struct list_def list_defs[LIST_COUNT_] = {
+	[LIST_READ] = { AT(read), .check = check_path },
+	[LIST_WRITE] = { AT(write), .check = check_path },
+	[LIST_MOUNT] = { AT(mount), .check = check_mount },
+	[LIST_HIDE] = { AT(hide), .closes = true, .is_matched = true, .check = glob_check },
+	[LIST_PROTECT] = { AT(protect), .closes = true, .is_matched = true, .check = glob_check },
+	[LIST_SOCKETS] = { AT(sockets), .check = check_socket },
+	[LIST_ENV_PASS] = { AT(env_pass), .is_matched = true, .check = check_env_name },
+	[LIST_ENV_SET] = { AT(env_set), .is_map = true, .check = check_env_set },
+};
+
+const struct key_def key_defs[] = {
+	{ "workspace", "path", KEY_WORKSPACE, 0 },
+	{ "workspace", "mode", KEY_SETTING, SETTING_MODE },
+	{ "files", "read", KEY_LIST, LIST_READ },
+	{ "files", "write", KEY_LIST, LIST_WRITE },
+	{ "files", "mount", KEY_LIST, LIST_MOUNT },
+	{ "files", "hide", KEY_LIST, LIST_HIDE },
+	{ "files", "protect", KEY_LIST, LIST_PROTECT },
+	{ "files", "home", KEY_SETTING, SETTING_HOME },
+	{ "files", "tmp", KEY_SETTING, SETTING_TMP },
+	{ "network", "mode", KEY_SETTING, SETTING_NETWORK },
+	{ NULL, "sockets", KEY_LIST, LIST_SOCKETS },
+#define X(id, word, u, least, most, builtin) { "limits", #word, KEY_LIMIT, LIMIT_##id },
+	LIMITS(X)
+#undef X
+		{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
+	{ "env", "set", KEY_LIST, LIST_ENV_SET },
+	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
+	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
+};
+const size_t key_defs_n = ARRAY_LEN(key_defs);
+
+const char *const builtin_hide[] = {
+	/* dotenv files, less the ones that are made to be shared */
+	".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template", "!.env.dist",
+	/* private keys and key stores by their usual names; *.pem and *.key are as often test data */
+	"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "*.ppk",
+	"*.p12", "*.pfx", "*.kdbx",
+	/* credential files of tools */
+	".netrc", ".pgpass", ".pypirc", ".git-credentials", ".vault-token", ".gnupg",
+	"**/.aws/credentials", "**/.docker/config.json", "**/.kube/config", "**/.cargo/credentials",
+	"**/.cargo/credentials.toml", "**/.gem/credentials", "**/.config/gh/hosts.yml",
+	"**/.config/gcloud", NULL
+};
+
+const char *const builtin_protect[] = {
+	/* hooks, config and the other parts of a repository that run code; see docs/POLICY.md */
+	".git",
+	/* hook managers: the installed hook reads these */
+	".husky", ".githooks", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml",
+	/* editors: tasks, debuggers, language servers, local settings */
+	".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".helix", ".devcontainer",
+	".devcontainer.json", ".dir-locals.el", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc",
+	/* agents: hooks, commands, tool servers */
+	"**/.claude/settings.json", "**/.claude/settings.local.json", "**/.claude/hooks",
+	"**/.claude/commands", "**/.claude/agents", "**/.claude/skills", "**/.claude/plugins",
+	".mcp.json", ".codex", ".cursor", ".gemini", ".qwen", ".opencode", "opencode.json",
+	"opencode.jsonc", ".crush.json", "crush.json", ".aider.conf.yml", ".continue", ".windsurf",
+	".roo", ".kiro", ".amazonq",
+	/* what a shell prompt or a debugger loads on entering a directory */
+	".envrc", ".direnv", "mise.toml", ".mise.toml", "mise.local.toml", ".mise", ".gdbinit",
+	".lldbinit",
+	/* shell, git, ssh and session start-up, for workspaces that hold dotfiles */
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
+	".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc",
+	".login", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".gitconfig",
+	".ripgreprc", ".ssh", "**/.config/git", "**/.config/fish", "**/.config/autostart",
+	"**/.config/systemd", "**/.config/environment.d",
+	/* our own */
+	".vitrine.jsonc", NULL
+};
+
+const char *const builtin_env_pass[] = {
+	/* where programs lie, how the terminal behaves, the language, who is asking */
+	"PATH", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
+	"COLUMNS", "LINES", "LANG", "LANGUAGE", "LC_*", "TZ", "USER", "LOGNAME", "SHELL", "EDITOR",
+	"VISUAL", "PAGER", "CI",
+	/* the host's git configuration is not seen inside, these stand in for it */
+	"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", NULL
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys/packet.c - see packet.h */
+#include <sys/socket.h>
+
+#include "sys/packet.h"
+
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(PACKET_FDS * sizeof(int))];
+};
+
+int packet_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds)
+{
+	union control control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)p, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	bug_on(n_fds > PACKET_FDS);
+	if (n_fds > 0) {
+		struct cmsghdr *h;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		h = CMSG_FIRSTHDR(&msg);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(h), fds, n_fds * sizeof(int));
+	}
+	for (;;) {
+		if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0)
+			return 0;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+/* Descriptors that came along, whatever the rest looks like: they are ours to close. */
+static void take_fds(struct msghdr *msg, int fds[PACKET_FDS])
+{
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+		size_t bytes = h->cmsg_len - CMSG_LEN(0);
+
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && bytes <= PACKET_FDS * sizeof(int))
+			memcpy(fds, CMSG_DATA(h), bytes);
+	}
+}
+
+int packet_recv(int fd, void *p, size_t n, int fds[PACKET_FDS])
+{
+	union control control = { 0 };
+	struct iovec iov = { .iov_base = p, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	ssize_t got;
+
+	for (int i = 0; i < PACKET_FDS; i++)
+		fds[i] = FD_NONE;
+	do {
+		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == ECONNRESET ? 0 : -errno;
+	take_fds(&msg, fds);
+	if (got == (ssize_t)n && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return 1;
+	for (int i = 0; i < PACKET_FDS; i++) {
+		fd_close(fds[i]);
+		fds[i] = FD_NONE;
+	}
+	return got == 0 ? 0 : -EBADMSG;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/find.c - see find.h
+ *
+ * Modes of a directory (what its entries are looked at for) are inherited, less what a match takes away:
+ *   hidden     not entered
+ *   protected  entered for hide patterns only: the read-only mount covers the rest, a hidden file in it not
+ *   .git       entered with FIND_DOTGIT for itself; data directories of a git dir are left out
+ *   !.git      a repository that the policy takes back: no git dir is recognised in it either
+ * A negated pattern below a matched directory has no effect, as in .gitignore: the directory is one mount.
+ */
+#include "view/find.h"
+#include "view/git.h"
+#include "view/ws.h"
+
+enum {
+	FIND_WALK = BIT(0),
+	FIND_DOTGIT = BIT(3),
+};
+
+struct pending {
+	size_t name; /* in names */
+	unsigned char type;
+	enum hit_kind kind;
+	const char *rule;
+};
+
+struct find {
+	const char *under;
+	const struct policy *p;
+	const struct matcher *m;
+	const struct find_ops *ops;
+	void *arg;
+	bool has_git;
+	struct pending *v;
+	size_t n, cap;
+	struct buf names;
+	struct buf rel;
+	int failed; /* from a callback made in the middle of a directory */
+	struct err err;
+};
+
+#define PENDING_MAX 20000
+
+static void find_done(struct find *f)
+{
+	free(f->v);
+	buf_done(&f->names);
+	buf_done(&f->rel);
+}
+
+static void put_component(struct buf *b, const char *s)
+{
+	if (s[0] == '\0')
+		return;
+	if (b->n)
+		buf_putc(b, '/');
+	buf_puts(b, s);
+}
+
+static const char *full_rel(struct find *f, const char *rel, const char *name)
+{
+	f->rel.n = 0;
+	buf_add(&f->rel, "", 0);
+	put_component(&f->rel, f->under);
+	put_component(&f->rel, rel);
+	put_component(&f->rel, name);
+	bug_on(f->rel.is_over);
+	return buf_cstr(&f->rel);
+}
+
+static int show_pending(struct find *f, const struct walk_dir *d, struct err *e)
+{
+	int r = f->failed;
+
+	if (r < 0)
+		*e = f->err;
+	for (size_t i = 0; i < f->n && r >= 0; i++) {
+		const char *name = f->names.p + f->v[i].name;
+		struct find_spot s = { .dir_fd = d->fd,
+				       .name = name,
+				       .rel = full_rel(f, d->rel, name),
+				       .type = f->v[i].type,
+				       .kind = f->v[i].kind,
+				       .rule = f->v[i].rule };
+
+		r = f->ops->match(f->arg, &s, e);
+	}
+	f->n = 0;
+	f->names.n = 0;
+	return r;
+}
+
+static void pend(struct find *f, const struct walk_dir *d, const char *name, unsigned char type,
+		 enum hit_kind kind, const char *rule)
+{
+	/* A directory full of matches: whoever made it shall not choose how much memory we need. */
+	if (f->n == PENDING_MAX)
+		f->failed = show_pending(f, d, &f->err);
+	vec_reserve(f->v, f->n, f->cap);
+	f->v[f->n++] =
+		(struct pending){ .name = f->names.n, .type = type, .kind = kind, .rule = rule };
+	buf_add(&f->names, name, strlen(name) + 1);
+	bug_on(f->names.is_over);
+}
+
+/* A name that could matter: ask the policy about the whole path. */
+static unsigned on_candidate(struct find *f, const struct walk_dir *d, const char *name,
+			     unsigned char type, unsigned bits)
+{
+	unsigned mode = d->mode & ~(unsigned)FIND_DOTGIT;
+	const char *rel = full_rel(f, d->rel, name), *rule;
+
+	if ((bits & MATCH_HIDE) && (mode & FIND_HIDE)) {
+		rule = matcher_rule(&f->p->hide, rel);
+		if (rule) {
+			pend(f, d, name, type, HIT_HIDE, rule);
+			return 0;
+		}
+	}
+	if (!(bits & MATCH_PROTECT) || !(mode & FIND_PROTECT))
+		return mode;
+	rule = matcher_rule(&f->p->protect, rel);
+	if (rule == NULL)
+		return f->has_git && str_eq(name, ".git") ? mode | FIND_NOGIT : mode;
+	if (git_is_rule(rule)) {
+		if (type == DT_DIR)
+			return mode | FIND_DOTGIT;
+		rule = FIND_GIT_RULE;
+	}
+	pend(f, d, name, type, HIT_PROTECT, rule);
+	return mode & FIND_HIDE ? FIND_WALK | FIND_HIDE : 0;
+}
+
+static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t len,
+			 unsigned char type)
+{
+	struct find *f = arg;
+	unsigned bits = matcher_probe(f->m, f->under[0] ? NULL : d->rel, d->rel_len, name, len);
+
+	/* Whoever listens there does so on the host, and no mount or network namespace stops a connect(). */
+	if (type == DT_SOCK && d->mode & FIND_HIDE)
+		pend(f, d, name, type, HIT_HIDE, VIEW_SOCKET_RULE);
+	if (bits == 0)
+		return d->mode & ~(unsigned)FIND_DOTGIT;
+	d->bits |= git_bits_of_type(bits, type);
+	if (bits & (MATCH_HIDE | MATCH_PROTECT))
+		return on_candidate(f, d, name, type, bits);
+	return d->mode & ~(unsigned)FIND_DOTGIT;
+}
+
+bool find_git_wanted(const struct policy *p, const char *rel)
+{
+	_free_ char *dotgit = NULL;
+	const char *slash = strrchr(rel, '/'), *rule;
+
+	if (!str_eq(slash ? slash + 1 : rel, ".git"))
+		dotgit = ws_rel(rel, ".git");
+	rule = matcher_rule(&p->protect, dotgit ? dotgit : rel);
+	return rule && git_is_rule(rule);
+}
+
+static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
+{
+	struct find *f = arg;
+	bool is_repo = git_bits_are_repo(d->bits);
+	int r = show_pending(f, d, e);
+
+	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
+		return r;
+	if (!(d->mode & FIND_DOTGIT)) {
+		if (!is_repo || (d->mode & FIND_NOGIT))
+			return 0;
+		if (!find_git_wanted(f->p, full_rel(f, d->rel, "")))
+			return 0;
+	}
+	if (is_repo)
+		for (size_t i = 0; git_data_dirs[i]; i++)
+			walk_leave_out(w, git_data_dirs[i]);
+	return f->ops->gitdir(f->arg, d->fd, full_rel(f, d->rel, ""), e);
+}
+
+static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
+{
+	struct find *f = arg;
+
+	if (f->ops->refused == NULL)
+		return FD_NONE;
+	return f->ops->refused(f->arg, parent_fd, full_rel(f, rel, ""), name, num);
+}
+
+static bool has_git_rule(const struct policy *p)
+{
+	for (size_t i = 0; i < p->protect.n; i++)
+		if (git_is_rule(p->protect.v[i].text))
+			return true;
+	return false;
+}
+
+int find_run(int root_fd, const char *under, const struct policy *p, const struct matcher *m,
+	     unsigned want, const struct find_ops *ops, void *arg, struct walk_stats *stats,
+	     struct err *e)
+{
+	static const struct walk_ops walk = { .entry = on_entry,
+					      .end = on_end,
+					      .refused = on_refused };
+	_cleanup_(find_done) struct find f = { .under = under,
+					       .p = p,
+					       .m = m,
+					       .ops = ops,
+					       .arg = arg,
+					       .has_git = has_git_rule(p),
+					       .names = BUF(64 * MIB),
+					       .rel = BUF(4 * MIB) };
+
+	return walk_run(root_fd, FIND_WALK | want, &walk, &f, stats, e);
+}

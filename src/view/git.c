@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/git.c - see git.h */
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "view/git.h"
+#include "view/match.h"
+#include "view/walk.h"
+#include "view/ws.h"
+
+#define HOOKS(X)                                                                                   \
+	X("applypatch-msg")                                                                        \
+	X("pre-applypatch")                                                                        \
+	X("post-applypatch") X("pre-commit") X("pre-merge-commit") X("prepare"                     \
+								     "-commit"                     \
+								     "-msg") X("commit-msg")       \
+		X("post-commit") X("pre-rebase") X("post-checkout") X("post-"                      \
+								      "merge") X("pre-push")       \
+			X("pre-receive") X("update") X("proc-receive") X("post-"                   \
+									 "receive")                \
+				X("post-update") X("reference-transaction") X("push-to-checkout")  \
+					X("pre-auto-gc") X("post-rewrite") X("sendemail-validate") \
+						X("fsmonitor-watchman") X("p4-changelist")         \
+							X("p4-prepare-changelist") X("p4-post-"    \
+										     "changelist") \
+								X("p4-pre-submit") X("post-index-" \
+										     "change")
+
+const struct git_name git_names[] = { { "HEAD", MATCH_GIT_HEAD | MATCH_GIT_PART },
+				      { "objects", MATCH_GIT_OBJECTS | MATCH_GIT_PART },
+				      { "refs", MATCH_GIT_REFS | MATCH_GIT_PART },
+				      { "commondir", MATCH_GIT_COMMONDIR | MATCH_GIT_PART },
+				      { ".git", MATCH_GIT_PART },
+				      { "config", MATCH_GIT_PART },
+				      { "config.worktree", MATCH_GIT_PART },
+				      { "hooks", MATCH_GIT_PART },
+				      { "info", MATCH_GIT_PART },
+				      { "attributes", MATCH_GIT_PART },
+				      { "grafts", MATCH_GIT_PART },
+				      { "gitdir", MATCH_GIT_PART },
+				      { "alternates", MATCH_GIT_PART },
+#define X(name) { name, MATCH_GIT_PART },
+				      HOOKS(X)
+#undef X
+};
+const size_t git_names_n = ARRAY_LEN(git_names);
+
+static const char *const hook_names[] = {
+#define X(name) name,
+	HOOKS(X)
+#undef X
+};
+
+const char *const git_data_dirs[] = { "objects", "refs", "logs", "lfs", NULL };
+
+static const struct part {
+	const char *name;
+	enum git_what what;
+} parts[] = {
+	{ "config", GIT_CONFIG },      { "config.worktree", GIT_CONFIG },
+	{ "hooks", GIT_HOOKS },        { "commondir", GIT_COMMONDIR },
+	{ "gitdir", GIT_GITDIR },      { "info/attributes", GIT_ATTRIBUTES },
+	{ "info/grafts", GIT_GRAFTS }, { "objects/info/alternates", GIT_ALTERNATES },
+};
+
+bool git_is_rule(const char *rule)
+{
+	return str_eq(rule, ".git") || str_eq(rule, "**/.git");
+}
+
+unsigned git_bits_of_type(unsigned bits, unsigned char type)
+{
+	if (type == DT_DIR)
+		bits &= ~(unsigned)(MATCH_GIT_HEAD | MATCH_GIT_COMMONDIR);
+	else if (type != DT_LNK)
+		bits &= ~(unsigned)(MATCH_GIT_OBJECTS | MATCH_GIT_REFS);
+	return bits;
+}
+
+bool git_bits_are_repo(unsigned bits)
+{
+	const unsigned own = MATCH_GIT_OBJECTS | MATCH_GIT_REFS;
+
+	return (bits & MATCH_GIT_HEAD) && ((bits & own) == own || (bits & MATCH_GIT_COMMONDIR));
+}
+
+bool git_is_repo(int dir_fd)
+{
+	unsigned bits = 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		unsigned char type = walk_type(dir_fd, git_names[i].text);
+
+		if (type != DT_UNKNOWN)
+			bits |= git_bits_of_type(git_names[i].bits, type);
+	}
+	return git_bits_are_repo(bits);
+}
+
+bool git_is_hook_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(hook_names); i++)
+		if (str_eq(name, hook_names[i]))
+			return true;
+	return false;
+}
+
+/* A link on the way to a part of several components: report the first one. */
+static int report_link(int dir_fd, const char *name, git_part_fn fn, void *arg, struct err *e)
+{
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		_free_ char *head = mem_strn(name, (size_t)(slash - name));
+		struct stat st;
+
+		if (ws_lstat(dir_fd, head, &st) == 0 && S_ISLNK(st.st_mode))
+			return fn(arg, head, GIT_VIA_LINK, &st, e);
+	}
+	return 0;
+}
+
+int git_parts(int dir_fd, git_part_fn fn, void *arg, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		const char *name = parts[i].name;
+		struct stat st;
+		int r;
+
+		if (strchr(name, '/'))
+			r = ws_lstat(dir_fd, name, &st);
+		else
+			r = fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+		if (r == 0)
+			r = fn(arg, name, parts[i].what, &st, e);
+		else
+			r = r == -ELOOP ? report_link(dir_fd, name, fn, arg, e) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+char *git_pointer(const char *text, size_t n, const char *prefix)
+{
+	size_t skip = strlen(prefix);
+
+	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+		n--;
+	if (n <= skip || memcmp(text, prefix, skip) != 0)
+		return NULL;
+	for (size_t i = skip; i < n; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return NULL;
+	return mem_strn(text + skip, n - skip);
+}

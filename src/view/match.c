@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/match.c - see match.h
+ *
+ * Nearly every name of a workspace matches nothing, so the way to "no" is two table loads: first byte and
+ * length against the literal names, first and last byte against the globs. "!pattern" entries take part only in
+ * items_match(): without a positive match there is nothing to take back.
+ */
+#include "view/match.h"
+#include "view/git.h"
+
+static const char meta[] = "*?[\\{";
+
+static size_t hash_name(const char *s, size_t n)
+{
+	uint32_t h = 2166136261U;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (unsigned char)s[i]) * 16777619U;
+	return h ^ (h >> 15);
+}
+
+static struct match_name *slot(const struct matcher *m, const char *s, size_t n)
+{
+	size_t i = hash_name(s, n) & (m->names_size - 1);
+
+	while (m->names[i].text && (m->names[i].len != n || memcmp(m->names[i].text, s, n) != 0))
+		i = (i + 1) & (m->names_size - 1);
+	return &m->names[i];
+}
+
+static void add_name(struct matcher *m, const char *s, size_t n, unsigned bits)
+{
+	struct match_name *at = slot(m, s, n);
+
+	if (at->text == NULL) {
+		*at = (struct match_name){ .text = s, .len = n };
+		m->names_n++;
+		bug_on(m->names_n * 2 > m->names_size);
+	}
+	at->bits |= bits;
+	m->lens[(unsigned char)s[0]] |= (uint64_t)1 << (n < 63 ? n : 63);
+}
+
+/* The last component [s, s + n) of a pattern [whole, s + n). */
+static void add_glob(struct matcher *m, const char *whole, const char *s, size_t n, unsigned bits)
+{
+	struct match_glob g = { .dir = whole, .prefix = s, .bits = bits };
+	size_t lit = strcspn(whole, meta);
+
+	g.prefix_len = strcspn(s, meta);
+	while (g.suffix_len < n && strchr("*?[]\\{},", s[n - g.suffix_len - 1]) == NULL)
+		g.suffix_len++;
+	g.suffix = s + n - g.suffix_len;
+	/* A class or an escape may hide a literal end of what it is part of: then only the beginning counts. */
+	if (memchr(s, '[', n) || memchr(s, '\\', n) || memchr(s, '{', n))
+		g.suffix_len = 0;
+	while (lit > 0 && whole[lit - 1] != '/')
+		lit--;
+	g.dir_len = lit;
+	if (g.prefix_len)
+		m->by_first[(unsigned char)s[0]] = true;
+	else if (g.suffix_len)
+		m->by_last[(unsigned char)g.suffix[g.suffix_len - 1]] = true;
+	else
+		m->by_any = true;
+	vec_reserve(m->globs, m->globs_n, m->globs_cap);
+	m->globs[m->globs_n++] = g;
+}
+
+static void add_pattern(struct matcher *m, const char *text, unsigned bits)
+{
+	size_t n;
+
+	while (*text == '/')
+		text++;
+	n = strlen(text);
+	while (n > 0) {
+		const char *last;
+		size_t len;
+
+		while (n > 0 && text[n - 1] == '/')
+			n--;
+		last = memrchr(text, '/', n);
+		last = last ? last + 1 : text;
+		len = (size_t)(text + n - last);
+		if (len == 0)
+			return;
+		if (strcspn(last, meta) >= len)
+			add_name(m, last, len, bits);
+		else
+			add_glob(m, text, last, len, bits);
+		/* "a/" followed by two stars may be held to match a itself: ask for that name too. */
+		if (len != 2 || memcmp(last, "**", 2) != 0)
+			return;
+		n = (size_t)(last - text);
+	}
+}
+
+static void add_items(struct matcher *m, const struct items *l, unsigned bits)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].text[0] != '!')
+			add_pattern(m, l->v[i].text, bits);
+}
+
+void matcher_init(struct matcher *m, const struct policy *p)
+{
+	size_t want = 2 * (2 * (p->hide.n + p->protect.n) + git_names_n) + 16;
+
+	*m = (struct matcher){ .names_size = 64 };
+	while (m->names_size < want)
+		m->names_size *= 2;
+	m->names = mem_new(m->names_size, sizeof(*m->names));
+	memset(m->names, 0, m->names_size * sizeof(*m->names));
+	add_items(m, &p->hide, MATCH_HIDE);
+	add_items(m, &p->protect, MATCH_PROTECT);
+	for (size_t i = 0; i < git_names_n; i++)
+		add_name(m, git_names[i].text, strlen(git_names[i].text), git_names[i].bits);
+}
+
+void matcher_done(struct matcher *m)
+{
+	free(m->names);
+	free(m->globs);
+	*m = (struct matcher){ 0 };
+}
+
+static bool glob_could(const struct match_glob *g, const char *rel, size_t rel_len,
+		       const char *name, size_t len)
+{
+	if (len < g->prefix_len || len < g->suffix_len)
+		return false;
+	if (memcmp(name, g->prefix, g->prefix_len) != 0)
+		return false;
+	if (memcmp(name + len - g->suffix_len, g->suffix, g->suffix_len) != 0)
+		return false;
+	if (g->dir_len == 0 || rel == NULL)
+		return true;
+	/* dir ends in a slash, rel does not. */
+	return rel_len >= g->dir_len - 1 && memcmp(rel, g->dir, g->dir_len - 1) == 0 &&
+	       (rel_len == g->dir_len - 1 || rel[g->dir_len - 1] == '/');
+}
+
+unsigned matcher_probe(const struct matcher *m, const char *rel, size_t rel_len, const char *name,
+		       size_t len)
+{
+	unsigned char first = (unsigned char)name[0], last = (unsigned char)name[len - 1];
+	unsigned bits = 0;
+
+	if (m->lens[first] >> (len < 63 ? len : 63) & 1) {
+		const struct match_name *at = slot(m, name, len);
+
+		bits = at->text ? at->bits : 0;
+	}
+	if (!m->by_first[first] && !m->by_last[last] && !m->by_any)
+		return bits;
+	for (size_t i = 0; i < m->globs_n; i++)
+		if (glob_could(&m->globs[i], rel, rel_len, name, len))
+			bits |= m->globs[i].bits;
+	return bits;
+}
+
+const char *matcher_rule(const struct items *l, const char *rel)
+{
+	int i = items_match(l, rel);
+
+	if (i < 0 || l->v[i].text[0] == '!')
+		return NULL;
+	return l->v[i].text;
+}

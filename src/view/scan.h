@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/scan.h - between scan.c and scan_git.c */
+#ifndef VITRINE_VIEW_SCAN_H
+#define VITRINE_VIEW_SCAN_H
+
+#include "view/view.h"
+#include "view/ws.h"
+
+struct scanner {
+	struct ws ws;
+	const struct policy *p;
+	struct scan *s;
+	int failed; /* from a callback that cannot say so itself */
+	struct err err;
+};
+
+/* Adds one hit; scan_add also what a link leads to. st is the lstat of rel. */
+int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule,
+	     const struct stat *st, struct err *e);
+int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule,
+	     const struct stat *st, struct err *e);
+
+/* All that a git dir implies, and what a .git file points to. */
+int scan_gitdir(struct scanner *sc, int fd, const char *rel, struct err *e);
+int scan_gitfile(struct scanner *sc, int dir_fd, const char *name, const char *rel, struct err *e);
+
+/* Calls fn with every path below the workspace that a config names as hooks, include, attributes or command: as text,
+ * normalised, whether it exists or not. Includes are read too. `gitdir` is the directory of the repository, `name`
+ * the file in it. */
+typedef int (*scan_ref_fn)(void *arg, char *rel, struct err *e);
+int scan_config_refs(const struct ws *ws, int dir_fd, const char *gitdir, const char *name,
+		     scan_ref_fn fn, void *arg, struct err *e);
+
+#endif

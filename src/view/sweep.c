@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/sweep.c - see view.h
+ *
+ * The same walk as the scan, for protect only. What `before` covers is left alone whatever it is now: a mount lay on
+ * it, so nothing inside could replace it. All else under a protected name appeared meanwhile and is taken: from the
+ * directory that the walk holds open, by name, so a path swapped for a link leads nowhere else.
+ *
+ * Symbolic links are the one thing a mount cannot cover, so they are compared: same inode and a target that is covered
+ * (or outside, or missing) may stay. A link that now leads to something uncovered is removed rather than its target:
+ * the target may be a directory of the user's that a hostile link points at.
+ */
+#include <fcntl.h>
+
+#include "base/path.h"
+#include "view/find.h"
+#include "view/git.h"
+#include "view/quarantine.h"
+#include "view/sweep.h"
+
+void sweep_done(struct sweep *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->v[i].rel);
+		free(s->v[i].rule);
+		free(s->v[i].saved);
+	}
+	free(s->v);
+	*s = (struct sweep){ 0 };
+}
+
+static void remember(struct sweeper *sw, int r, const char *rel)
+{
+	_cleanup_(buf_done) struct buf text = BUF(KIB);
+
+	if (sw->failed < 0)
+		return;
+	buf_esc(&text, rel, strnlen(rel, 200));
+	errno = -r;
+	sw->failed =
+		err_sys(&sw->err, "'%s' is protected, appeared meanwhile and could not be removed",
+			buf_cstr(&text));
+}
+
+/* Most runs leave nothing behind: the directory is made for the first thing that goes into it. */
+static int quarantine_fd(const struct sweeper *sw)
+{
+	struct sweep *out = sw->out;
+	int r;
+
+	if (sw->q_fd >= 0 || out->dir_fd >= 0 || out->dir == NULL)
+		return sw->q_fd >= 0 ? sw->q_fd : out->dir_fd;
+	r = path_make(out->dir, 0700);
+	if (r < 0)
+		return r;
+	out->dir_fd = open(out->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return out->dir_fd < 0 ? -errno : out->dir_fd;
+}
+
+void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule)
+{
+	char *saved = NULL;
+	int q_fd = quarantine_fd(sw);
+	int r = q_fd < 0 ? q_fd
+			 : quarantine_take(q_fd, (unsigned)sw->out->n + 1, dir_fd, name, &saved);
+
+	if (r == -ENOENT)
+		return;
+	if (r < 0) {
+		remember(sw, r, rel);
+		return;
+	}
+	vec_reserve(sw->out->v, sw->out->n, sw->out->cap);
+	sw->out->v[sw->out->n++] =
+		(struct swept){ .rel = mem_str(rel), .rule = mem_str(rule), .saved = saved };
+	sw->moved++;
+}
+
+void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const char *name,
+		      const char *rule)
+{
+	const char *slash = strrchr(name, '/');
+	_free_ char *rel = ws_rel(base, name), *head = NULL;
+	_close_ int fd = FD_NONE;
+
+	if (slash == NULL) {
+		sweep_take(sw, dir_fd, name, rel, rule);
+		return;
+	}
+	head = mem_strn(name, (size_t)(slash - name));
+	fd = walk_open(dir_fd, head, O_PATH | O_DIRECTORY);
+	if (fd >= 0)
+		sweep_take(sw, fd, slash + 1, rel, rule);
+	else if (fd != -ENOENT)
+		remember(sw, fd, rel);
+}
+
+void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule,
+		const struct stat *st)
+{
+	const struct hit *h = scan_find(sw->before, rel);
+	_free_ char *target = NULL;
+
+	if (h && h->kind != HIT_PIN && !h->is_link)
+		return; /* was masked: the host made a link of it */
+	if (h == NULL || !h->is_link || h->ino != st->st_ino || h->dev != st->st_dev) {
+		sweep_take(sw, dir_fd, name, rel, rule);
+		return;
+	}
+	/* What a .git link leads to is recognised and swept as a git dir. */
+	if (str_eq(path_name(rel), ".git"))
+		return;
+	if (ws_resolve(&sw->ws, "", rel, &target) == 0 && !scan_covers(sw->before, target))
+		sweep_take(sw, dir_fd, name, rel, rule);
+}
+
+static int on_match(void *arg, const struct find_spot *s, struct err *e)
+{
+	struct sweeper *sw = arg;
+	_free_ char *rel = mem_str(s->rel);
+	bool is_git = str_eq(s->rule, FIND_GIT_RULE);
+	struct stat st;
+
+	if (fstatat(s->dir_fd, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		st = (struct stat){ .st_mode = S_IFREG }; /* taken unseen */
+	}
+	if (S_ISLNK(st.st_mode))
+		sweep_link(sw, s->dir_fd, s->name, rel, s->rule, &st);
+	else if (scan_covers(sw->before, rel))
+		return 0;
+	else if (is_git && S_ISREG(st.st_mode))
+		return sweep_gitfile(sw, s->dir_fd, s->name, rel, e);
+	else if (
+		!is_git ||
+		!S_ISDIR(
+			st.st_mode)) /* a .git that became a directory meanwhile: the next sweep's */
+		sweep_take(sw, s->dir_fd, s->name, rel, s->rule);
+	return 0;
+}
+
+static int on_gitdir(void *arg, int fd, const char *rel, struct err *e)
+{
+	return sweep_gitdir(arg, fd, rel, e);
+}
+
+/* Made unreadable inside, on purpose or not: by name, what is in it can still be used by the host. */
+static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
+{
+	struct sweeper *sw = arg;
+	_free_ char *path = ws_rel(rel, name);
+	int fd;
+
+	if (num != EACCES || scan_covers(sw->before, path) || scan_covers(sw->before, rel))
+		return FD_NONE;
+	if (walk_type(parent_fd, name) == DT_UNKNOWN)
+		(void)quarantine_loosen(parent_fd, ".");
+	(void)quarantine_loosen(parent_fd, name);
+	fd = walk_opendir(parent_fd, name);
+	return fd >= 0 ? fd : FD_NONE;
+}
+
+static const struct find_ops sweep_ops = { .match = on_match,
+					   .gitdir = on_gitdir,
+					   .refused = on_refused };
+
+static int sweep_tree(struct sweeper *sw, int fd, const char *under, unsigned want, struct err *e)
+{
+	struct walk_stats unused = { 0 };
+
+	return find_run(fd, under, sw->p, &sw->m, want, &sweep_ops, sw, &unused, e);
+}
+
+static int sweeper_init(struct sweeper *sw, int ws_fd, struct err *e)
+{
+	int r = ws_init(&sw->ws, ws_fd, e);
+
+	if (r == 0)
+		matcher_init(&sw->m, sw->p);
+	return r;
+}
+
+static int sweeper_end(struct sweeper *sw, int r, struct err *e)
+{
+	matcher_done(&sw->m);
+	ws_done(&sw->ws);
+	if (r < 0)
+		return err_wrap(e, r, "sweeping the workspace");
+	if (sw->failed < 0) {
+		*e = sw->err;
+		return sw->failed;
+	}
+	return sw->moved > 0;
+}
+
+int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *before,
+	      struct sweep *out, struct err *e)
+{
+	struct sweeper sw = { .q_fd = q_fd, .p = p, .before = before, .out = out, .err = ERR_INIT };
+	int r = sweeper_init(&sw, ws_fd, e);
+
+	if (r < 0)
+		return r;
+	r = sweeper_end(&sw, sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e), e);
+	return r < 0 ? r : 0;
+}
+
+/* ---- one path ---- */
+
+struct descent {
+	struct sweeper *sw;
+	int fd;          /* the directory reached */
+	const char *rel; /* the whole way */
+	bool is_nogit;
+};
+
+static int maybe_gitdir(struct descent *d, const char *rel, bool is_dotgit, struct err *e)
+{
+	if (d->is_nogit || (!is_dotgit && (!git_is_repo(d->fd) || !find_git_wanted(d->sw->p, rel))))
+		return 0;
+	return sweep_gitdir(d->sw, d->fd, rel, e);
+}
+
+/* Looks at one component. Returns 1 to go on below it. */
+static int descend(struct descent *d, const char *name, char *rel, struct err *e)
+{
+	struct sweeper *sw = d->sw;
+	struct find_spot s = { .dir_fd = d->fd, .name = name, .rel = rel, .kind = HIT_PROTECT };
+	const char *rule = matcher_rule(&sw->p->protect, rel);
+	bool is_git = rule && git_is_rule(rule);
+	int next, r;
+
+	s.type = walk_type(d->fd, name);
+	if (rule && !(is_git && s.type == DT_DIR)) {
+		s.rule = is_git ? FIND_GIT_RULE : rule;
+		r = on_match(sw, &s, e);
+		return r < 0 ? r : 0;
+	}
+	if (s.type != DT_DIR)
+		return 0;
+	if (rule == NULL && str_eq(name, ".git"))
+		d->is_nogit = true;
+	next = walk_opendir(d->fd, name);
+	if (next < 0) {
+		_free_ char *up = path_parent(rel);
+
+		next = on_refused(sw, d->fd, up, name, -next);
+	}
+	if (next < 0)
+		return 0;
+	fd_close(d->fd);
+	d->fd = next;
+	r = maybe_gitdir(d, rel, is_git, e);
+	return r < 0 ? r : 1;
+}
+
+static int walk_down(struct descent *d, struct err *e)
+{
+	int r = maybe_gitdir(d, "", false, e);
+
+	if (r < 0)
+		return r;
+	for (const char *p = d->rel; *p;) {
+		size_t n = strcspn(p, "/");
+		_free_ char *name = mem_strn(p, n),
+			    *rel = mem_strn(d->rel, (size_t)(p - d->rel) + n);
+
+		if (n == 0 || str_eq(name, ".") || str_eq(name, ".."))
+			return err_set(e, ERR_BUG, EINVAL,
+				       "'%.200s' is no path below the workspace", d->rel);
+		r = descend(d, name, rel, e);
+		if (r <= 0)
+			return r;
+		p += n;
+		p += *p == '/';
+	}
+	/* All of it is directories: sweep what came along. */
+	return sweep_tree(d->sw, d->fd, d->rel, FIND_PROTECT | (d->is_nogit ? FIND_NOGIT : 0), e);
+}
+
+int sweep_one(int ws_fd, int q_fd, const struct policy *p, const struct scan *before,
+	      const char *rel, struct sweep *out, struct err *e)
+{
+	struct sweeper sw = { .q_fd = q_fd, .p = p, .before = before, .out = out, .err = ERR_INIT };
+	struct descent d = { .sw = &sw, .rel = rel };
+	int r = sweeper_init(&sw, ws_fd, e);
+
+	if (r < 0)
+		return r;
+	d.fd = walk_opendir(ws_fd, ".");
+	if (d.fd < 0) {
+		errno = -d.fd;
+		r = err_sys(e, "open the workspace");
+	} else {
+		r = walk_down(&d, e);
+		fd_close(d.fd);
+	}
+	return sweeper_end(&sw, r, e);
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+
+#include "view/testtree.h"
+
+struct run {
+	struct tree t, q;
+	struct policy p;
+	struct scan before;
+	struct sweep out;
+	struct err e;
+	int q_fd;
+};
+
+static void run_begin(struct run *r, const char *hide, const char *protect)
+{
+	policy_of(&r->p, hide, protect);
+	r->q_fd = r->q.fd;
+	r->e = ERR_INIT;
+	CHECK_INT(scan_run(r->t.fd, &r->p, &r->before, &r->e), 0);
+}
+
+static void run_done(struct run *r)
+{
+	scan_done(&r->before);
+	sweep_done(&r->out);
+	policy_gone(&r->p);
+	tree_done(&r->t);
+	tree_done(&r->q);
+}
+
+#define RUN(name) _cleanup_(run_done) struct run name = { .t = tree_new(), .q = tree_new() }
+
+static int by_rel(const void *a, const void *b)
+{
+	return strcmp(((const struct swept *)a)->rel, ((const struct swept *)b)->rel);
+}
+
+/* "path (rule); ..." by path; directories are read in no particular order. */
+static char *swept_text(struct sweep *s)
+{
+	struct buf b = BUF(MIB);
+
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), by_rel);
+	for (size_t i = 0; i < s->n; i++)
+		buf_printf(&b, "%s%s (%s)", i ? "; " : "", s->v[i].rel, s->v[i].rule);
+	return b.p ? buf_take(&b) : mem_str("");
+}
+
+static void sweep_checks(struct run *r, const char *want)
+{
+	_free_ char *text = NULL;
+
+	CHECK_INT(sweep_run(r->t.fd, r->q_fd, &r->p, &r->before, &r->out, &r->e), 0);
+	CHECK_STR(r->e.msg, "");
+	text = swept_text(&r->out);
+	CHECK_STR(text, want);
+	for (size_t i = 0; i < r->out.n; i++)
+		CHECK(!tree_has(&r->t, r->out.v[i].rel));
+	sweep_done(&r->out);
+}
+
+TEST(what_was_there_stays)
+{
+	RUN(r);
+
+	tree_file(&r.t, ".vscode/tasks.json", "old");
+	GIT(&r.t, "", "init", "-q", ".");
+	tree_file(&r.t, ".git/hooks/pre-commit", "mine");
+	tree_file(&r.t, ".git/info/attributes", "mine");
+	GIT(&r.t, "", "config", "core.fsmonitor", "./mine");
+	run_begin(&r, ".env", ".vscode .git");
+	tree_file(&r.t, ".env", "new secrets are not our business");
+	sweep_checks(&r, "");
+	/* Replaced meanwhile: only the host could. */
+	bug_on(unlinkat(r.t.fd, ".git/config", 0) < 0);
+	tree_file(&r.t, ".git/config", "[alias]\n\tx = !y\n");
+	tree_file(&r.t, ".vscode/settings.json", "below a mount");
+	sweep_checks(&r, "");
+}
+
+TEST(what_appeared_is_taken)
+{
+	RUN(r);
+
+	tree_dir(&r.t, "sub");
+	run_begin(&r, "", ".vscode **/.claude/settings.json .mcp.json");
+	tree_file(&r.t, ".mcp.json", "m");
+	tree_file(&r.t, "sub/.vscode/tasks.json", "t");
+	tree_file(&r.t, "sub/.claude/settings.json", "s");
+	tree_file(&r.t, "sub/.claude/notes", "n");
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 3);
+	for (size_t i = 0; i < r.out.n; i++)
+		CHECK(r.out.v[i].saved && tree_has(&r.q, r.out.v[i].saved));
+	CHECK_STR(r.out.v[0].rel, ".mcp.json"); /* of all, the only one in the root */
+	CHECK_STR(r.out.v[0].saved, "0001-.mcp.json");
+	CHECK(tree_has(&r.t, "sub/.claude/notes"));
+	CHECK(!tree_has(&r.t, "sub/.claude/settings.json"));
+	sweep_done(&r.out);
+	sweep_checks(&r, "");
+	/* Numbers go on where another run left off. */
+	tree_file(&r.t, ".mcp.json", "m2");
+	sweep_checks(&r, ".mcp.json (.mcp.json)");
+	CHECK(tree_has(&r.q, "0001-.mcp.json") && tree_has(&r.q, "0002-.mcp.json"));
+}
+
+TEST(types)
+{
+	RUN(r);
+	_free_ char *link = NULL;
+
+	tree_file(&r.t, "src/main.c", "int x;");
+	run_begin(&r, "", ".a .b .c .d");
+	tree_link(&r.t, "src", ".a");
+	tree_link(&r.t, "/etc/passwd", ".b");
+	bug_on(mkfifoat(r.t.fd, ".c", 0600) < 0);
+	tree_dir(&r.t, ".d/e/f");
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 4);
+	CHECK(tree_has(&r.t, "src/main.c"));
+	for (size_t i = 0; i < r.out.n; i++)
+		if (str_eq(r.out.v[i].rel, ".c"))
+			CHECK(r.out.v[i].saved == NULL);
+		else
+			CHECK(tree_has(&r.q, r.out.v[i].saved));
+	for (size_t i = 0; i < r.out.n; i++)
+		if (str_eq(r.out.v[i].rel, ".b"))
+			link = tree_text(&r.q, r.out.v[i].saved);
+	CHECK_STR(link, "symbolic link to: /etc/passwd\n");
+	CHECK(!tree_has(&r.t, ".a") && !tree_has(&r.t, ".b") && !tree_has(&r.t, ".c") &&
+	      !tree_has(&r.t, ".d"));
+}
+
+TEST(links_that_were_there)
+{
+	RUN(r);
+
+	tree_dir(&r.t, "cfg");
+	tree_dir(&r.t, "src");
+	tree_link(&r.t, "cfg", ".vscode");
+	tree_link(&r.t, "later", ".idea");
+	tree_link(&r.t, "/usr/share", ".zed");
+	run_begin(&r, "", ".vscode .idea .zed");
+	tree_file(&r.t, "cfg/x", "the mount is on cfg");
+	sweep_checks(&r, "");
+	/* A dangling one was filled: the link goes, what it leads to stays. */
+	tree_link(&r.t, "src", "later");
+	sweep_checks(&r, ".idea (.idea)");
+	CHECK(tree_has(&r.t, "src") && tree_has(&r.t, "later"));
+	/* Replaced: a link cannot be masked, so this may come from inside. */
+	bug_on(unlinkat(r.t.fd, ".zed", 0) < 0);
+	tree_link(&r.t, "/usr/lib", ".zed");
+	bug_on(unlinkat(r.t.fd, ".vscode", 0) < 0);
+	tree_file(&r.t, ".vscode/tasks.json", "");
+	sweep_checks(&r, ".vscode (.vscode); .zed (.zed)");
+}
+
+TEST(new_repository_keeps_working)
+{
+	RUN(r);
+
+	run_begin(&r, "", ".git");
+	GIT(&r.t, "", "init", "-q", "lib");
+	GIT(&r.t, "lib", "commit", "-q", "--allow-empty", "-m", "x");
+	GIT(&r.t, "", "clone", "-q", "lib", "main");
+	GIT(&r.t, "main", "config", "user.name", "A B");
+	GIT(&r.t, "main", "checkout", "-q", "-b", "topic");
+	GIT(&r.t, "main", "push", "-q", "-u", "origin", "topic");
+	GIT(&r.t, "main", "submodule", "--quiet", "add", "../lib", "deps/lib");
+	GIT(&r.t, "main", "worktree", "add", "-q", "../wt");
+	GIT(&r.t, "", "clone", "-q", "--bare", "lib", "bare.git");
+	GIT(&r.t, "", "clone", "-q", "--shared", "lib", "shared");
+	GIT(&r.t, "", "init", "-q", "--separate-git-dir=sep.git", "sep");
+	sweep_checks(&r, "");
+	GIT(&r.t, "main", "status");
+	GIT(&r.t, "wt", "status");
+	GIT(&r.t, "main/deps/lib", "status");
+	GIT(&r.t, "sep", "status");
+}
+
+TEST(worktree_of_an_existing_repository)
+{
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", "m");
+	GIT(&r.t, "m", "commit", "-q", "--allow-empty", "-m", "x");
+	run_begin(&r, "", ".git");
+	GIT(&r.t, "m", "worktree", "add", "-q", "../w");
+	sweep_checks(&r, "");
+	GIT(&r.t, "w", "status");
+	tree_file(&r.t, "m/.git/worktrees/w/commondir", "../../../evil\n");
+	tree_file(&r.t, "m/.git/worktrees/w/gitdir", "/etc/.git\n");
+	tree_file(&r.t, "m/.git/worktrees/w/config.worktree", "[core]\n\tfsmonitor = ./x\n");
+	sweep_checks(&r, "m/.git/worktrees/w/commondir (git commondir that is not of a worktree); "
+			 "m/.git/worktrees/w/config.worktree (git config key core.fsmonitor); "
+			 "m/.git/worktrees/w/gitdir (git worktree outside the workspace)");
+}
+
+TEST(dangerous_parts_of_a_new_repository)
+{
+	RUN(r);
+
+	run_begin(&r, "", ".git");
+	GIT(&r.t, "", "init", "-q", "n");
+	GIT(&r.t, "n", "config", "core.sshCommand", "x");
+	tree_file(&r.t, "n/.git/hooks/pre-commit", "#!/bin/sh\n");
+	tree_file(&r.t, "n/.git/hooks/README", "read");
+	tree_file(&r.t, "n/.git/hooks/tool", "x");
+	bug_on(fchmodat(r.t.fd, "n/.git/hooks/tool", 0755, 0) < 0);
+	tree_file(&r.t, "n/.git/info/attributes", "* filter=x\n");
+	tree_file(&r.t, "n/.git/objects/info/alternates", "/home/other/.git/objects\n");
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 5);
+	CHECK(!tree_has(&r.t, "n/.git/config") && !tree_has(&r.t, "n/.git/hooks/pre-commit"));
+	CHECK(!tree_has(&r.t, "n/.git/hooks/tool") && !tree_has(&r.t, "n/.git/info/attributes"));
+	CHECK(!tree_has(&r.t, "n/.git/objects/info/alternates"));
+	CHECK(tree_has(&r.t, "n/.git/hooks/README") && tree_has(&r.t, "n/.git/hooks/"
+								      "pre-commit.sample"));
+	CHECK_STR(r.out.v[0].rule, "git config key core.sshcommand");
+	CHECK_STR(r.out.v[0].rel, "n/.git/config");
+}
+
+TEST(hooks_that_did_not_exist)
+{
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", "--template=", "n");
+	CHECK(!tree_has(&r.t, "n/.git/hooks"));
+	run_begin(&r, "", ".git");
+	tree_file(&r.t, "n/.git/hooks/post-checkout", "x");
+	sweep_checks(&r, "n/.git/hooks/post-checkout (git hook)");
+	tree_dir(&r.t, "evil");
+	bug_on(unlinkat(r.t.fd, "n/.git/hooks", AT_REMOVEDIR) < 0);
+	tree_link(&r.t, "../../evil", "n/.git/hooks");
+	sweep_checks(&r, "n/.git/hooks (git part behind a link)");
+	tree_link(&r.t, "../../evil", "n/.git/info");
+	tree_file(&r.t, "evil/attributes", "x");
+	sweep_checks(&r, "n/.git/info (git part behind a link)");
+	CHECK(tree_has(&r.t, "evil/attributes"));
+}
+
+TEST(pointers)
+{
+	RUN(r);
+
+	tree_file(&r.t, ".git/HEAD", "x");
+	tree_dir(&r.t, ".git/objects");
+	tree_dir(&r.t, ".git/refs");
+	run_begin(&r, "", ".git");
+	tree_file(&r.t, "a/.git", "gitdir: /home/other/repo/.git\n");
+	tree_file(&r.t, "b/.git", "gitdir: ../../outside\n");
+	tree_file(&r.t, "c/.git", "not a pointer\n");
+	tree_file(&r.t, "d/.git", "");
+	tree_file(&r.t, "e/.git", "gitdir: ../not/yet\n");
+	tree_link(&r.t, "../elsewhere/.git", "f");
+	tree_dir(&r.t, "g");
+	tree_link(&r.t, "/home/other/.git", "g/.git");
+	/* In the workspace, but where the walk does not look. */
+	tree_file(&r.t, "h/.git", "gitdir: ../.git/refs/evil\n");
+	tree_file(&r.t, ".git/refs/evil/HEAD", "x");
+	tree_file(&r.t, ".git/refs/evil/config", "[core]\n\tfsmonitor = x\n");
+	tree_dir(&r.t, "dir");
+	tree_link(&r.t, "dir", "link");
+	tree_file(&r.t, "i/.git", "gitdir: ../link/x\n");
+	/* A shared directory needs no HEAD, so only the pointer gives it away. */
+	tree_file(&r.t, "j/worktrees/w/HEAD", "x");
+	tree_file(&r.t, "j/worktrees/w/commondir", "../..\n");
+	tree_file(&r.t, "j/hooks/pre-commit", "x");
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK(!tree_has(&r.t, "a/.git") && !tree_has(&r.t, "b/.git") && !tree_has(&r.t, "c/.git"));
+	CHECK(tree_has(&r.t, "d/.git") && tree_has(&r.t, "e/.git") && tree_has(&r.t, "h/.git"));
+	CHECK(!tree_has(&r.t, "g/.git") && !tree_has(&r.t, ".git/refs/evil/config") &&
+	      !tree_has(&r.t, "i/.git"));
+	CHECK(!tree_has(&r.t, "j/hooks/pre-commit"));
+	CHECK_INT(r.out.n, 7);
+}
+
+TEST(bare_repository_made_inside)
+{
+	RUN(r);
+
+	run_begin(&r, "", ".git");
+	tree_file(&r.t, "docs/HEAD", "ref: refs/heads/main\n");
+	tree_dir(&r.t, "docs/objects");
+	tree_dir(&r.t, "docs/refs");
+	tree_file(&r.t, "docs/config", "[core]\n\tbare = true\n\tfsmonitor = ./x\n");
+	sweep_checks(&r, "docs/config (git config key core.fsmonitor)");
+}
+
+TEST(hooks_path_of_the_config)
+{
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", ".");
+	GIT(&r.t, "", "config", "core.hooksPath", "tools/hooks");
+	tree_dir(&r.t, "src");
+	run_begin(&r, "", ".git");
+	sweep_checks(&r, "");
+	tree_file(&r.t, "tools/hooks/pre-commit", "x");
+	sweep_checks(&r, "tools/hooks (named in the git config)");
+	tree_link(&r.t, "../src", "tools/hooks");
+	sweep_checks(&r, "tools/hooks (named in the git config)");
+	CHECK(tree_has(&r.t, "src"));
+}
+
+TEST(gone_by_the_host_is_new_when_it_comes_back)
+{
+	RUN(r);
+
+	tree_file(&r.t, ".vscode/tasks.json", "x");
+	run_begin(&r, "", ".vscode");
+	bug_on(unlinkat(r.t.fd, ".vscode/tasks.json", 0) < 0 ||
+	       unlinkat(r.t.fd, ".vscode", AT_REMOVEDIR) < 0);
+	CHECK_INT(scan_refresh(&r.before, r.t.fd, ".vscode", &r.e), 0);
+	tree_file(&r.t, ".vscode/tasks.json", "agent");
+	sweep_checks(&r, ".vscode (.vscode)");
+}
+
+TEST(one_path)
+{
+	RUN(r);
+
+	tree_dir(&r.t, "a");
+	GIT(&r.t, "", "init", "-q", "old");
+	run_begin(&r, "", ".vscode **/.claude/settings.json .git");
+	tree_file(&r.t, "a/.vscode/tasks.json", "x");
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "a/.vscode/tasks.json", &r.out, &r.e),
+		  1);
+	CHECK(!tree_has(&r.t, "a/.vscode"));
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "a/.vscode/tasks.json", &r.out, &r.e),
+		  0);
+	/* A directory that was moved in with things in it. */
+	tree_file(&r.t, "in/x/.claude/settings.json", "x");
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "in", &r.out, &r.e), 1);
+	CHECK(!tree_has(&r.t, "in/x/.claude/settings.json"));
+	tree_file(&r.t, "n/.git/hooks/pre-push", "x");
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "n/.git/hooks/pre-push", &r.out, &r.e),
+		  1);
+	tree_file(&r.t, "n/.git/config", "[include]\n\tpath = x\n");
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "n/.git/config", &r.out, &r.e), 1);
+	tree_file(&r.t, "old/.git/info/attributes", "x");
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "old/.git/info/attributes", &r.out,
+			    &r.e),
+		  1);
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "old/.git/config", &r.out, &r.e), 0);
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "not/there", &r.out, &r.e), 0);
+	CHECK_INT(sweep_one(r.t.fd, r.q.fd, &r.p, &r.before, "../etc", &r.out, &r.e), -EINVAL);
+	CHECK_INT(r.out.n, 5);
+}
+
+/* What an ordinary user's own processes can make hard to remove. */
+TEST(closed_directories)
+{
+	RUN(r);
+	pid_t pid;
+	int status = 0, failures = test_failures;
+
+	bug_on(chmod(r.t.path, 0777) < 0 || chmod(r.q.path, 0777) < 0);
+	pid = fork();
+	if (pid == 0) {
+		if (geteuid() == 0)
+			bug_on(setgid(65534) < 0 || setuid(65534) < 0);
+		run_begin(&r, "", ".vscode **/.claude/settings.json .git");
+		tree_file(&r.t, ".vscode/tasks.json", "x");
+		bug_on(fchmodat(r.t.fd, ".vscode", 0100, 0) < 0);
+		tree_file(&r.t, "a/b/.claude/settings.json", "x");
+		bug_on(fchmodat(r.t.fd, "a/b/.claude", 0100, 0) < 0 ||
+		       fchmodat(r.t.fd, "a/b", 0500, 0) < 0);
+		bug_on(fchmodat(r.t.fd, "a", 0300, 0) < 0);
+		tree_file(&r.t, "n/.git/hooks/pre-push", "x");
+		bug_on(fchmodat(r.t.fd, "n/.git/hooks", 0100, 0) < 0 ||
+		       fchmodat(r.t.fd, "n/.git", 0500, 0) < 0);
+		CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+		CHECK_STR(r.e.msg, "");
+		CHECK(!tree_has(&r.t, ".vscode/tasks.json") && !tree_has(&r.t, "a/b/.claude/"
+									       "settings.json"));
+		CHECK(!tree_has(&r.t, "n/.git/hooks/pre-push"));
+		CHECK_INT(r.out.n, 3);
+		_exit(test_failures != failures);
+	}
+	bug_on(waitpid(pid, &status, 0) < 0);
+	CHECK_INT(status, 0);
+}
+
+/* A quarantine on another file system; /dev/shm is one wherever these tests run. */
+TEST(other_file_system)
+{
+	RUN(r);
+	char shm[] = "/dev/shm/view-test-XXXXXX";
+	struct stat a, b;
+	struct tree other = { .fd = FD_NONE };
+	_free_ char *text = NULL, *link = NULL;
+	_close_ int big = FD_NONE;
+
+	bug_on(mkdtemp(shm) == NULL);
+	(void)snprintf(other.path, sizeof(other.path), "%s", shm);
+	other.fd = open(shm, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bug_on(fstat(other.fd, &a) < 0 || fstat(r.t.fd, &b) < 0);
+	CHECK(a.st_dev != b.st_dev);
+	run_begin(&r, "", ".vscode .mcp.json .big .link .deep");
+	tree_file(&r.t, ".mcp.json", "text");
+	tree_file(&r.t, ".vscode/x/tasks.json", "t");
+	tree_file(&r.t, ".big", "");
+	tree_link(&r.t, "/etc/passwd", ".link");
+	tree_link(&r.t, "/etc/passwd", ".vscode/l");
+	big = openat(r.t.fd, ".big", O_WRONLY | O_CLOEXEC);
+	bug_on(ftruncate(big, (off_t)(65 * MIB)) < 0);
+	{
+		int at = FD_NONE;
+
+		tree_dir(&r.t, ".deep");
+		at = openat(r.t.fd, ".deep", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		for (int i = 0; i < 3000; i++) {
+			int next;
+
+			bug_on(mkdirat(at, "d", 0755) < 0);
+			next = openat(at, "d", O_PATH | O_DIRECTORY | O_CLOEXEC);
+			fd_close(at);
+			at = next;
+		}
+		fd_close(at);
+	}
+	CHECK_INT(sweep_run(r.t.fd, other.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_STR(r.e.msg, "");
+	CHECK_INT(r.out.n, 5);
+	for (size_t i = 0; i < r.out.n; i++) {
+		const struct swept *s = &r.out.v[i];
+		_free_ char *tasks = s->saved ? mem_fmt("%s/x/tasks.json", s->saved) : NULL;
+
+		CHECK(!tree_has(&r.t, s->rel));
+		CHECK((s->saved == NULL) == (str_eq(s->rel, ".big") || str_eq(s->rel, ".deep")));
+		if (str_eq(s->rel, ".mcp.json"))
+			text = tree_text(&other, s->saved);
+		if (str_eq(s->rel, ".link"))
+			link = tree_text(&other, s->saved);
+		if (str_eq(s->rel, ".vscode"))
+			CHECK(tree_has(&other, tasks));
+	}
+	CHECK_STR(text, "text");
+	CHECK_STR(link, "symbolic link to: /etc/passwd\n");
+	tree_done(&other);
+}
+
+/* ---- a hostile process that swaps while we sweep ---- */
+
+/* All that it makes by name exists in the canary tree, so through a swapped link its own calls change nothing. */
+static void swap_for_ever(const struct tree *t, const char *outside)
+{
+	int done = 0; /* any of these may fail at any time, that is the idea */
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (done < INT_MAX / 2) {
+		done += renameat2(t->fd, "d", t->fd, "l", RENAME_EXCHANGE);
+		done += renameat2(t->fd, "e/.vscode", t->fd, "l2", RENAME_EXCHANGE);
+		done += mkdirat(t->fd, "e/.vscode", 0755);
+		done += mkdirat(t->fd, "d/.vscode", 0755);
+		done += linkat(t->fd, "seed", t->fd, "d/.vscode/tasks.json", 0);
+		done += linkat(t->fd, "seed", t->fd, "e/.mcp.json", 0);
+		done += mkdirat(t->fd, "d/.git", 0755);
+		done += linkat(t->fd, "seed", t->fd, "d/.git/config", 0);
+		done += symlinkat(outside, t->fd, "l2");
+	}
+}
+
+static char *canary_state(const struct tree *out)
+{
+	static const char *const names[] = { ".vscode/tasks.json", ".mcp.json", ".git/config",
+					     ".git/hooks/pre-commit", "keep" };
+	struct buf b = BUF(KIB);
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		_free_ char *text = tree_text(out, names[i]);
+
+		buf_printf(&b, "%s=%s ", names[i], text ? text : "GONE");
+	}
+	return buf_take(&b);
+}
+
+static unsigned canaries_read;
+
+static int look_for_canary(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	struct err e = ERR_INIT;
+
+	(void)at;
+	if (type == FTW_F && S_ISREG(st->st_mode) && io_read_file(path, &b, &e) == 0)
+		canaries_read += strstr(buf_cstr(&b), "canary") != NULL;
+	return 0;
+}
+
+static void race_with(struct run *r, const struct tree *q, uint64_t ns)
+{
+	int q_fd = q->fd;
+	_cleanup_(tree_done) struct tree out = tree_new();
+	_free_ char *before = NULL, *after = NULL;
+	uint64_t end = now_ns() + ns;
+	unsigned rounds = 0;
+	pid_t pid;
+
+	tree_file(&out, ".vscode/tasks.json", "canary");
+	tree_file(&out, ".mcp.json", "canary");
+	tree_file(&out, ".git/config", "[alias]\n\tcanary = !x\n");
+	tree_file(&out, ".git/hooks/pre-commit", "canary");
+	tree_file(&out, "keep", "canary");
+	before = canary_state(&out);
+	tree_dir(&r->t, "d");
+	tree_dir(&r->t, "e/.vscode");
+	tree_file(&r->t, "seed", "[core]\n\tfsmonitor = x\n");
+	run_begin(r, "", ".vscode .mcp.json .git");
+	tree_link(&r->t, out.path, "l");
+	tree_link(&r->t, out.path, "l2");
+	pid = fork();
+	if (pid == 0)
+		swap_for_ever(&r->t, out.path);
+	bug_on(pid < 0);
+	while (now_ns() < end) {
+		struct err e = ERR_INIT;
+
+		/* A name that is swapped under our hands may be reported as left: that is allowed, straying is not. */
+		(void)sweep_run(r->t.fd, q_fd, &r->p, &r->before, &r->out, &e);
+		(void)sweep_one(r->t.fd, q_fd, &r->p, &r->before, "d/.vscode/tasks.json", &r->out,
+				&e);
+		(void)sweep_one(r->t.fd, q_fd, &r->p, &r->before, "l/.vscode/tasks.json", &r->out,
+				&e);
+		(void)sweep_one(r->t.fd, q_fd, &r->p, &r->before, "d/.git/config", &r->out, &e);
+		rounds++;
+	}
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	after = canary_state(&out);
+	CHECK_STR(after, before);
+	canaries_read = 0;
+	(void)nftw(q->path, look_for_canary, 16, FTW_PHYS);
+	CHECK_INT(canaries_read, 0);
+	CHECK(rounds > 20);
+	CHECK(r->out.n > 5); /* it did take things meanwhile */
+}
+
+TEST(swapping_never_leads_outside)
+{
+	RUN(r);
+
+	race_with(&r, &r.q, 1500 * NS_PER_MS);
+}
+
+TEST(swapping_never_leads_outside_when_copying)
+{
+	RUN(r);
+	char shm[] = "/dev/shm/view-test-XXXXXX";
+	struct tree other = { .fd = FD_NONE };
+
+	bug_on(mkdtemp(shm) == NULL);
+	(void)snprintf(other.path, sizeof(other.path), "%s", shm);
+	other.fd = open(shm, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	race_with(&r, &other, 1500 * NS_PER_MS);
+	tree_done(&other);
+}
+
+TEST_MAIN()

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/view.h - what in a workspace must be hidden or protected, found by one walk; and what appeared meanwhile
+ *
+ * scan_run() walks the workspace once (directory reads only, no stat per file) and reports every path the
+ * policy hides or protects, the ancestors that must be pinned against renames, and hard-link aliases. Nothing
+ * is written on the host. The result is a fact that plan/ turns into mounts.
+ *
+ * sweep_run() walks it again after the last process has died and moves what appeared under a protected name
+ * into the quarantine directory.
+ */
+#ifndef VITRINE_VIEW_VIEW_H
+#define VITRINE_VIEW_VIEW_H
+
+#include <sys/types.h>
+
+#include "policy/policy.h"
+
+enum hit_kind {
+	HIT_HIDE,    /* make unreadable */
+	HIT_PROTECT, /* make read-only */
+	HIT_PIN,     /* an ancestor of one of the above: may not be renamed or removed */
+	HIT_KIND_COUNT_
+};
+
+struct hit {
+	char *rel; /* path below the workspace, no leading slash */
+	enum hit_kind kind;
+	bool is_dir;
+	bool is_alias; /* found only because it shares an inode with a hit that has a name of its own */
+	/* A symbolic link: no mount can cover it. Its target, when it lies in the workspace, is a hit of its own; one
+	 * outside does not exist in the sandbox. The link can be replaced inside: sweep finds and removes that. */
+	bool is_link;
+	const char *
+		rule; /* the glob, or "git" for what a repository implies; borrowed from policy or static */
+	dev_t dev;
+	ino_t ino;
+};
+
+struct scan {
+	struct hit *
+		v; /* sorted: parents before children; no path twice (HIDE beats PROTECT beats PIN) */
+	size_t n, cap;
+	uint64_t dirs, files; /* seen */
+	uint64_t skipped;     /* directories of others that this user cannot read either */
+	bool is_partial; /* a hit directory is so large that not all of its files were checked for hard links */
+};
+
+#define SCAN_HITS_MAX 20000
+/* Longest path of a hit. What matches deeper down takes the ancestor of this length with it. */
+#define SCAN_REL_MAX 3072
+
+/* ws_fd: the workspace directory, O_PATH will do. Symbolic links are not followed, file systems mounted in the
+ * workspace are walked (they are visible inside). A directory of ours that we may not read is hidden as a whole
+ * (rule "unreadable"): inside it could be made readable. One of somebody else's is skipped and counted.
+ * ERR_UNSUPPORTED when a rule matches more than SCAN_HITS_MAX paths. */
+int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e);
+void scan_done(struct scan *s);
+
+/* Sockets that lie in a directory tree: each is a HIDE hit by this rule. The workspace's own are found by scan_run();
+ * this is for other directories that are shown inside. */
+#define VIEW_SOCKET_RULE "host socket"
+int scan_sockets(int root_fd, struct scan *ret, struct err *e);
+
+/* The hit with exactly this path, or NULL. */
+const struct hit *scan_find(const struct scan *s, const char *rel);
+
+/* Is rel a HIDE or PROTECT hit, or below one? Then nothing inside could have written there. */
+bool scan_covers(const struct scan *s, const char *rel);
+
+/* After the host replaced or removed a hit (fswatch says so): looks at it again. 1: it is there and dev, ino and
+ * is_dir are those of now, mask it again; 0: it is gone and so are the hits below it, what appears there is new. */
+int scan_refresh(struct scan *s, int ws_fd, const char *rel, struct err *e);
+
+struct swept {
+	char *rel;
+	char *rule;  /* the glob or reason, e.g. "git config key core.fsmonitor" */
+	char *saved; /* where it lies now, below the quarantine directory; NULL when it could not be moved and was removed */
+};
+
+struct sweep {
+	struct swept *v;
+	size_t n, cap;
+	const char *dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
+	int dir_fd;	 /* opened then; FD_NONE before */
+};
+
+/* Moves every protected path that is on disk now and was not covered by `before` into q_fd (opened quarantine
+ * directory, may be on another file system). Follows no link, stays beneath ws_fd, and is safe while a hostile
+ * process still runs. Adds to *out. On failure the rest was still swept, and e names the first path that is left.
+ *
+ * A path that was a hit and is another file now is left alone: its mount made it impossible to replace from inside,
+ * so the host did it (an editor's save). What the host *removed* must be taken out of `before` (scan_refresh), else
+ * a successor made inside would be taken for the host's. */
+int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *before,
+	      struct sweep *out, struct err *e);
+/* The same for one path (relative) that was just seen to appear. Returns 1 when something was moved. */
+int sweep_one(int ws_fd, int q_fd, const struct policy *p, const struct scan *before,
+	      const char *rel, struct sweep *out, struct err *e);
+void sweep_done(struct sweep *s);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/walk.c - see walk.h
+ *
+ * A directory is read to its end in one go; the names of the subdirectories to visit wait in one arena that
+ * grows and shrinks like a stack. A frame keeps its descriptor only while it is among the WINDOW deepest and
+ * still has children to visit; one that comes up again without it is opened anew from the root, beneath and
+ * without links. So a chain of any depth costs WINDOW descriptors and no C stack.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/path.h"
+#include "view/walk.h"
+
+#define WINDOW 24
+#define DENTS_SIZE (64 * KIB)
+#define REL_MAX MIB /* nobody can work that deep; it only bounds our memory */
+
+struct dent {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+struct frame {
+	int fd;
+	size_t rel_len;
+	size_t base, next, end; /* its children in the arena: a mode byte, the name, NUL */
+	unsigned mode;
+};
+
+struct walk {
+	int root_fd;
+	const struct walk_ops *ops;
+	void *arg;
+	struct walk_stats *stats;
+	struct frame *v;
+	size_t n, cap;
+	char *arena;
+	size_t arena_n, arena_cap;
+	char *rel;
+	size_t rel_cap;
+	char *dents;
+	bool is_stopped;
+};
+
+int walk_opendir(int dir_fd, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+	int fd = openat(dir_fd, name, flags | O_NOATIME);
+
+	/* Only the owner may ask for O_NOATIME. */
+	if (fd < 0 && errno == EPERM)
+		fd = openat(dir_fd, name, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+unsigned char walk_type(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return DT_UNKNOWN;
+	return (unsigned char)IFTODT(st.st_mode);
+}
+
+int walk_open(int root_fd, const char *rel, int flags)
+{
+	const uint64_t how = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+	_close_ int at = FD_NONE;
+
+	if (rel[0] == '\0')
+		rel = ".";
+	while (strlen(rel) >= PATH_MAX) {
+		char part[PATH_MAX];
+		size_t n = PATH_MAX - 1;
+		int next;
+
+		while (n > 0 && rel[n] != '/')
+			n--;
+		if (n == 0)
+			return -ENAMETOOLONG;
+		memcpy(part, rel, n);
+		part[n] = '\0';
+		next = path_openat2(at >= 0 ? at : root_fd, part, O_PATH | O_DIRECTORY, how);
+		if (next < 0)
+			return next;
+		fd_close(at);
+		at = next;
+		rel += n + 1;
+	}
+	return path_openat2(at >= 0 ? at : root_fd, rel, flags, how);
+}
+
+static void walk_done(struct walk *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		fd_close(w->v[i].fd);
+	free(w->v);
+	free(w->arena);
+	free(w->rel);
+	free(w->dents);
+}
+
+static void arena_add(struct walk *w, unsigned mode, const char *name, size_t len)
+{
+	size_t need = w->arena_n + len + 2;
+
+	if (need > w->arena_cap) {
+		w->arena_cap = need * 2;
+		w->arena = mem_grow(w->arena, w->arena_cap, 1);
+	}
+	w->arena[w->arena_n++] = (char)mode;
+	memcpy(w->arena + w->arena_n, name, len + 1);
+	w->arena_n += len + 1;
+}
+
+static void take_dents(struct walk *w, struct walk_dir *d, size_t got)
+{
+	for (size_t at = 0; at < got && !w->is_stopped;) {
+		const struct dent *e = (const void *)(w->dents + at);
+		const char *name = e->name;
+		unsigned char type = e->type;
+		unsigned mode;
+		size_t len;
+
+		at += e->reclen;
+		if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))
+			continue;
+		len = strlen(name);
+		if (type == DT_UNKNOWN)
+			type = walk_type(d->fd, name);
+		w->stats->files += type != DT_DIR;
+		mode = w->ops->entry(w->arg, d, name, len, type);
+		bug_on(mode > WALK_MODE_MAX);
+		if (type == DT_DIR && mode)
+			arena_add(w, mode, name, len);
+	}
+}
+
+static int read_frame(struct walk *w, struct frame *f, struct err *e)
+{
+	struct walk_dir d = { .fd = f->fd, .rel = w->rel, .rel_len = f->rel_len, .mode = f->mode };
+	int r = 0;
+
+	f->base = f->next = w->arena_n;
+	w->stats->dirs++;
+	for (;;) {
+		long got = syscall(SYS_getdents64, d.fd, w->dents, (unsigned)DENTS_SIZE);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno != ENOENT) /* ENOENT: removed while we read it */
+			return err_sys(e, "read directory '%s'", w->rel);
+		if (got <= 0 || w->is_stopped)
+			break;
+		take_dents(w, &d, (size_t)got);
+	}
+	f->end = w->arena_n;
+	if (w->ops->end && !w->is_stopped)
+		r = w->ops->end(w->arg, w, &d, e);
+	return r;
+}
+
+/* Takes ownership of fd. */
+static int push_take_fd(struct walk *w, int fd, unsigned mode, const char *name, struct err *e)
+{
+	size_t len = strlen(name), parent = w->n ? w->v[w->n - 1].rel_len : 0;
+	size_t rel_len = parent + (parent ? 1 : 0) + len;
+
+	if (rel_len + 1 > w->rel_cap) {
+		w->rel_cap = (rel_len + 1) * 2;
+		w->rel = mem_grow(w->rel, w->rel_cap, 1);
+	}
+	if (parent)
+		w->rel[parent] = '/';
+	memcpy(w->rel + rel_len - len, name, len);
+	w->rel[rel_len] = '\0';
+	vec_reserve(w->v, w->n, w->cap);
+	w->v[w->n] = (struct frame){ .fd = fd, .rel_len = rel_len, .mode = mode };
+	w->n++;
+	if (w->n > WINDOW) {
+		struct frame *old = &w->v[w->n - 1 - WINDOW];
+
+		fd_close(old->fd);
+		old->fd = FD_NONE;
+	}
+	return read_frame(w, &w->v[w->n - 1], e);
+}
+
+static void pop(struct walk *w)
+{
+	struct frame *f = &w->v[--w->n];
+
+	fd_close(f->fd);
+	w->arena_n = f->base;
+}
+
+/* What ends the walk is our own trouble; what a file system or a racing rename says is only a skipped directory. */
+static bool is_ours(int num)
+{
+	return num == EMFILE || num == ENFILE || num == ENOMEM || num == ENOSYS;
+}
+
+static int open_child(struct walk *w, struct frame *f, const char *name)
+{
+	int fd;
+
+	w->rel[f->rel_len] = '\0';
+	if (f->fd < 0)
+		f->fd = walk_open(w->root_fd, w->rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	if (f->fd < 0)
+		return f->fd;
+	fd = walk_opendir(f->fd, name);
+	if (fd < 0 && !is_ours(-fd) && w->ops->refused) {
+		int got = w->ops->refused(w->arg, f->fd, w->rel, name, -fd);
+
+		fd = got >= 0 ? got : fd;
+	}
+	return fd;
+}
+
+/* Visits the next child of the top frame. */
+static int step(struct walk *w, struct err *e)
+{
+	struct frame *f = &w->v[w->n - 1];
+	unsigned mode = (unsigned char)w->arena[f->next];
+	char name[NAME_MAX * 4 + 1]; /* some file systems have names over NAME_MAX bytes */
+	size_t len = strlen(w->arena + f->next + 1);
+	int fd;
+
+	if (mode && (len >= sizeof(name) || f->rel_len + len + 1 > REL_MAX)) {
+		w->stats->skipped++;
+		mode = 0;
+	}
+	if (mode)
+		memcpy(name, w->arena + f->next + 1, len + 1);
+	f->next += len + 2;
+	if (!mode)
+		return 0;
+	fd = open_child(w, f, name);
+	if (fd < 0 && is_ours(-fd)) {
+		errno = -fd;
+		return err_sys(e, "open directory '%s' in '%s'", name, w->rel);
+	}
+	if (f->next == f->end) {
+		fd_close(f->fd);
+		f->fd = FD_NONE;
+	}
+	if (fd < 0) {
+		w->stats->skipped++;
+		return 0;
+	}
+	return push_take_fd(w, fd, mode, name, e);
+}
+
+void walk_leave_out(struct walk *w, const char *name)
+{
+	const struct frame *f = &w->v[w->n - 1];
+
+	for (size_t at = f->base; at < w->arena_n; at += strlen(w->arena + at + 1) + 2)
+		if (str_eq(w->arena + at + 1, name))
+			w->arena[at] = 0;
+}
+
+void walk_stop(struct walk *w)
+{
+	w->is_stopped = true;
+}
+
+int walk_run(int root_fd, unsigned mode, const struct walk_ops *ops, void *arg,
+	     struct walk_stats *stats, struct err *e)
+{
+	_cleanup_(walk_done) struct walk w = {
+		.root_fd = root_fd, .ops = ops, .arg = arg, .stats = stats
+	};
+	int fd = walk_opendir(root_fd, "."), r;
+
+	if (fd < 0) {
+		errno = -fd;
+		return err_sys(e, "open the root of the walk");
+	}
+	w.dents = mem_new(DENTS_SIZE, 1);
+	r = push_take_fd(&w, fd, mode, "", e);
+	while (r >= 0 && w.n > 0 && !w.is_stopped) {
+		struct frame *f = &w.v[w.n - 1];
+
+		if (f->next == f->end)
+			pop(&w);
+		else
+			r = step(&w, e);
+	}
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/walk.h - one pass over a directory tree with few descriptors, no recursion and no link followed
+ *
+ * Internal to view/. Every name is opened alone, relative to its parent's descriptor, with O_NOFOLLOW, so a
+ * tree that changes under the walk can make it miss things but never lead it out.
+ */
+#ifndef VITRINE_VIEW_WALK_H
+#define VITRINE_VIEW_WALK_H
+
+#include <dirent.h>
+
+#include "base/err.h"
+
+#define WALK_MODE_MAX 0xffU
+
+struct walk;
+
+struct walk_dir {
+	int fd;
+	const char *
+		rel; /* below the root of the walk, "" for the root itself; valid during the call */
+	size_t rel_len;
+	unsigned mode; /* what entry() returned for it */
+	unsigned bits; /* free for the caller, zero at the first entry */
+};
+
+struct walk_ops {
+	/* A name in d, "." and ".." left out. A non-zero result for a directory is its mode and means: go in. */
+	unsigned (*entry)(void *arg, struct walk_dir *d, const char *name, size_t len,
+			  unsigned char type);
+	/* All entries of d were seen, none of its children yet. May be NULL. Negative ends the walk. */
+	int (*end)(void *arg, struct walk *w, struct walk_dir *d, struct err *e);
+	/* Could not be opened (-num is an errno such as EACCES). Returns a descriptor, or FD_NONE to skip. May be NULL. */
+	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
+};
+
+struct walk_stats {
+	uint64_t dirs, files;
+	uint64_t skipped; /* directories that could not be read, or lie too deep */
+};
+
+/* root_fd may be O_PATH. *stats is added to. */
+int walk_run(int root_fd, unsigned mode, const struct walk_ops *ops, void *arg,
+	     struct walk_stats *stats, struct err *e);
+
+/* From end(): do not go into this child after all. */
+void walk_leave_out(struct walk *w, const char *name);
+
+/* From anywhere: stop as soon as possible, without error. */
+void walk_stop(struct walk *w);
+
+/* Opens rel beneath root however long it is, no links: fd or -errno. Directories for a path over PATH_MAX only
+ * in the middle; `flags` are for the last part. "" is root itself. */
+int walk_open(int root_fd, const char *rel, int flags);
+
+/* The type of a name when the directory did not say: DT_*, DT_UNKNOWN when it is gone. */
+unsigned char walk_type(int dir_fd, const char *name);
+
+/* A directory, opened for reading, by one name. atime stays as it is where the kernel lets us. fd or -errno. */
+int walk_opendir(int dir_fd, const char *name);
+
+#endif

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The six measurements. Each returns plain data for the report; nothing here judges.
+
+Whatever is timed is timed by the C helpers; this file only writes their lists and reads their
+lines.
+"""
+
+import ctypes
+import io
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tarfile
+import time
+
+import host
+import stats
+from host import Unmeasurable
+
+TRUE = ["/bin/true"]
+TREE_FILES = 20000
+TREE_REPOS = 10
+WORK_FILES = 5000
+MEMORY_LIMIT = 512 << 20
+PIDS_LIMIT = 200
+PR_SET_CHILD_SUBREAPER = 36
+
+
+# --- starts -------------------------------------------------------------------------------------
+
+def entry(name, argv, ws, env, peer=None):
+    lines = [f"name {name}", f"cwd {ws}"]
+    lines += [f"arg {a}" for a in argv]
+    lines += [f"env {k}={v}" for k, v in env.items()]
+    if peer:
+        lines += [f"fd {n} {path}" for n, path in peer.fds]
+        lines += [f"every {peer.every}", f"lane {peer.lane}"]
+    return "\n".join(lines) + "\n"
+
+
+def start_times(h, who, entries, rounds, gap_ms=0, warmup=5):
+    """Runs the list; {name: {round: ns}}. A single failed start spoils the measurement."""
+    path = os.path.join(h.base, "list")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(entries))
+    argv = [h.helper("spawn_bench"), "--rounds", str(rounds), "--warmup", str(warmup),
+            "--gap-ms", str(gap_ms)]
+    if who.uid != os.geteuid():
+        argv += ["--user", who.name]
+    _, out, _ = host.run([*argv, path], timeout=600)
+    samples = {}
+    for line in out.splitlines():
+        number, name, ns, status = line.split()
+        if status != "0":
+            raise Unmeasurable(f"{name} as {who.label}: /bin/true ended with {status}")
+        samples.setdefault(name, {})[int(number)] = int(ns)
+    return samples
+
+
+def starts(h, who, peers, ws, rounds, more=()):
+    entries = [entry(p.key, p.argv(who, ws, TRUE), ws, p.env(who), p) for p in peers.values()]
+    samples = start_times(h, who, [*entries, *more], rounds)
+    result = {"samples": samples, "rows": {k: stats.summary(v) for k, v in samples.items()}}
+    base = samples["bwrap"]
+    result["ratio"] = {k: stats.paired(v, base) for k, v in samples.items() if k != "bwrap"}
+    return result
+
+
+def tree_starts(h, who, peers, rounds):
+    ws = who.workspace("tree")
+    host.run([h.helper("make_tree"), ws, str(TREE_FILES), str(TREE_REPOS)], who=who)
+    walk = [h.helper("lstat_walk"), ws]
+    _, count, _ = host.run(walk, who=who)
+    if int(count) < TREE_FILES:
+        raise Unmeasurable(f"the tree has only {count.strip()} files")
+    result = starts(h, who, peers, ws, rounds, [entry("walk", walk, ws, who.env())])
+    result["files"] = int(count)
+    result["repos"] = TREE_REPOS
+    return result
+
+
+def check_limits(peer, who, ws):
+    """A limit that is not in force costs nothing, so it is tried before it is timed.
+
+    tail keeps a line without an end in memory; a shell that may not fork gives up. Both are bounded
+    by themselves: 672 MiB and 260 processes that end after some seconds.
+    """
+    hog = f"head -c {MEMORY_LIMIT + (160 << 20)} /dev/zero | tail >/dev/null"
+    forks = f"i=0; while [ $i -lt {PIDS_LIMIT + 60} ]; do sleep 3 & i=$((i+1)); done; exit 0"
+    for limit, script in (("memory", hog), ("pids", forks)):
+        status, _, _ = peer.run(who, ws, ["/bin/sh", "-c", script], check=False)
+        if status == 0:
+            raise Unmeasurable(f"{peer.label}: the {limit} limit is not in force")
+
+
+def limited_starts(h, who, vitrine, crun, ws, rounds):
+    """With cgroup limits, half a second of rest before each: joining is slow only after a rest."""
+    entries = [entry(p.key, p.argv(who, ws, TRUE), ws, p.env(who), p) for p in (vitrine, crun)]
+    samples = start_times(h, who, entries, rounds, gap_ms=500, warmup=1)
+    return {"samples": samples, "rows": {k: stats.summary(v) for k, v in samples.items()},
+            "ratio": {"vitrine": stats.paired(samples["vitrine"], samples["crun"])}}
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+def processes():
+    """{pid: (parent, name)} of everything that runs."""
+    table = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+                text = f.read()
+        except OSError:
+            continue
+        name = text[text.index("(") + 1:text.rindex(")")]
+        table[int(pid)] = (int(text[text.rindex(")") + 1:].split()[1]), name)
+    return table
+
+
+def below(table, top):
+    found = {top}
+    grown = True
+    while grown:
+        more = {p for p, (parent, _) in table.items() if parent in found and p not in found}
+        grown = bool(more)
+        found |= more
+    return found - {top}
+
+
+def inner_pid(pid):
+    """The pid a process has in its own pid namespace, or None if that is ours."""
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith("NSpid:"):
+                ids = line.split()[1:]
+                return int(ids[-1]) if len(ids) > 1 else None
+    return None
+
+
+def rollup(pid):
+    sums = {}
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii", errors="replace") as f:
+        for line in f:
+            words = line.split()
+            if len(words) == 3 and words[2] == "kB":
+                sums[words[0].rstrip(":")] = int(words[1])
+    return {"private": sums["Private_Clean"] + sums["Private_Dirty"], "pss": sums["Pss"],
+            "rss": sums["Rss"]}
+
+
+def role(pid, client, name):
+    if name == "sleep":
+        return "workload"
+    if pid == client:
+        return "client"
+    return "init" if inner_pid(pid) == 1 else "keeper"
+
+
+def adopt_orphans(flag):
+    """A keeper that leaves its client must stay findable: it becomes our child then."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, int(flag), 0, 0, 0)
+
+
+def reap(pids, flags):
+    """Collects those of our adopted children that have ended."""
+    for pid in pids:
+        try:
+            os.waitpid(pid, flags)
+        except OSError:
+            pass
+
+
+def memory(peer, who, ws):
+    """Starts `sleep` inside, waits until it is there and settled, reads every process around it."""
+    adopt_orphans(True)
+    before = below(processes(), os.getpid())
+    argv = peer.argv(who, ws, ["/bin/sleep", "20"])
+    if peer.fds:
+        number, path = peer.fds[0]
+        argv = ["/bin/sh", "-c", f'exec "$@" {number}<"$0"', path, *argv]
+    child = subprocess.Popen(argv, cwd=ws, env=peer.env(who), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who.drop())
+    try:
+        table, mine = wait_for_sleep(child, before, peer)
+        return [{"name": table[p][1], "role": role(p, child.pid, table[p][1]), **rollup(p)}
+                for p in sorted(mine)]
+    except OSError as e:
+        raise Unmeasurable(f"{peer.label}: {e}") from e
+    finally:
+        end(child, before)
+        adopt_orphans(False)
+
+
+def wait_for_sleep(child, before, peer):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        table = processes()
+        mine = below(table, os.getpid()) - before
+        if any(table[p][1] == "sleep" for p in mine):
+            time.sleep(0.5)
+            table = processes()
+            return table, below(table, os.getpid()) - before
+        if child.poll() is not None:
+            break
+        time.sleep(0.02)
+    raise Unmeasurable(f"{peer.label}: no sleep was seen inside")
+
+
+def end(child, before):
+    child.terminate()
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+    deadline = time.monotonic() + 3
+    while (rest := below(processes(), os.getpid()) - before) and time.monotonic() < deadline:
+        reap(rest, os.WNOHANG)
+        time.sleep(0.02)
+    for pid in rest:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    reap(rest, 0)
+
+
+# --- single system calls ------------------------------------------------------------------------
+
+def copy_helper(h, who, ws, name):
+    """Into the workspace, the one place that is at the same path inside and outside."""
+    path = os.path.join(ws, name)
+    shutil.copyfile(h.helper(name), path)
+    os.chmod(path, 0o755)
+    os.chown(path, who.uid, who.gid)
+    return path
+
+
+def system_calls(h, who, peers, runs):
+    """{row: {peer: best ns}} over several interleaved runs of the same static program."""
+    ws = who.workspace("calls")
+    program = copy_helper(h, who, ws, "syscalls")
+    data = os.path.join(ws, "data")
+    with open(data, "wb") as f:
+        f.write(b"x" * 4096)
+    os.chown(data, who.uid, who.gid)
+    best = {}
+    rng = random.Random(5)
+    for _ in range(runs):
+        for key in rng.sample(sorted(peers), len(peers)):
+            _, out, _ = peers[key].run(who, ws, [program, data, who.home, "25"])
+            for line in out.splitlines():
+                name, ns = line.split()
+                row = best.setdefault(name, {})
+                row[key] = min(float(ns), row.get(key, float("inf")))
+    for name, row in best.items():
+        if set(row) != set(peers):
+            raise Unmeasurable(f"system call {name}: not every row was measured")
+    return best
+
+
+# --- file work ----------------------------------------------------------------------------------
+
+def source_text(i, rng):
+    lines = [f"/* file {i} */"]
+    for k in range(rng.randint(5, 60)):
+        lines.append(f"static int f{i}_{k}(int x) {{ return x * {rng.randint(1, 9999)} + {k}; }}")
+    return "\n".join(lines) + "\n"
+
+
+def make_archive(path):
+    rng = random.Random(7)
+    with tarfile.open(path, "w") as tar:
+        for i in range(WORK_FILES):
+            data = source_text(i, rng).encode()
+            info = tarfile.TarInfo(f"d{i // 100:02}/s{i // 20 % 5}/f{i:04}.c")
+            info.size = len(data)
+            info.mtime = 1700000000
+            tar.addfile(info, io.BytesIO(data))
+
+
+def compile_unit():
+    names = ("errno", "stdio", "stdlib", "string", "time", "unistd")
+    head = "".join(f"#include <{n}.h>\n" for n in names)
+    body = "".join(
+        f"int g{i}(const char *s, char *d) {{ size_t n = strlen(s); int c = {i};\n"
+        f"\tfor (size_t k = 0; k < n; k++) {{\n"
+        f"\t\tc = c * 31 + s[k];\n\t\td[k] = (char)(c ^ s[n - k - 1]);\n\t}}\n"
+        f"\tif (c % 7 == {i % 7}) printf(\"%d %s\\n\", c, d);\n\treturn c; }}\n" for i in range(24))
+    return head + body
+
+
+def work_place(h, who, side):
+    """Archive, unpacked tree, repository and source.
+
+    One for each side, because git's index remembers the owners of files, and the two sides of a
+    root run see different ones.
+    """
+    ws = who.workspace("work-" + side)
+    program = copy_helper(h, who, ws, "file_work")
+    archive = os.path.join(ws, "files.tar")
+    original = os.path.join(h.base, "files.tar")
+    if not os.path.exists(original):
+        make_archive(original)
+    shutil.copyfile(original, archive)
+    with open(os.path.join(ws, "unit.c"), "w", encoding="ascii") as f:
+        f.write(compile_unit())
+    for name in ("tree", "repo"):
+        os.mkdir(os.path.join(ws, name))
+        host.run(["tar", "--no-same-owner", "-xf", archive, "-C", os.path.join(ws, name)])
+    host.run(["chown", "-R", f"{who.uid}:{who.gid}", ws])
+    repo = os.path.join(ws, "repo")
+    env = {**who.env(), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    for words in (["init", "-q"], ["add", "."],
+                  ["-c", "user.name=b", "-c", "user.email=b@localhost", "commit", "-qm", "all"]):
+        host.run(["git", "-C", repo, *words], who=who, env=env)
+    return ws, program
+
+
+def one_work(peer, who, place, name):
+    ws, program = place
+    _, out, _ = peer.run(who, ws, [program, ws, name])
+    return int(out.strip())
+
+
+def file_work(h, who, bare, vitrine, pairs):
+    """Pairs of the same job outside and inside, in turn first; {job: figures}."""
+    sides = {p.key: (p, work_place(h, who, p.key)) for p in (bare, vitrine)}
+    result = {}
+    for name in ("unpack", "grep", "git-status", "compile"):
+        samples = {key: {} for key in sides}
+        for r in range(-1, pairs):
+            order = list(sides) if r % 2 else list(reversed(sides))
+            for key in order:
+                ns = one_work(sides[key][0], who, sides[key][1], name)
+                if r >= 0:
+                    samples[key][r] = ns
+        result[name] = {
+            "samples": samples, "bare": stats.summary(samples["bare"]),
+            "vitrine": stats.summary(samples["vitrine"]),
+            "ratio": stats.paired(samples["vitrine"], samples["bare"])}
+    return result

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does the harness itself notice? Tiny checks with a known answer, against null.sh and broken programs.
+
+Every act here is harmless without walls: files in the check's own folder, processes of its own.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import harness                                             # noqa: E402
+import run                                                 # noqa: E402
+from harness import BREACH, HELD, INCONCLUSIVE, Check, Config    # noqa: E402
+
+NULL = str(HERE / "null.sh")
+
+
+def verdict(fn, base, program=NULL, form="run", timeout=20.0):
+    """-> result of one check, through the real scheduler"""
+    chk = Check("XX-00", "P0", fn.__name__, ("run",), ("user",), (), None, None, timeout, False, False, fn)
+    got = []
+    run.execute([(chk, Config(program, {}, base=base), "user", form)], 1, got.append)
+    assert len(got) == 1
+    return got[0]
+
+
+def nothing(c):
+    c.sandbox("true")
+    return HELD
+
+
+def no_verdict(c):
+    c.sandbox("true")
+
+
+def outside_written(c):
+    c.sandbox(f"echo x > {c.out}/new")
+    return HELD
+
+
+def home_touched(c):
+    c.plant(c.home / "f", "x")
+    c.sandbox(f"touch -d '2001-01-01' {c.home}/f")
+    return HELD
+
+
+def own_edit(c):
+    c.sandbox("true")
+    c.plant(c.out / "late", "x")
+    c.sandbox("true")
+    return HELD
+
+
+def edit_does_not_cover(c):
+    """What the sandbox changed before the check's own edit is still found."""
+    c.sandbox(f"echo x > {c.out}/new")
+    c.plant(c.out / "late", "x")
+    return HELD
+
+
+def process_left(c):
+    c.sandbox("setsid sleep 30 >/dev/null 2>&1 </dev/null &")
+    return HELD
+
+
+def leak_on_stdout(c):
+    u = c.uuid()
+    c.plant(c.out / "s", u)
+    r = c.sandbox(f"cat {c.out}/s")
+    c.must(not c.leaks(r, u), "leaked")
+    return HELD
+
+
+def leak_into_workspace(c):
+    u = c.uuid()
+    c.plant(c.ws / "hidden", u)
+    r = c.sandbox("cp hidden copy")
+    c.must(not c.leaks(r, u), "leaked")
+    return HELD
+
+
+def own_plant_is_no_leak(c):
+    u = c.uuid()
+    c.plant(c.ws / "hidden", u)
+    r = c.sandbox("mv hidden moved")
+    c.must(not c.leaks(r, u), "leaked")
+    return HELD
+
+
+def crash(c):
+    raise KeyError("broken check")
+
+
+def failed_control(c):
+    c.need_control(c.control("false").ok, "the control fails")
+    return HELD
+
+
+def too_slow(c):
+    time.sleep(60)
+    return HELD
+
+
+def slow_command(c):
+    c.sandbox("sleep 30", timeout=0.5)
+    return HELD
+
+
+def list_argv(c):
+    c.sandbox(["true"])
+    return HELD
+
+
+def status_kept(c):
+    r = c.sandbox("exit 7")
+    c.must(r.rc == 7, f"{r}")
+    r = c.sandbox(["sh", "-c", "exit 9"])
+    c.must(r.rc == 9, f"{r}")
+    return HELD
+
+
+CASES = [
+    (nothing, HELD, {}),
+    (no_verdict, INCONCLUSIVE, {}),
+    (outside_written, BREACH, {}),
+    (home_touched, BREACH, {}),
+    (own_edit, HELD, {}),
+    (edit_does_not_cover, BREACH, {}),
+    (process_left, BREACH, {}),
+    (leak_on_stdout, BREACH, {}),
+    (leak_into_workspace, BREACH, {}),
+    (own_plant_is_no_leak, HELD, {}),
+    (crash, INCONCLUSIVE, {}),
+    (failed_control, INCONCLUSIVE, {}),
+    (too_slow, INCONCLUSIVE, {"timeout": 1.0}),
+    (slow_command, INCONCLUSIVE, {}),
+    (status_kept, HELD, {}),
+    (status_kept, HELD, {"form": "grandchild"}),
+    # A program that does nothing must never look like one that contains.
+    (nothing, INCONCLUSIVE, {"program": "/bin/false"}),
+    (nothing, INCONCLUSIVE, {"program": "/bin/true"}),
+    (leak_on_stdout, INCONCLUSIVE, {"program": "/bin/true"}),
+    (nothing, INCONCLUSIVE, {"program": "/nonexistent"}),
+    (nothing, INCONCLUSIVE, {"program": "/bin/false", "form": "exec"}),
+]
+
+
+def main():
+    harness.subreaper()
+    if os.geteuid() == 0:
+        harness.own_mounts()
+    harness.account_of("user")
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="vcontain-self.", dir="/var/tmp") as top:
+        refuse = Path(top) / "refuse"
+        refuse.write_text("#!/bin/sh\nexit 125\n")
+        refuse.chmod(0o755)
+        os.chmod(top, 0o755)
+        base = Path(top) / "base"
+        base.mkdir()
+        for fn, want, kw in [*CASES, (list_argv, INCONCLUSIVE, {"program": str(refuse)})]:
+            r = verdict(fn, str(base), **kw)
+            good = r["verdict"] == want
+            failed += not good
+            print(f"{'ok' if good else 'FAILED'} {fn.__name__} {kw or ''}: {r['verdict']}"
+                  + ("" if good else f", wanted {want}: {r['why']}"))
+        left = os.listdir(base)
+    rest = harness.descendants(os.getpid())
+    total = len(CASES) + 4
+    if left:
+        failed += 1
+        print(f"FAILED folders left: {left}")
+    if rest:
+        failed += 1
+        print(f"FAILED processes left: {rest}")
+    if run.is_a_sandbox(NULL, "user"):
+        failed += 1
+        print("FAILED null.sh was taken for a sandbox")
+    print(f"{total - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
