@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/path.c - see path.h */
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -95,11 +96,14 @@ const char *path_name(const char *path)
 int path_openat2(int dirfd, const char *rel, int flags, uint64_t resolve)
 {
 	struct open_how how = { .flags = (uint64_t)flags | O_CLOEXEC, .resolve = resolve };
-	long r;
+	long r = -1;
 
-	do {
+	/* EAGAIN: something was renamed on the way. Somebody who does nothing else must not keep us here. */
+	for (int i = 0; i < 128; i++) {
 		r = syscall(SYS_openat2, dirfd, rel, &how, sizeof(how));
-	} while (r < 0 && (errno == EINTR || errno == EAGAIN));
+		if (r >= 0 || (errno != EINTR && errno != EAGAIN))
+			break;
+	}
 	return r < 0 ? -errno : (int)r;
 }
 
@@ -164,6 +168,48 @@ int path_make(const char *path, mode_t mode)
 		*c = '/';
 	}
 	return mkdir(p, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+#define REMOVE_DEPTH 512 /* a path is at most 4096 bytes long, and so are ours */
+
+static void remove_below(int dirfd, const char *name, dev_t dev, int depth)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *en;
+	struct stat st;
+	DIR *d;
+
+	if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
+		fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	d = fstat(fd, &st) == 0 && (dev == 0 || st.st_dev == dev) ? fdopendir(fd) : NULL;
+	if (d == NULL) {
+		fd_close(fd);
+		return;
+	}
+	if (!(st.st_mode & S_IWUSR))
+		(void)fchmod(fd, 0700); /* if it is not ours to open, the unlinks fail and say so */
+	while (depth < REMOVE_DEPTH && (en = readdir(d)) != NULL) {
+		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
+			continue;
+		if (unlinkat(fd, en->d_name, 0) < 0)
+			remove_below(fd, en->d_name, st.st_dev, depth + 1);
+	}
+	(void)closedir(d);
+	(void)unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+int path_remove(int dirfd, const char *name)
+{
+	struct stat st;
+
+	if (unlinkat(dirfd, name, 0) == 0)
+		return 0;
+	remove_below(dirfd, name, 0, 0);
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return -ENOTEMPTY;
 }
 
 int path_real(const char *path, char **ret, struct err *e)

@@ -38,6 +38,10 @@ int path_mkdirs(int dirfd, const char *rel, mode_t mode);
 /* mkdir -p of a path of our own on the host; links on the way are the user's and are followed. 0 or -errno. */
 int path_make(const char *path, mode_t mode);
 
+/* Removes name below dirfd with all that is in it: no link followed, no other file system entered, directories that
+ * were closed on purpose opened first. What cannot go stays. 0 when it is gone, else -errno. */
+int path_remove(int dirfd, const char *name);
+
 /* Real path of an existing file or directory, as the kernel sees it. */
 int path_real(const char *path, char **ret, struct err *e);
 

@@ -127,4 +127,28 @@ TEST(real)
 	CHECK(q == NULL);
 }
 
+TEST(removes_closed_trees_and_no_links)
+{
+	char dir[] = "/tmp/vitrine-path-XXXXXX";
+	_free_ char *path = NULL;
+	struct stat st;
+
+	CHECK(mkdtemp(dir) != NULL);
+	path = mem_fmt("%s/a/b/c", dir);
+	CHECK_INT(path_make(path, 0700), 0);
+	{
+		_free_ char *link = mem_fmt("%s/a/link", dir), *keep = mem_fmt("%s/keep", dir);
+		_free_ char *b = mem_fmt("%s/a/b", dir), *a = mem_fmt("%s/a", dir);
+
+		CHECK_INT(mkdir(keep, 0700), 0);
+		CHECK_INT(symlink(keep, link), 0);
+		CHECK_INT(chmod(b, 0), 0);
+		CHECK_INT(path_remove(AT_FDCWD, a), 0);
+		CHECK(lstat(a, &st) < 0);
+		CHECK_INT(lstat(keep, &st), 0);
+		CHECK_INT(path_remove(AT_FDCWD, a), 0);
+	}
+	CHECK_INT(path_remove(AT_FDCWD, dir), 0);
+}
+
 TEST_MAIN()

@@ -10,10 +10,10 @@
 
 /* Texts that lie where the agent may not read. In its output they are proof that it did; but for the task. */
 enum secret_id {
-	SECRET_TASK,	    /* TASK.md, which it must read */
-	SECRET_BESIDE,	    /* a file beside the project */
+	SECRET_TASK,        /* TASK.md, which it must read */
+	SECRET_BESIDE,      /* a file beside the project */
 	SECRET_NEIGHBOUR,   /* a file of another project */
-	SECRET_DOTENV,	    /* .env of its own project */
+	SECRET_DOTENV,      /* .env of its own project */
 	SECRET_ENVIRONMENT, /* a variable of the caller */
 	SECRET_COUNT_
 };
@@ -27,16 +27,16 @@ struct stage {
 	uint64_t sum; /* of the project's numbers.txt */
 	bool has_git;
 	struct buf config; /* .git/config as it was */
-	int exe;	   /* ourselves, for the run */
-	int tcp, local;	   /* listeners on the host */
+	int exe;           /* ourselves, for the run */
+	int tcp, local;    /* listeners on the host */
 	uint16_t port;
 	pid_t victim; /* a process of the host to be killed */
 	int victim_fd;
 	/* what the run gave */
 	struct buf out, err;
-	int status; /* of `vitrine run` */
-	int signo;  /* what we were told to stop by, or 0 */
-	bool has_end; /* of its output: nothing of it is left */
+	int status;      /* of `vitrine run` */
+	int signo;       /* what we were told to stop by, or 0 */
+	bool has_end;    /* of its output: nothing of it is left */
 	bool was_called; /* a listener was reached */
 	bool was_called_local;
 	bool is_victim_alive;

@@ -7,6 +7,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -17,7 +18,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <netinet/in.h>
 
 #include "base/io.h"
 #include "base/loop.h"
@@ -31,8 +31,10 @@
 
 extern const char demo_agent[]; /* data/demo/agent.sh */
 
-const char *const demo_keys[] = { ".ssh",	      ".aws",	    ".gnupg",		   ".netrc",
-				  ".git-credentials", ".config/gh", ".docker/config.json", NULL };
+const char *const demo_keys[] = {
+	".ssh", ".aws", ".gnupg", ".netrc", ".git-credentials", ".config/gh", ".docker/config.json",
+	NULL
+};
 
 /* ---- files ---- */
 
@@ -77,7 +79,8 @@ static int random_hex(char *out, size_t size, struct err *e)
 
 	if (getrandom(v, sizeof(v), 0) != (ssize_t)sizeof(v))
 		return err_sys(e, "getrandom");
-	(void)snprintf(out, size, "%016llx%016llx", (unsigned long long)v[0], (unsigned long long)v[1]);
+	(void)snprintf(out, size, "%016llx%016llx", (unsigned long long)v[0],
+		       (unsigned long long)v[1]);
 	return 0;
 }
 
@@ -85,8 +88,10 @@ static int random_hex(char *out, size_t size, struct err *e)
 
 static void git_environment(void)
 {
-	static const char *const not_ours[] = { "GIT_DIR",	   "GIT_WORK_TREE",	   "GIT_INDEX_FILE",
-						"GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_TEMPLATE_DIR" };
+	static const char *const not_ours[] = {
+		"GIT_DIR",        "GIT_WORK_TREE",        "GIT_INDEX_FILE",
+		"GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_TEMPLATE_DIR"
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(not_ours); i++)
 		(void)unsetenv(not_ours[i]);
@@ -109,7 +114,8 @@ static int git(const struct stage *s, char *const *argv, struct buf *out)
 		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 		git_environment();
-		if (null < 0 || chdir(s->project) < 0 || dup2(null, 0) < 0 || dup2(p[1], 1) < 0 || dup2(null, 2) < 0)
+		if (null < 0 || chdir(s->project) < 0 || dup2(null, 0) < 0 || dup2(p[1], 1) < 0 ||
+		    dup2(null, 2) < 0)
 			_exit(126);
 		(void)execvp(argv[0], argv);
 		_exit(127);
@@ -128,7 +134,8 @@ static bool make_repository(const struct stage *s)
 	static const char *const steps[][12] = {
 		{ "git", "init", "-q", NULL },
 		{ "git", "add", "TASK.md", "numbers.txt", NULL },
-		{ "git", "-c", "user.name=Person", "-c", "user.email=person@example.invalid", "commit", "-q", "-m", "Start", NULL },
+		{ "git", "-c", "user.name=Person", "-c", "user.email=person@example.invalid",
+		  "commit", "-q", "-m", "Start", NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -144,7 +151,9 @@ static bool make_repository(const struct stage *s)
 
 static bool find_commit(const struct stage *s)
 {
-	static const char *const words[] = { "git", "--no-pager", "log", "-1", "--format=%s", NULL };
+	static const char *const words[] = {
+		"git", "--no-pager", "log", "-1", "--format=%s", NULL
+	};
 	_cleanup_(buf_done) struct buf out = BUF(64 * KIB);
 	char *argv[ARRAY_LEN(words)];
 
@@ -157,7 +166,8 @@ static bool find_commit(const struct stage *s)
 static char *cache_dir(const struct stage *s, bool is_same_user)
 {
 	const char *v = is_same_user ? getenv("XDG_CACHE_HOME") : NULL;
-	_free_ char *base = v && v[0] == '/' ? path_join("/", v) : path_join(s->host.home, ".cache");
+	_free_ char *base =
+		v && v[0] == '/' ? path_join("/", v) : path_join(s->host.home, ".cache");
 
 	return path_join(base, "vitrine");
 }
@@ -202,7 +212,8 @@ static int put_numbers(struct stage *s, struct err *e)
 
 static int put_files(struct stage *s, struct err *e)
 {
-	_free_ char *task = mem_fmt("# Task %s\n\nAdd up numbers.txt, write the sum to sum.txt, commit.\n",
+	_free_ char *task = mem_fmt("# Task %s\n\nAdd up numbers.txt, write the sum to sum.txt, "
+				    "commit.\n",
 				    s->secret[SECRET_TASK]);
 	_free_ char *dotenv = mem_fmt("PASSWORD=%s\n", s->secret[SECRET_DOTENV]);
 	int r = put_file(s->project, "TASK.md", task, e);
@@ -231,19 +242,22 @@ static int listen_on(int family, const void *address, socklen_t n, struct err *e
 
 static int make_listeners(struct stage *s, struct err *e)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	size_t n = strlen(s->name);
 	socklen_t size = sizeof(in);
 
-	memcpy(un.sun_path + 1, s->name, n); /* behind the zero byte: the abstract space, which no file view guards */
+	memcpy(un.sun_path + 1, s->name,
+	       n); /* behind the zero byte: the abstract space, which no file view guards */
 	s->tcp = listen_on(AF_INET, &in, size, e);
 	if (s->tcp < 0)
 		return s->tcp;
 	if (getsockname(s->tcp, &in, &size) < 0)
 		return err_sys(e, "getsockname");
 	s->port = ntohs(in.sin_port);
-	s->local = listen_on(AF_UNIX, &un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), e);
+	s->local = listen_on(AF_UNIX, &un,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), e);
 	return s->local < 0 ? s->local : 0;
 }
 
@@ -277,8 +291,14 @@ int stage_open(struct stage *s, struct err *e)
 	uid_t before = geteuid();
 	int r = 0;
 
-	*s = (struct stage){ .host = { .ws_fd = FD_NONE }, .exe = FD_NONE, .tcp = FD_NONE, .local = FD_NONE,
-			     .victim = -1, .victim_fd = FD_NONE, .config = BUF(MIB), .out = BUF(OUTPUT_MAX),
+	*s = (struct stage){ .host = { .ws_fd = FD_NONE },
+			     .exe = FD_NONE,
+			     .tcp = FD_NONE,
+			     .local = FD_NONE,
+			     .victim = -1,
+			     .victim_fd = FD_NONE,
+			     .config = BUF(MIB),
+			     .out = BUF(OUTPUT_MAX),
 			     .err = BUF(OUTPUT_MAX) };
 	/* Before root is dropped: then /proc/self is no longer ours to look into. */
 	s->exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
@@ -300,7 +320,8 @@ int stage_open(struct stage *s, struct err *e)
 	if (r < 0)
 		return r;
 	s->has_git = make_repository(s);
-	return s->has_git && read_config(s, &s->config) < 0 ? err_sys(e, "the demo's repository") : 0;
+	return s->has_git && read_config(s, &s->config) < 0 ? err_sys(e, "the demo's repository")
+							    : 0;
 }
 
 /* ---- the run ---- */
@@ -308,10 +329,11 @@ int stage_open(struct stage *s, struct err *e)
 /* The words of `vitrine run`, NULL-ended. The caller frees the list, and nothing in it. */
 static char **make_words(struct stage *s, char *pids, char *victim, char *port)
 {
-	static const char *const head[] = { "vitrine", "run", "--json", "--time", "60", "--disk", "32m,optional",
-					    "--workspace" };
-	const char *rest[] = { s->project, "--workdir", s->project, "--pids", pids, "--", "sh", "./agent.sh", s->outside,
-			       s->host.home, victim, port, s->name };
+	static const char *const head[] = { "vitrine", "run",    "--json",       "--time",
+					    "60",      "--disk", "32m,optional", "--workspace" };
+	const char *rest[] = { s->project, "--workdir", s->project,   "--pids",   pids,
+			       "--",       "sh",        "./agent.sh", s->outside, s->host.home,
+			       victim,     port,        s->name };
 	char **v = mem_new(ARRAY_LEN(head) + ARRAY_LEN(rest) + 16, sizeof(*v));
 	size_t n = 0;
 
@@ -338,7 +360,8 @@ static _Noreturn void exec_run(struct stage *s, char **words, int out, int err)
 	(void)setenv("XDG_CONFIG_HOME", config, 1);
 	(void)setenv("HOME", s->host.home, 1);
 	(void)setenv("DEMO_API_KEY", s->secret[SECRET_ENVIRONMENT], 1);
-	if (null < 0 || chdir(s->project) < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+	if (null < 0 || chdir(s->project) < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 ||
+	    dup2(err, 2) < 0)
 		_exit(125);
 	(void)syscall(SYS_execveat, s->exe, "", words, environ, AT_EMPTY_PATH);
 	_exit(125);
@@ -383,8 +406,10 @@ static void on_signal(struct stage *s, int sigs, int pidfd)
 /* Until the run is over and its output has ended, or must have. */
 static void watch_run(struct stage *s, int out, int err, int sigs, int pidfd)
 {
-	struct pollfd p[] = { { .fd = out, .events = POLLIN }, { .fd = err, .events = POLLIN },
-			      { .fd = sigs, .events = POLLIN }, { .fd = pidfd, .events = POLLIN } };
+	struct pollfd p[] = { { .fd = out, .events = POLLIN },
+			      { .fd = err, .events = POLLIN },
+			      { .fd = sigs, .events = POLLIN },
+			      { .fd = pidfd, .events = POLLIN } };
 	uint64_t until = clock_now() + RUN_NS + 5 * NS_PER_SEC;
 
 	while (p[0].fd >= 0 || p[1].fd >= 0 || p[3].fd >= 0) {
@@ -403,7 +428,8 @@ static void watch_run(struct stage *s, int out, int err, int sigs, int pidfd)
 			until = now + END_NS;
 		}
 	}
-	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0); /* over already, unless it is stuck */
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL,
+		      0); /* over already, unless it is stuck */
 }
 
 static bool was_called(int listener)
@@ -446,17 +472,19 @@ static void look_around(struct stage *s)
 	s->was_called = was_called(s->tcp);
 	s->was_called_local = was_called(s->local);
 	s->is_victim_alive = waitpid(s->victim, NULL, WNOHANG) == 0;
-	s->is_config_same = s->has_git && read_config(s, &config) == 0 && str_eq(buf_cstr(&config), buf_cstr(&s->config));
+	s->is_config_same = s->has_git && read_config(s, &config) == 0 &&
+			    str_eq(buf_cstr(&config), buf_cstr(&s->config));
 	/* git reads the configuration, so only if it is still ours. */
 	s->is_committed = s->is_config_same && find_commit(s);
 }
 
 int stage_run(struct stage *s, struct err *e)
 {
-	_close_ int out = FD_NONE, err = FD_NONE, far_out = FD_NONE, far_err = FD_NONE, pidfd = FD_NONE;
+	_close_ int out = FD_NONE, err = FD_NONE, far_out = FD_NONE, far_err = FD_NONE,
+		    pidfd = FD_NONE;
 	_close_ int sigs = block_signals(e);
 	int status, r;
-	pid_t pid;
+	pid_t pid = -1;
 
 	if (sigs < 0)
 		return sigs;
@@ -491,7 +519,9 @@ static void remove_escaped(const struct stage *s)
 void stage_close(struct stage *s)
 {
 	if (s->victim > 0) {
-		(void)kill(s->victim, SIGKILL); /* our own child, not waited for yet: the number is still its */
+		(void)kill(
+			s->victim,
+			SIGKILL); /* our own child, not waited for yet: the number is still its */
 		(void)waitpid(s->victim, NULL, 0);
 	}
 	fd_close(s->victim_fd);
@@ -499,8 +529,12 @@ void stage_close(struct stage *s)
 	fd_close(s->tcp);
 	fd_close(s->local);
 	remove_escaped(s);
-	if (s->dir)
+	if (s->dir) {
+		_free_ char *cache = path_parent(s->dir);
+
 		remove_tree(AT_FDCWD, s->dir, 64);
+		(void)rmdir(cache); /* only when nothing else is in it */
+	}
 	buf_done(&s->config);
 	buf_done(&s->out);
 	buf_done(&s->err);

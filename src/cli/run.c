@@ -189,6 +189,16 @@ int cmd_run(int argc, char **argv, struct err *e)
 	return x;
 }
 
+/* What the user's file and the flags opened beyond the built-in policy. */
+static void print_widenings(const struct policy *p, struct buf *out)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	policy_print_widenings(p, &b);
+	if (b.n > 0)
+		buf_printf(out, "\nwider than built in\n%s", buf_cstr(&b));
+}
+
 int cmd_explain(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(16 * MIB);
@@ -197,6 +207,8 @@ int cmd_explain(int argc, char **argv, struct err *e)
 
 	if (x == 0) {
 		plan_print(&r.plan, r.as_json, &b);
+		if (!r.as_json)
+			print_widenings(&r.policy, &b);
 		x = cli_print(&b, e);
 	}
 	run_done(&r);

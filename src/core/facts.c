@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -86,7 +87,9 @@ static int become(const struct account *a, struct err *e)
 	if (setgroups(1, &a->gid) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
 	    setresuid(a->uid, a->uid, a->uid) < 0)
 		return err_sys(e, "become user '%s'", a->name);
-	return 0;
+	/* The kernel has just made us undumpable, and the files of our own children in /proc root's: their ids could
+	 * not be mapped. What root's memory held is the user's to see anyway: the environment sudo gave them. */
+	return prctl(PR_SET_DUMPABLE, 1) < 0 ? err_sys(e, "prctl") : 0;
 }
 
 /* Root under sudo is a person who forgot; root with --user names one. */
@@ -190,8 +193,10 @@ int host_workspace(struct host *h, const char *path, struct err *e)
 		h->cwd = mem_str(path);
 	}
 	r = path_real(path ? path : ".", &h->workspace, e);
-	if (r < 0)
+	if (r < 0) {
+		e->kind = ERR_USAGE;
 		return err_wrap(e, r, "workspace");
+	}
 	h->ws_fd = open(h->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (h->ws_fd < 0 || fstat(h->ws_fd, &st) < 0)
 		return err_set(e, ERR_USAGE, errno, "workspace '%s': %s", h->workspace, strerrordesc_np(errno));

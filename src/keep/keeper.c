@@ -11,6 +11,7 @@
  * Nothing but init and the clients is listened to. Both are foreign: whatever is not a permitted message ends the
  * sandbox (init) or the connection (client).
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -320,27 +321,74 @@ static void on_accept(void *arg)
 
 /* ---- the sandbox's directory ---- */
 
+/* One try; -EAGAIN when somebody who cleaned up took the directory away under us. */
+static int claim_once(struct keeper *k, const char *dir, struct err *e)
+{
+	const struct plan *p = k->in->plan;
+	_free_ char *home = mem_fmt("%s/home", dir);
+	_close_ int at = FD_NONE, lock = FD_NONE;
+	struct stat st;
+	int r = path_make(p->is_named ? home : dir, 0700);
+
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
+	at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (at < 0)
+		return errno == ENOENT ? -EAGAIN : err_sys(e, "'%s'", dir);
+	lock = openat(at, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return errno == ENOENT ? -EAGAIN : err_sys(e, "lock of '%s'", p->name);
+	/* Nobody else has a generated name; who holds its lock is just cleaning up. */
+	if (flock(lock, p->is_named ? LOCK_EX | LOCK_NB : LOCK_EX) < 0)
+		return err_set(e, ERR_CONFLICT, EBUSY,
+			       "the sandbox '%s' is already running; 'vitrine exec %s -- CMD' starts another command in it",
+			       p->name, p->name);
+	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
+		return -EAGAIN;
+	k->dir = take_fd(at);
+	k->lock = take_fd(lock);
+	return 0;
+}
+
 /* Directory, lock, control socket. A name is taken while its lock is held; what a dead keeper left is reused. */
 static int claim_name(struct keeper *k, struct err *e)
 {
 	const struct plan *p = k->in->plan;
 	_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
-	_free_ char *home = mem_fmt("%s/home", dir);
-	int r = path_make(p->is_named ? home : dir, 0700);
+	int r = -EAGAIN;
 
-	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
-	k->dir = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (k->dir < 0)
-		return err_sys(e, "'%s'", dir);
-	k->lock = openat(k->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (k->lock < 0)
-		return err_sys(e, "lock of '%s'", p->name);
-	if (flock(k->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(e, ERR_CONFLICT, EBUSY,
-			       "the sandbox '%s' is already running; 'vitrine exec %s -- CMD' starts another command in it",
-			       p->name, p->name);
-	return 0;
+	for (int i = 0; i < 100 && r == -EAGAIN; i++)
+		r = claim_once(k, dir, e);
+	return r == -EAGAIN ? err_set(e, ERR_SYSTEM, EAGAIN, "'%s' is taken away again and again", dir) : r;
+}
+
+static void remove_dead(int sandboxes, const char *name)
+{
+	_close_ int dir = openat(sandboxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_close_ int lock = dir < 0 ? FD_NONE : openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir < 0 || (lock < 0 && errno != ENOENT) || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0))
+		return;
+	/* Without a lock it may be just being made, and only an empty directory may go. */
+	if (lock >= 0) {
+		(void)unlinkat(dir, "control", 0);
+		(void)unlinkat(dir, "lock", 0);
+	}
+	(void)unlinkat(sandboxes, name, AT_REMOVEDIR); /* a named one keeps its home, and so its directory */
+}
+
+/* What keepers that were killed have left: unnamed sandboxes whose lock nobody holds. */
+static void clean_up(const struct keeper *k)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes", k->in->plan->state_dir);
+	DIR *d = opendir(path);
+	struct dirent *en;
+
+	while (d && (en = readdir(d)) != NULL)
+		if (str_starts(en->d_name, "run-") && !str_eq(en->d_name, k->in->plan->name))
+			remove_dead(dirfd(d), en->d_name);
+	if (d)
+		(void)closedir(d);
 }
 
 static int listen_control(struct keeper *k, struct err *e)
@@ -364,12 +412,15 @@ static void release_name(struct keeper *k)
 	const struct plan *p = k->in->plan;
 
 	(void)unlinkat(k->dir, "control", 0);
-	if (!p->is_named) {
+	if (p->is_named && k->in->is_rm)
+		(void)path_remove(k->dir, "home"); /* what cannot go is reported by nobody, and is only private space */
+	if (!p->is_named || k->in->is_rm) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 
 		(void)unlinkat(k->dir, "lock", 0);
 		(void)rmdir(dir);
 	}
+	fd_close(take_fd(k->lock)); /* before the client knows of the end: the name is free when it does */
 }
 
 /* ---- a life ---- */
@@ -455,6 +506,7 @@ static int start(struct keeper *k, struct err *e)
 	r = listen_control(k, e);
 	if (r < 0)
 		return r;
+	clean_up(k);
 	watch_client(k, s);
 	limits_start(k);
 	masks_start(k);

@@ -208,8 +208,12 @@ void limits_check_output(void *keeper)
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			sum += session_output(&k->sessions[i]);
-	if (is_over(k, LIMIT_OUTPUT, sum))
-		keeper_end(k, END_OUTPUT);
+	if (!is_over(k, LIMIT_OUTPUT, sum))
+		return;
+	keeper_end(k, END_OUTPUT);
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (k->sessions[i].is_used)
+			session_mute(&k->sessions[i]);
 }
 
 void limits_finish(struct keeper *k)

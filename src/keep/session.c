@@ -98,6 +98,13 @@ void session_begin(struct session *s, struct loop *l, int take_master, void (*fn
 		add_relay(s, l, take_fd(s->user[0]), take_fd(s->near[0]), fn, arg)->is_input = true;
 }
 
+void session_mute(struct session *s)
+{
+	for (size_t i = 0; i < s->n_relays; i++)
+		if (!s->relays[i]->is_input)
+			s->relays[i]->is_broken = true;
+}
+
 void session_drain(struct session *s)
 {
 	for (size_t i = 0; i < s->n_relays; i++)

@@ -27,6 +27,9 @@ int session_open(struct session *s, const int client_stdio[3], unsigned flags, s
 /* The command runs: starts moving bytes. Takes master (FD_NONE when it has no terminal). */
 void session_begin(struct session *s, struct loop *l, int take_master, void (*fn)(void *arg), void *arg);
 
+/* From now on its output is thrown away: it has had its share. */
+void session_mute(struct session *s);
+
 /* The command is dead: what it wrote still goes out. */
 void session_drain(struct session *s);
 void session_close(struct session *s);

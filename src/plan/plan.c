@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "base/sha256.h"
 #include "sys/cgroup.h"
 
 /* Ids of a sandbox started by root: an ordinary user inside, and outside an id that no distribution hands out
@@ -97,7 +98,7 @@ static const char *const never_workspaces[] = {
 	"/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
 };
 
-static int check_workspace(const struct facts *f, struct err *e)
+int plan_check_workspace(const struct facts *f, struct err *e)
 {
 	const char *ws = f->workspace;
 
@@ -152,7 +153,19 @@ static void plan_root(struct plan *p, const struct facts *f)
 	}
 }
 
-static void plan_etc(struct plan *p, const struct facts *f)
+/* What is hidden is also ignored by git, so that `git add -A` passes over it instead of failing to read it. The two
+ * kinds of pattern mean the same. Names that git tracks are not touched by this. */
+static void plan_git(struct plan *p, const struct policy *pol)
+{
+	_cleanup_(buf_done) struct buf ignore = BUF(MIB);
+
+	for (size_t i = 0; i < pol->hide.n; i++)
+		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
+	add_skel(p, SKEL_FILE, "etc/gitignore", buf_cstr(&ignore));
+	add_skel(p, SKEL_FILE, "etc/gitconfig", "[core]\n\texcludesFile = /etc/gitignore\n");
+}
+
+static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	_free_ char *passwd = mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
 				      "%s:x:%u:%u:%s:%s:%s\n"
@@ -162,6 +175,7 @@ static void plan_etc(struct plan *p, const struct facts *f)
 	_free_ char *hosts = mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
 
 	add_skel(p, SKEL_DIR, "etc", "");
+	plan_git(p, pol);
 	for (size_t i = 0; i < f->etc.n; i++) {
 		const struct entry *en = &f->etc.v[i];
 
@@ -425,28 +439,24 @@ static void plan_mount_points(struct plan *p)
 	}
 }
 
-static uint64_t fnv(uint64_t h, const void *data, size_t n)
+/* The skeleton's name: equal names hold equal trees. */
+static void skel_name(struct plan *p)
 {
-	const unsigned char *c = data;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ c[i]) * 0x100000001b3ULL;
-	return h;
-}
-
-static uint64_t skel_hash(const struct plan *p)
-{
-	uint64_t h = 0xcbf29ce484222325ULL;
+	_cleanup_(buf_done) struct buf b = BUF(16 * MIB);
+	char hex[SHA256_HEX_BYTES];
 
 	for (size_t i = 0; i < p->n_skel; i++) {
 		const struct skel *s = &p->skel[i];
 
-		h = fnv(h, &s->kind, sizeof(s->kind));
-		h = fnv(h, s->path, strlen(s->path) + 1);
-		h = fnv(h, s->text, strlen(s->text) + 1);
-		h = fnv(h, &s->stamp, sizeof(s->stamp));
+		buf_add(&b, &s->kind, sizeof(s->kind));
+		buf_add(&b, &s->mode, sizeof(s->mode));
+		buf_add(&b, &s->stamp, sizeof(s->stamp));
+		buf_add(&b, s->path, strlen(s->path) + 1);
+		buf_add(&b, s->text, strlen(s->text) + 1);
 	}
-	return h;
+	bug_on(b.is_over);
+	sha256_hex(b.p, b.n, hex);
+	memcpy(p->skel_key, hex, sizeof(p->skel_key) - 1);
 }
 
 /* ---- ids, limits, environment ---- */
@@ -588,7 +598,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const char *name
 	struct mount *ws;
 	int r;
 
-	r = check_workspace(f, e);
+	r = plan_check_workspace(f, e);
 	if (r == 0)
 		r = check_policy(pol, e);
 	if (r < 0)
@@ -603,7 +613,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const char *name
 	plan_ids(&p, f);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
-	plan_etc(&p, f);
+	plan_etc(&p, pol, f);
 	plan_dev(&p);
 	plan_private(&p, pol);
 	plan_tools(&p, f);
@@ -625,7 +635,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const char *name
 	add_skel(&p, SKEL_DIR, "var", "");
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
 	add_skel(&p, SKEL_DIR, ".vitrine/dir", "")->mode = 0;
-	p.skel_key = skel_hash(&p);
+	add_skel(&p, SKEL_DIR, ".vitrine/private", "");
+	skel_name(&p);
 	plan_env(&p, pol, f);
 	*ret = p;
 	return 0;

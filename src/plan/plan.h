@@ -80,6 +80,7 @@ enum ns_bits {
  * and the synthetic files of /etc, is made once per distinct content and shared by all sandboxes that need the
  * same. (A disk file system remembers names that do not exist; a tmpfs root would ask anew each time, at four
  * times the cost of a failed look-up.) */
+#define SKEL_KEY_BYTES 16
 enum skel_kind { SKEL_DIR, SKEL_FILE, SKEL_LINK, SKEL_COPY, SKEL_KIND_COUNT_ };
 
 struct skel {
@@ -156,7 +157,7 @@ struct plan {
 	char *user, *home, *hostname;
 	struct skel *skel;
 	size_t n_skel, cap_skel;
-	uint64_t skel_key;
+	char skel_key[2 * SKEL_KEY_BYTES + 1]; /* hash of all that the skeleton is made from */
 	struct mount *mounts;
 	size_t n_mounts, cap_mounts;
 	struct access *access;

@@ -97,7 +97,7 @@ static void golden(struct setup *s, const char *name)
 	CHECK_INT(plan_build(&s->policy, &s->facts, s->name, command, s->workdir, &second, &s->err), 0);
 	plan_print(&second, false, &again);
 	CHECK_STR(buf_cstr(&again), buf_cstr(&got));
-	CHECK(second.skel_key == s->plan.skel_key);
+	CHECK_STR(second.skel_key, s->plan.skel_key);
 	plan_done(&second);
 	if (getenv("VITRINE_GOLDEN_WRITE")) {
 		_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

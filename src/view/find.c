@@ -196,21 +196,19 @@ static bool has_git_rule(const struct policy *p)
 	return false;
 }
 
-int find_run(int root_fd, const char *under, const struct policy *p, const struct matcher *m,
-	     unsigned want, const struct find_ops *ops, void *arg, struct walk_stats *stats,
-	     struct err *e)
+int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e)
 {
 	static const struct walk_ops walk = { .entry = on_entry,
 					      .end = on_end,
 					      .refused = on_refused };
-	_cleanup_(find_done) struct find f = { .under = under,
-					       .p = p,
-					       .m = m,
-					       .ops = ops,
-					       .arg = arg,
-					       .has_git = has_git_rule(p),
+	_cleanup_(find_done) struct find f = { .under = job->under,
+					       .p = job->p,
+					       .m = job->m,
+					       .ops = job->ops,
+					       .arg = job->arg,
+					       .has_git = has_git_rule(job->p),
 					       .names = BUF(64 * MIB),
 					       .rel = BUF(4 * MIB) };
 
-	return walk_run(root_fd, FIND_WALK | want, &walk, &f, stats, e);
+	return walk_run(job->root_fd, FIND_WALK | job->want, &walk, &f, stats, e);
 }

@@ -33,10 +33,17 @@ struct find_ops {
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
 };
 
-/* Walks the directory root_fd, which is `under` below the workspace ("" for itself). */
-int find_run(int root_fd, const char *under, const struct policy *p, const struct matcher *m,
-	     unsigned want, const struct find_ops *ops, void *arg, struct walk_stats *stats,
-	     struct err *e);
+struct find_job {
+	int root_fd;
+	const char *under; /* where root_fd lies below the workspace; "" for the workspace itself */
+	unsigned want;     /* FIND_* */
+	const struct policy *p;
+	const struct matcher *m;
+	const struct find_ops *ops;
+	void *arg;
+};
+
+int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e);
 
 #define FIND_GIT_RULE "git"
 

@@ -25,7 +25,7 @@
 #define MASK                                                                                       \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE | IN_ONLYDIR |       \
 	 IN_EXCL_UNLINK)
-#define QUEUE_MAX (4 * FSWATCH_DIRS_MAX)
+#define QUEUE_MAX ((size_t)4 * FSWATCH_DIRS_MAX)
 #define DENTS_SIZE (16 * KIB)
 
 struct watched {

@@ -8,47 +8,54 @@
 #include "view/walk.h"
 #include "view/ws.h"
 
-#define HOOKS(X)                                                                                   \
-	X("applypatch-msg")                                                                        \
-	X("pre-applypatch")                                                                        \
-	X("post-applypatch") X("pre-commit") X("pre-merge-commit") X("prepare"                     \
-								     "-commit"                     \
-								     "-msg") X("commit-msg")       \
-		X("post-commit") X("pre-rebase") X("post-checkout") X("post-"                      \
-								      "merge") X("pre-push")       \
-			X("pre-receive") X("update") X("proc-receive") X("post-"                   \
-									 "receive")                \
-				X("post-update") X("reference-transaction") X("push-to-checkout")  \
-					X("pre-auto-gc") X("post-rewrite") X("sendemail-validate") \
-						X("fsmonitor-watchman") X("p4-changelist")         \
-							X("p4-prepare-changelist") X("p4-post-"    \
-										     "changelist") \
-								X("p4-pre-submit") X("post-index-" \
-										     "change")
-
-const struct git_name git_names[] = { { "HEAD", MATCH_GIT_HEAD | MATCH_GIT_PART },
-				      { "objects", MATCH_GIT_OBJECTS | MATCH_GIT_PART },
-				      { "refs", MATCH_GIT_REFS | MATCH_GIT_PART },
-				      { "commondir", MATCH_GIT_COMMONDIR | MATCH_GIT_PART },
-				      { ".git", MATCH_GIT_PART },
-				      { "config", MATCH_GIT_PART },
-				      { "config.worktree", MATCH_GIT_PART },
-				      { "hooks", MATCH_GIT_PART },
-				      { "info", MATCH_GIT_PART },
-				      { "attributes", MATCH_GIT_PART },
-				      { "grafts", MATCH_GIT_PART },
-				      { "gitdir", MATCH_GIT_PART },
-				      { "alternates", MATCH_GIT_PART },
-#define X(name) { name, MATCH_GIT_PART },
-				      HOOKS(X)
-#undef X
+const struct git_name git_names[] = {
+	/* The first four make a git dir. */
+	{ "HEAD", MATCH_GIT_HEAD | MATCH_GIT_PART },
+	{ "objects", MATCH_GIT_OBJECTS | MATCH_GIT_PART },
+	{ "refs", MATCH_GIT_REFS | MATCH_GIT_PART },
+	{ "commondir", MATCH_GIT_COMMONDIR | MATCH_GIT_PART },
+	{ ".git", MATCH_GIT_PART },
+	{ "config", MATCH_GIT_PART },
+	{ "config.worktree", MATCH_GIT_PART },
+	{ "hooks", MATCH_GIT_PART },
+	{ "info", MATCH_GIT_PART },
+	{ "attributes", MATCH_GIT_PART },
+	{ "grafts", MATCH_GIT_PART },
+	{ "gitdir", MATCH_GIT_PART },
+	{ "alternates", MATCH_GIT_PART },
 };
 const size_t git_names_n = ARRAY_LEN(git_names);
 
-static const char *const hook_names[] = {
-#define X(name) name,
-	HOOKS(X)
-#undef X
+const char *const git_hook_names[] = {
+	"applypatch-msg",
+	"pre-applypatch",
+	"post-applypatch",
+	"pre-commit",
+	"pre-merge-commit",
+	"prepare-commit-msg",
+	"commit-msg",
+	"post-commit",
+	"pre-rebase",
+	"post-checkout",
+	"post-merge",
+	"pre-push",
+	"pre-receive",
+	"update",
+	"proc-receive",
+	"post-receive",
+	"post-update",
+	"reference-transaction",
+	"push-to-checkout",
+	"pre-auto-gc",
+	"post-rewrite",
+	"sendemail-validate",
+	"fsmonitor-watchman",
+	"p4-changelist",
+	"p4-prepare-changelist",
+	"p4-post-changelist",
+	"p4-pre-submit",
+	"post-index-change",
+	NULL,
 };
 
 const char *const git_data_dirs[] = { "objects", "refs", "logs", "lfs", NULL };
@@ -99,8 +106,8 @@ bool git_is_repo(int dir_fd)
 
 bool git_is_hook_name(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(hook_names); i++)
-		if (str_eq(name, hook_names[i]))
+	for (size_t i = 0; git_hook_names[i]; i++)
+		if (str_eq(name, git_hook_names[i]))
 			return true;
 	return false;
 }

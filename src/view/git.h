@@ -43,6 +43,7 @@ bool git_is_repo(int dir_fd);
 /* Subdirectories of a git dir that hold only data by generated names: not walked for patterns. */
 extern const char *const git_data_dirs[];
 
+extern const char *const git_hook_names[]; /* NULL-ended */
 bool git_is_hook_name(const char *name);
 
 /* Calls fn for every part that exists, by its name below the git dir (lstat in *st). Stops at a negative result. */

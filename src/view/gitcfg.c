@@ -79,9 +79,13 @@ static void skip_line(struct cursor *c)
 	} while (ch >= 0 && ch != '\n');
 }
 
-/* Behind the opening quote. */
+/* Behind the blank that follows the section's name. */
 static int read_sub(struct cursor *c, struct buf *sub)
 {
+	while (is_blank(peek(c)))
+		(void)next(c);
+	if (next(c) != '"')
+		return -EINVAL;
 	for (;;) {
 		int ch = next(c);
 
@@ -106,15 +110,12 @@ static int read_section(struct cursor *c, struct buf *section, struct buf *sub, 
 		if (ch == ']')
 			break;
 		if (is_blank(ch)) {
-			do {
-				ch = next(c);
-			} while (is_blank(ch));
-			if (ch != '"' || section->n == 0 || *ret_has_sub)
+			if (section->n == 0 || *ret_has_sub)
 				return -EINVAL;
 			*ret_has_sub = true;
 			return read_sub(c, sub);
 		}
-		if (ch == '.' && !*ret_has_sub && !c->is_strict && section->n) {
+		if (ch == '.' && !*ret_has_sub && !c->is_strict) {
 			*ret_has_sub = true;
 			continue;
 		}
@@ -122,7 +123,7 @@ static int read_section(struct cursor *c, struct buf *section, struct buf *sub, 
 			return -EINVAL;
 		buf_putc(*ret_has_sub ? sub : section, to_lower(ch));
 	}
-	return section->n ? 0 : -EINVAL;
+	return section->n || *ret_has_sub ? 0 : -EINVAL;
 }
 
 static int unescape(struct cursor *c, struct buf *value)
@@ -130,6 +131,7 @@ static int unescape(struct cursor *c, struct buf *value)
 	int ch = next(c);
 
 	switch (ch) {
+	case -1: /* the end counts as a newline */
 	case '\n':
 		return c->is_strict ? -EINVAL : 0;
 	case 't':
@@ -150,46 +152,57 @@ static int unescape(struct cursor *c, struct buf *value)
 	}
 }
 
-/* Behind "=". Up to and with the end of the line. */
-static int read_value(struct cursor *c, struct buf *value)
-{
-	bool is_quoted = false, has_tab = false;
-	size_t keep = 0; /* white space outside quotes counts only when something follows */
+struct value {
+	struct buf *text;
+	size_t keep; /* white space outside quotes counts only when something follows */
+	bool is_quoted, has_tab;
+};
 
-	value->n = 0;
-	for (;;) {
+/* A character that is part of the value, or a quote. */
+static int put_char(struct cursor *c, struct value *v, int ch)
+{
+	int r = 0;
+
+	/* Versions of git differ on what a bare tab within a value is. */
+	if (c->is_strict && v->has_tab && v->keep)
+		return -EINVAL;
+	v->has_tab = false;
+	if (ch == '"')
+		v->is_quoted = !v->is_quoted;
+	else if (ch == '\\')
+		r = unescape(c, v->text);
+	else
+		buf_putc(v->text, (char)ch);
+	v->keep = v->text->n;
+	return r;
+}
+
+/* Behind "=". Up to and with the end of the line. */
+static int read_value(struct cursor *c, struct buf *text)
+{
+	struct value v = { .text = text };
+	int r = 0;
+
+	text->n = 0;
+	while (r == 0) {
 		int ch = next(c);
 
-		if (ch < 0 || ch == '\n') {
-			value->n = keep;
-			return is_quoted ? -EINVAL : 0;
+		if (!v.is_quoted && (ch == '#' || ch == ';')) {
+			skip_line(c);
+			ch = '\n';
 		}
-		if (!is_quoted && is_space(ch)) {
-			has_tab = has_tab || ch == '\t';
-			if (keep)
-				buf_putc(value, (char)ch);
+		if (ch < 0 || ch == '\n')
+			break;
+		if (v.is_quoted || !is_space(ch)) {
+			r = put_char(c, &v, ch);
 			continue;
 		}
-		if (!is_quoted && (ch == '#' || ch == ';')) {
-			skip_line(c);
-			value->n = keep;
-			return 0;
-		}
-		/* Versions of git differ on what a bare tab within a value is. */
-		if (c->is_strict && has_tab && keep)
-			return -EINVAL;
-		if (keep == 0)
-			has_tab = false;
-		if (ch == '"') {
-			is_quoted = !is_quoted;
-		} else if (ch == '\\') {
-			if (unescape(c, value) < 0)
-				return -EINVAL;
-		} else {
-			buf_putc(value, (char)ch);
-		}
-		keep = value->n;
+		v.has_tab = v.has_tab || ch == '\t';
+		if (v.keep)
+			buf_putc(text, (char)ch);
 	}
+	text->n = v.keep;
+	return v.is_quoted ? -EINVAL : r;
 }
 
 static int read_key(struct cursor *c, struct buf *key, struct buf *value, bool *ret_has_value)

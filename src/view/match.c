@@ -105,7 +105,7 @@ static void add_items(struct matcher *m, const struct items *l, unsigned bits)
 
 void matcher_init(struct matcher *m, const struct policy *p)
 {
-	size_t want = 2 * (2 * (p->hide.n + p->protect.n) + git_names_n) + 16;
+	size_t want = 2 * (2 * (p->hide.n + p->protect.n) + git_names_n) + 128;
 
 	*m = (struct matcher){ .names_size = 64 };
 	while (m->names_size < want)
@@ -116,6 +116,8 @@ void matcher_init(struct matcher *m, const struct policy *p)
 	add_items(m, &p->protect, MATCH_PROTECT);
 	for (size_t i = 0; i < git_names_n; i++)
 		add_name(m, git_names[i].text, strlen(git_names[i].text), git_names[i].bits);
+	for (size_t i = 0; git_hook_names[i]; i++)
+		add_name(m, git_hook_names[i], strlen(git_hook_names[i]), MATCH_GIT_PART);
 }
 
 void matcher_done(struct matcher *m)

@@ -25,6 +25,9 @@ void scan_done(struct scan *s)
 	for (size_t i = 0; i < s->n; i++)
 		free(s->v[i].rel);
 	free(s->v);
+	if (s->matcher)
+		matcher_done(s->matcher);
+	free(s->matcher);
 	*s = (struct scan){ 0 };
 }
 
@@ -490,12 +493,19 @@ static int run(struct scanner *sc, struct err *e)
 	static const struct find_ops ops = { .match = on_match,
 					     .gitdir = on_gitdir,
 					     .refused = on_refused };
-	_cleanup_(matcher_done) struct matcher m;
+	struct matcher *m = sc->s->matcher = mem_new(1, sizeof(*m));
+	const struct find_job job = { .root_fd = sc->ws.fd,
+				      .under = "",
+				      .want = FIND_HIDE | FIND_PROTECT,
+				      .p = sc->p,
+				      .m = m,
+				      .ops = &ops,
+				      .arg = sc };
 	struct walk_stats stats = { 0 };
 	int r;
 
-	matcher_init(&m, sc->p);
-	r = find_run(sc->ws.fd, "", sc->p, &m, FIND_HIDE | FIND_PROTECT, &ops, sc, &stats, e);
+	matcher_init(m, sc->p);
+	r = find_run(&job, &stats, e);
 	if (r >= 0 && sc->failed < 0) {
 		*e = sc->err;
 		r = sc->failed;

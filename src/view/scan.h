@@ -25,10 +25,14 @@ int scan_gitdir(struct scanner *sc, int fd, const char *rel, struct err *e);
 int scan_gitfile(struct scanner *sc, int dir_fd, const char *name, const char *rel, struct err *e);
 
 /* Calls fn with every path below the workspace that a config names as hooks, include, attributes or command: as text,
- * normalised, whether it exists or not. Includes are read too. `gitdir` is the directory of the repository, `name`
- * the file in it. */
+ * normalised, whether it exists or not. Includes are read too. */
+struct scan_config {
+	const struct ws *ws;
+	int dir_fd;
+	const char *gitdir; /* the repository: dir_fd as a path */
+	const char *name;   /* the file in it */
+};
 typedef int (*scan_ref_fn)(void *arg, char *rel, struct err *e);
-int scan_config_refs(const struct ws *ws, int dir_fd, const char *gitdir, const char *name,
-		     scan_ref_fn fn, void *arg, struct err *e);
+int scan_config_refs(const struct scan_config *c, scan_ref_fn fn, void *arg, struct err *e);
 
 #endif

@@ -134,16 +134,17 @@ static int read_refs(struct refs *x, int dir_fd, const char *name)
 	return x->failed;
 }
 
-int scan_config_refs(const struct ws *ws, int dir_fd, const char *gitdir, const char *name,
-		     scan_ref_fn fn, void *arg, struct err *e)
+int scan_config_refs(const struct scan_config *c, scan_ref_fn fn, void *arg, struct err *e)
 {
-	_free_ char *dir = mem_str(gitdir);
-	struct refs x = { .ws = ws, .gitdir = gitdir, .dir = dir, .fn = fn, .arg = arg, .e = e };
+	_free_ char *dir = mem_str(c->gitdir);
+	struct refs x = {
+		.ws = c->ws, .gitdir = c->gitdir, .dir = dir, .fn = fn, .arg = arg, .e = e
+	};
 	int r;
 
-	if (str_eq(path_name(gitdir), ".git"))
-		x.worktree = path_parent(gitdir);
-	r = read_refs(&x, dir_fd, name);
+	if (str_eq(path_name(c->gitdir), ".git"))
+		x.worktree = path_parent(c->gitdir);
+	r = read_refs(&x, c->dir_fd, c->name);
 	free(x.worktree);
 	return r;
 }
@@ -170,16 +171,15 @@ static int follow(struct scanner *sc, const char *base, const char *text, unsign
 	return fd < 0 ? 0 : gitdir_at(sc, fd, rel, depth + 1, e);
 }
 
-static int follow_file(struct scanner *sc, int dir_fd, const char *name, const char *prefix,
-		       const char *base, unsigned depth, struct err *e)
+static int follow_file(const struct gitdir *g, const char *name, const char *prefix, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(POINTER_MAX);
 	_free_ char *text = NULL;
 
-	if (ws_read(dir_fd, name, &b) < 0)
+	if (ws_read(g->fd, name, &b) < 0)
 		return 0;
 	text = git_pointer(buf_cstr(&b), b.n, prefix);
-	return text ? follow(sc, base, text, depth, e) : 0;
+	return text ? follow(g->sc, g->rel, text, g->depth, e) : 0;
 }
 
 static int on_ref(void *arg, char *rel, struct err *e)
@@ -207,10 +207,15 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 
 	if (r < 0)
 		return r;
-	if (what == GIT_CONFIG)
-		return scan_config_refs(&g->sc->ws, g->fd, g->rel, name, on_ref, g->sc, e);
+	if (what == GIT_CONFIG) {
+		const struct scan_config c = {
+			.ws = &g->sc->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name
+		};
+
+		return scan_config_refs(&c, on_ref, g->sc, e);
+	}
 	if (what == GIT_COMMONDIR)
-		return follow_file(g->sc, g->fd, name, "", g->rel, g->depth, e);
+		return follow_file(g, name, "", e);
 	return 0;
 }
 
@@ -235,6 +240,7 @@ int scan_gitdir(struct scanner *sc, int fd, const char *rel, struct err *e)
 int scan_gitfile(struct scanner *sc, int dir_fd, const char *name, const char *rel, struct err *e)
 {
 	_free_ char *base = path_parent(rel);
+	const struct gitdir at = { .sc = sc, .fd = dir_fd, .rel = base };
 
-	return follow_file(sc, dir_fd, name, "gitdir: ", base, 0, e);
+	return follow_file(&at, name, "gitdir: ", e);
 }

@@ -166,16 +166,23 @@ static const struct find_ops sweep_ops = { .match = on_match,
 
 static int sweep_tree(struct sweeper *sw, int fd, const char *under, unsigned want, struct err *e)
 {
+	const struct find_job job = { .root_fd = fd,
+				      .under = under,
+				      .want = want,
+				      .p = sw->p,
+				      .m = sw->before->matcher ? sw->before->matcher : &sw->m,
+				      .ops = &sweep_ops,
+				      .arg = sw };
 	struct walk_stats unused = { 0 };
 
-	return find_run(fd, under, sw->p, &sw->m, want, &sweep_ops, sw, &unused, e);
+	return find_run(&job, &unused, e);
 }
 
 static int sweeper_init(struct sweeper *sw, int ws_fd, struct err *e)
 {
 	int r = ws_init(&sw->ws, ws_fd, e);
 
-	if (r == 0)
+	if (r == 0 && sw->before->matcher == NULL)
 		matcher_init(&sw->m, sw->p);
 	return r;
 }

@@ -284,8 +284,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 	}
 	if (!scan_covers(g->sw->before, rel))
 		return check_new(g, name, what);
-	if (what == GIT_CONFIG)
-		return scan_config_refs(&g->sw->ws, g->fd, g->rel, name, on_ref, g, e);
+	if (what == GIT_CONFIG) {
+		const struct scan_config c = {
+			.ws = &g->sw->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name
+		};
+
+		return scan_config_refs(&c, on_ref, g, e);
+	}
 	return 0;
 }
 

@@ -42,6 +42,7 @@ struct scan {
 	size_t n, cap;
 	uint64_t dirs, files; /* seen */
 	uint64_t skipped;     /* directories of others that this user cannot read either */
+	struct matcher *matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
 	bool is_partial; /* a hit directory is so large that not all of its files were checked for hard links */
 };
 

@@ -285,7 +285,7 @@ int walk_run(int root_fd, unsigned mode, const struct walk_ops *ops, void *arg,
 		errno = -fd;
 		return err_sys(e, "open the root of the walk");
 	}
-	w.dents = mem_new(DENTS_SIZE, 1);
+	w.dents = mem_grow(NULL, DENTS_SIZE, 1); /* not cleared: most walks use little of it */
 	r = push_take_fd(&w, fd, mode, "", e);
 	while (r >= 0 && w.n > 0 && !w.is_stopped) {
 		struct frame *f = &w.v[w.n - 1];

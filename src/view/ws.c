@@ -168,6 +168,7 @@ static int real_rel(const struct ws *ws, int fd, char **ret_rel)
 
 	if (r < 0)
 		return r;
+	bug_on(at.abs == NULL);
 	if (!path_is_beneath(at.abs, ws->abs) || str_eq(at.abs, ws->abs))
 		return -EXDEV;
 	*ret_rel = mem_str(path_below(at.abs, ws->abs));

@@ -347,12 +347,39 @@ static void reap(const struct child *c)
 	}
 }
 
+/* We are a copy of the keeper and still hold what it held when it cloned us: the user's files and terminal, the far
+ * ends of the relays (a command would never see the end of its input), the workspace without its covers. */
+static void let_go(const struct child *c)
+{
+	int keep[4] = { c->ctl, c->io->fd[0], c->io->fd[1], c->io->fd[2] };
+	int from = 0;
+
+	if (sabotaged("fds"))
+		return;
+	for (;;) {
+		int next = -1;
+
+		for (size_t i = 0; i < ARRAY_LEN(keep); i++)
+			if (keep[i] >= from && (next < 0 || keep[i] < next))
+				next = keep[i];
+		if (next != from)
+			(void)syscall(SYS_close_range, from, next < 0 ? ~0U : (unsigned)next - 1, 0);
+		if (next < 0)
+			break;
+		from = next + 1;
+	}
+	for (int fd = 0; fd < 3; fd++)
+		if (open("/dev/null", O_RDWR) != fd) /* the rest of them lies above */
+			_exit(125);
+}
+
 _Noreturn void init_main(struct child *c)
 {
 	struct command first = { .argv = c->plan->argv, .env = c->plan->env, .cwd = c->plan->cwd };
 	struct pollfd p[2] = { { .fd = c->ctl, .events = POLLIN }, { .events = POLLIN } };
 	sigset_t set;
 
+	let_go(c);
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);

@@ -197,7 +197,7 @@ static int attach(int tree, int root, const struct mount *m)
 	return 0;
 }
 
-int mounts_cover(int root, int mask_file, int mask_dir, const struct mount *m)
+int mounts_cover(int root, const struct mount *m)
 {
 	_close_ int at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
 	_close_ int tree = FD_NONE;
@@ -211,7 +211,7 @@ int mounts_cover(int root, int mask_file, int mask_dir, const struct mount *m)
 	if (S_ISLNK(st.st_mode))
 		return 0; /* a link's target is covered by its own name */
 	if (m->kind == MOUNT_HIDE) /* part of the skeleton, and read-only like it */
-		tree = clone_tree(S_ISDIR(st.st_mode) ? mask_dir : mask_file, "", 0);
+		tree = clone_tree(root, S_ISDIR(st.st_mode) ? ".vitrine/dir" : ".vitrine/file", 0);
 	else
 		tree = clone_tree(at, "", m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0);
 	if (tree < 0)
@@ -260,7 +260,7 @@ static int attach_one(struct child *c, size_t i)
 	case MOUNT_HIDE:
 	case MOUNT_PROTECT:
 	case MOUNT_PIN:
-		return is_left_out(m) ? 0 : mounts_cover(c->root, c->mask_file, c->mask_dir, m);
+		return is_left_out(m) ? 0 : mounts_cover(c->root, m);
 	case MOUNT_KIND_COUNT_:
 		bug_on(true);
 	}
@@ -271,18 +271,22 @@ int mounts_attach(struct child *c)
 {
 	const struct plan *p = c->plan;
 
+	(void)snprintf(c->where, sizeof(c->where), "private space");
 	c->private = make_private(p);
 	if (c->private < 0)
 		return c->private;
-	c->mask_file = path_openat2(c->root, ".vitrine/file", O_PATH, SAFE);
-	c->mask_dir = path_openat2(c->root, ".vitrine/dir", O_PATH, SAFE);
-	if (c->mask_file < 0 || c->mask_dir < 0)
-		return -ENOENT;
+	/* It needs a place of its own: to let go of a tree that is mounted nowhere waits for all processors. */
+	if (move_mount(c->private, "", c->root, ".vitrine/private", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		int r;
 
 		(void)snprintf(c->where, sizeof(c->where), "'%.140s'", p->mounts[i].dst);
 		r = attach_one(c, i);
+		if (r == -EPERM && p->mounts[i].kind == MOUNT_PROC)
+			(void)snprintf(c->where, sizeof(c->where),
+				       "no fresh /proc (a container that covers parts of its own /proc does not allow one; start it "
+				       "with --security-opt systempaths=unconfined or use another engine)");
 		if (r < 0)
 			return r;
 	}
@@ -293,7 +297,5 @@ int mounts_attach(struct child *c)
 			return -errno;
 	}
 	fd_close(c->private);
-	fd_close(c->mask_file);
-	fd_close(c->mask_dir);
 	return 0;
 }

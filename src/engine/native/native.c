@@ -252,17 +252,15 @@ static bool is_covered(int root, const struct mount *m)
 
 static _Noreturn void cover_child(const struct native *n, const struct mount *m)
 {
-	_close_ int root = FD_NONE, file = FD_NONE, dir = FD_NONE;
+	_close_ int root = FD_NONE;
 	int r;
 
 	if (setns(n->user_ns, CLONE_NEWUSER) < 0 || setns(n->mnt_ns, CLONE_NEWNS) < 0)
 		_exit(errno);
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	file = open("/.vitrine/file", O_PATH | O_CLOEXEC);
-	dir = open("/.vitrine/dir", O_PATH | O_CLOEXEC);
-	if (root < 0 || file < 0 || dir < 0)
+	if (root < 0)
 		_exit(errno);
-	r = is_covered(root, m) ? 0 : mounts_cover(root, file, dir, m);
+	r = is_covered(root, m) ? 0 : mounts_cover(root, m);
 	_exit(r < 0 ? -r : 0);
 }
 

@@ -97,11 +97,10 @@ struct child {
 	int ctl;
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
-	int mask_file, mask_dir;
 	int *trees; /* per mount: its source, opened while the host is still visible */
 	bool needs_go, needs_proc;
 	mode_t umask; /* the caller's, for the commands */
-	char where[160]; /* what the step was working on, for its error */
+	char where[256]; /* what the step was working on, for its error */
 };
 
 _Noreturn void child_main(struct child *c);
@@ -110,6 +109,6 @@ int lock_all(struct child *c);		 /* caps, no_new_privs, landlock, seccomp; 0 or 
 int lock_prove(char *where, size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
-int mounts_cover(int root, int mask_file, int mask_dir, const struct mount *m);
+int mounts_cover(int root, const struct mount *m);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/native/skel.c - the skeleton: the read-only root directory, made once and kept
  *
- * state/skel/KEY/root is the tree, state/skel/KEY/manifest what it was made from. KEY is a hash of the manifest;
- * the manifest itself is compared before use, so a collision costs a rebuild and never a wrong file. A new one is
- * made beside and renamed into place. Users hold a shared lock on the directory; pruning takes an exclusive one, so
- * a tree is never removed below a running sandbox.
+ * state/skel/KEY/root is the tree; KEY is a hash of all that it is made from, so what is found under a key is what is
+ * wanted. A new one is made beside and renamed into place. Users hold a shared lock on the directory; pruning takes an
+ * exclusive one, so a tree is never removed below a running sandbox.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,22 +16,8 @@
 #include "base/path.h"
 #include "engine/native/native.h"
 
-#define MANIFEST_MAX (16 * MIB)
 #define COPY_MAX (8 * MIB)
 #define KEEP_SKELETONS 64
-
-static void write_manifest(const struct plan *p, struct buf *b)
-{
-	for (size_t i = 0; i < p->n_skel; i++) {
-		const struct skel *s = &p->skel[i];
-
-		buf_printf(b, "%d %o %llx ", (int)s->kind, s->mode, (unsigned long long)s->stamp);
-		buf_esc(b, s->path, strlen(s->path));
-		buf_putc(b, ' ');
-		buf_esc(b, s->text, strlen(s->text));
-		buf_putc(b, '\n');
-	}
-}
 
 static int write_new(int dir, const char *name, const void *p, size_t n, mode_t mode, struct err *e)
 {
@@ -79,26 +64,6 @@ static int make_entry(int root, const struct skel *s, struct err *e)
 	return 0;
 }
 
-/* Removes the tree of a skeleton: only what we made, nothing mounted here, no link followed. */
-static void remove_tree(int dir, const char *name, int depth)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *en;
-
-	while (d && depth < 64 && (en = readdir(d)) != NULL) {
-		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
-			continue;
-		if (unlinkat(fd, en->d_name, 0) < 0)
-			remove_tree(fd, en->d_name, depth + 1);
-	}
-	if (d)
-		(void)closedir(d);
-	else
-		fd_close(fd);
-	(void)unlinkat(dir, name, AT_REMOVEDIR); /* what cannot go stays; it is only a cache */
-}
-
 /* Drops skeletons that nobody uses when there are many. */
 static void prune(int dir, const char *keep)
 {
@@ -114,13 +79,13 @@ static void prune(int dir, const char *keep)
 			continue;
 		fd = openat(dir, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-			remove_tree(dir, en->d_name, 0);
+			path_remove(dir, en->d_name);
 	}
 	if (d)
 		(void)closedir(d);
 }
 
-static int make_skeleton(int dir, const char *key, const struct plan *p, const struct buf *manifest, struct err *e)
+static int make_skeleton(int dir, const struct plan *p, struct err *e)
 {
 	_close_ int tmp = FD_NONE, root = FD_NONE;
 	uint64_t random = 0;
@@ -140,40 +105,23 @@ static int make_skeleton(int dir, const char *key, const struct plan *p, const s
 		return err_sys(e, "create skeleton");
 	for (size_t i = 0; r == 0 && i < p->n_skel; i++)
 		r = make_entry(root, &p->skel[i], e);
-	if (r == 0)
-		r = write_new(tmp, "manifest", manifest->p, manifest->n, 0600, e);
-	if (r == 0 && renameat(dir, name, dir, key) < 0 && errno != EEXIST && errno != ENOTEMPTY)
+	if (r == 0 && renameat(dir, name, dir, p->skel_key) < 0 && errno != EEXIST && errno != ENOTEMPTY)
 		r = err_sys(e, "skeleton");
-	remove_tree(dir, name, 0); /* gone already when it was renamed */
-	prune(dir, key);
+	path_remove(dir, name); /* gone already when it was renamed */
+	prune(dir, p->skel_key);
 	return r;
-}
-
-static bool is_same(int fd, const struct buf *manifest)
-{
-	_cleanup_(buf_done) struct buf b = BUF(MANIFEST_MAX);
-	_close_ int file = openat(fd, "manifest", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	struct err ignored;
-
-	return file >= 0 && io_read_fd(file, &b, &ignored) == 0 && b.n == manifest->n &&
-	       memcmp(b.p, manifest->p, b.n) == 0;
 }
 
 int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err *e)
 {
-	_cleanup_(buf_done) struct buf manifest = BUF(MANIFEST_MAX);
+	_free_ char *path = mem_fmt("%s/skel", p->state_dir);
 	_close_ int dir = FD_NONE;
-	char key[20];
-	int n;
+	int n = snprintf(ret_path, path_size, "%s/%s/root", path, p->skel_key);
 
-	(void)snprintf(key, sizeof(key), "%016llx", (unsigned long long)p->skel_key);
-	n = snprintf(ret_path, path_size, "%s/skel/%s/root", p->state_dir, key);
 	if (n < 0 || (size_t)n >= path_size)
 		return err_set(e, ERR_USAGE, ENAMETOOLONG, "the state directory's path is too long");
-	write_manifest(p, &manifest);
-	for (int attempt = 0; attempt < 3; attempt++) {
+	for (int attempt = 0; attempt < 4; attempt++) {
 		_close_ int fd = FD_NONE;
-		_free_ char *path = mem_fmt("%s/skel", p->state_dir);
 		int r;
 
 		if (dir < 0)
@@ -184,12 +132,10 @@ int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err
 				return err_set(e, ERR_SYSTEM, -r, "state directory '%s': %s", path, strerrordesc_np(-r));
 			continue;
 		}
-		fd = openat(dir, key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && flock(fd, LOCK_SH) == 0 && is_same(fd, &manifest))
+		fd = openat(dir, p->skel_key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_SH) == 0 && faccessat(fd, "root", F_OK, 0) == 0)
 			return take_fd(fd);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-			remove_tree(dir, key, 0); /* half made, or of another content */
-		r = make_skeleton(dir, key, p, &manifest, e);
+		r = make_skeleton(dir, p, e);
 		if (r < 0)
 			return r;
 	}

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line stand on.
+
+A test is a function of a Box: a fresh home, workspace and state directory that belong to one identity,
+and the program to drive as that identity. @test registers it for root, for an ordinary user, or both; run
+by an ordinary user the root half is skipped. The two identities are tested side by side, each in a process
+that adopts every orphan of its tests, so that nothing they start can hide.
+
+Asserted after every test, without being asked for: no process of it is left, no mount, no directory of an
+unnamed run, no control socket. Every test has a deadline, and the closing line is
+
+    N passed, N failed, N skipped
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import pty
+import pwd
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import traceback
+from pathlib import Path
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TEST_USER = os.environ.get("VITRINE_TEST_USER", "vitrine-test")
+PR_SET_CHILD_SUBREAPER = 36
+BUILT = Path(__file__).resolve().parent.parent.parent / "build" / "vitrine"
+
+tests = []
+
+
+class Skip(Exception):
+    """The host lacks what the test needs."""
+
+
+def test(fn=None, *, who=("root", "user"), timeout=15):
+    def register(f):
+        tests.append((f.__name__.strip("_"), f, who, timeout))
+        return f
+    return register(fn) if fn else register
+
+
+# --------------------------------------------------------------------------------------------- claims
+
+
+def eq(got, want, what=""):
+    if got != want:
+        raise AssertionError(f"{what + ': ' if what else ''}got {got!r}, want {want!r}")
+
+
+def has(text, *needles):
+    for n in needles:
+        if n not in text:
+            raise AssertionError(f"{n!r} is not in {text!r}")
+
+
+def has_not(text, *needles):
+    for n in needles:
+        if n in text:
+            raise AssertionError(f"{n!r} is in {text!r}")
+
+
+def refused(result, *needles, rc=2):
+    """Exactly one line of ours on stderr, nothing on stdout."""
+    eq(result.rc, rc, result.err)
+    eq(result.out, "", "stdout")
+    if not re.fullmatch(r"vitrine: [^\n]+\n", result.err):
+        raise AssertionError(f"not one line of ours: {result.err!r}")
+    has(result.err, *needles)
+
+
+def soon(claim, what, seconds=3.0):
+    """Wait until claim() is true."""
+    end = time.monotonic() + seconds
+    while not claim():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+# ------------------------------------------------------------------------------------------------ box
+
+
+class Result:
+    def __init__(self, rc, out, err):
+        self.rc, self.raw_out, self.raw_err = rc, out, err
+        self.out, self.err = out.decode(errors="replace"), err.decode(errors="replace")
+
+    @property
+    def json(self):
+        """The object `run --json` ends its stderr with."""
+        return json.loads(self.err.splitlines()[-1])
+
+
+class Box:
+    def __init__(self, base, name, who, program):
+        self.who, self.is_root = who, who == "root"
+        self.program = program
+        self.account = None
+        if who == "user" and os.geteuid() == 0:
+            self.account = pwd.getpwnam(TEST_USER)
+        self.dir = base / name
+        self.home = self.dir / "home"
+        self.ws = self.home / "proj"
+        self.config = self.dir / "config"
+        self.ws.mkdir(parents=True)
+        self.config.mkdir()
+        self.own(self.dir)
+        self.started = []
+
+    @property
+    def state(self):
+        return self.dir / "state" / "vitrine"
+
+    def own(self, path):
+        """Give a tree that the test made to the identity it tests."""
+        if self.account:
+            for p in [path, *path.rglob("*")]:
+                os.chown(p, self.account.pw_uid, self.account.pw_gid, follow_symlinks=False)
+
+    def write(self, rel, text, mode=0o644):
+        p = self.ws / rel
+        p.parent.mkdir(parents=True, exist_ok=True)
+        p.write_bytes(text if isinstance(text, bytes) else text.encode())
+        p.chmod(mode)
+        self.own(self.ws / Path(rel).parts[0])
+        return p
+
+    def read(self, rel):
+        return (self.ws / rel).read_text()
+
+    def env(self, extra=None):
+        env = {"PATH": PATH, "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color",
+               "SHELL": "/bin/sh", "USER": self.account.pw_name if self.account else "tester",
+               "XDG_STATE_HOME": str(self.dir / "state"), "XDG_CONFIG_HOME": str(self.config),
+               "XDG_CACHE_HOME": str(self.dir / "cache")}
+        for key, value in (extra or {}).items():
+            if value is None:
+                env.pop(key, None)
+            else:
+                env[key] = value
+        return env
+
+    def popen(self, argv, **kw):
+        """Any program as this identity."""
+        if self.account:
+            kw.update(user=self.account.pw_uid, group=self.account.pw_gid, extra_groups=[])
+        kw.setdefault("cwd", self.ws)
+        kw["env"] = self.env(kw.pop("env", None))
+        p = subprocess.Popen([str(a) for a in argv], **kw)
+        self.started.append(p)
+        return p
+
+    def start(self, *args, **kw):
+        kw.setdefault("stdin", subprocess.DEVNULL)
+        kw.setdefault("stdout", subprocess.PIPE)
+        kw.setdefault("stderr", subprocess.PIPE)
+        return self.popen([self.program, *args], **kw)
+
+    def finish(self, p, input=None, timeout=12):
+        out, err = p.communicate(input, timeout=timeout)
+        return Result(p.returncode, out or b"", err or b"")
+
+    def cli(self, *args, input=None, **kw):
+        if input is not None:
+            kw["stdin"] = subprocess.PIPE
+        timeout = kw.pop("timeout", 12)
+        return self.finish(self.start(*args, **kw), input, timeout)
+
+    def run(self, *args, **kw):
+        return self.cli("run", *args, **kw)
+
+    def sh(self, script, *options, **kw):
+        return self.cli("run", *options, "--", "sh", "-c", script, **kw)
+
+    def ok(self, script, *options, **kw):
+        """The output of a script that must succeed and about which nothing is to be said."""
+        r = self.sh(script, *options, **kw)
+        if r.rc != 0 or r.err:
+            raise AssertionError(f"exit {r.rc}, stdout {r.out!r}, stderr {r.err!r}")
+        return r.out
+
+    def host(self, *argv, **kw):
+        """A program outside any sandbox, as this identity; must succeed."""
+        p = self.popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+        r = self.finish(p)
+        if r.rc != 0:
+            raise AssertionError(f"{argv}: exit {r.rc}: {r.err}")
+        return r.out
+
+    def needs(self, *programs):
+        for p in programs:
+            if shutil.which(p, path=PATH) is None:
+                raise Skip(f"{p} is not installed")
+
+    def named(self, name, script="echo up; exec sleep 30", **kw):
+        """A named sandbox that is running when this returns."""
+        p = self.start("run", "--name", name, "--", "sh", "-c", script, **kw)
+        line = p.stdout.readline()
+        if line != b"up\n":
+            raise AssertionError(f"sandbox {name} did not start: {line!r} {p.stderr.read()!r}")
+        return p
+
+    def stop(self, p, sig=signal.SIGTERM):
+        if p.poll() is None:
+            p.send_signal(sig)
+        return self.finish(p)
+
+    def term(self, *args, **kw):
+        return Term(self, [self.program, *args], **kw)
+
+
+class Term:
+    """A program on a terminal of its own, as a shell would have started it."""
+
+    def __init__(self, box, argv, rows=24, cols=80, stdout=None, env=None):
+        self.master, slave = pty.openpty()
+        self.resize(rows, cols)
+        if box.account:
+            os.fchown(slave, box.account.pw_uid, -1)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.p = box.popen(argv, stdin=slave, stdout=slave if stdout is None else stdout, stderr=slave,
+                           start_new_session=True, env=env,
+                           preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.seen = b""
+
+    def resize(self, rows, cols):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def send(self, text):
+        os.write(self.master, text.encode())
+
+    def fill(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            try:
+                self.seen += os.read(self.master, 65536)
+            except OSError:
+                return False
+        return True
+
+    def expect(self, pattern, seconds=6.0):
+        """Wait for the pattern; what it matched and all before it is used up."""
+        end = time.monotonic() + seconds
+        while True:
+            m = re.search(pattern.encode(), self.seen)
+            if m:
+                self.seen = self.seen[m.end():]
+                return m
+            left = end - time.monotonic()
+            if left <= 0 or not self.fill(left):
+                raise AssertionError(f"{pattern!r} did not come; there was {self.seen!r}")
+
+    def wait(self, seconds=6.0):
+        end = time.monotonic() + seconds
+        while self.p.poll() is None:
+            if time.monotonic() > end:
+                raise AssertionError(f"did not end; there was {self.seen!r}")
+            self.fill(0.02)
+        while select.select([self.master], [], [], 0)[0] and self.fill(0):
+            pass
+        return self.p.returncode
+
+    def is_restored(self):
+        return termios.tcgetattr(self.slave) == self.before
+
+    def close(self):
+        os.close(self.master)
+        os.close(self.slave)
+
+
+# ------------------------------------------------------------------------------------------- leftovers
+
+
+def children():
+    return [int(c) for c in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def describe(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "?"
+
+
+def reap():
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+def check_processes():
+    """What a dead client left to us must end by itself; then it is gone for good."""
+    end = time.monotonic() + 2
+    while True:
+        reap()
+        left = children()
+        if not left or time.monotonic() > end:
+            break
+        time.sleep(0.01)
+    names = [f"{pid} {describe(pid)}" for pid in left]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    if left:
+        time.sleep(0.2)
+        reap()
+        raise AssertionError(f"processes are left: {names}")
+
+
+def check_leftovers(box):
+    check_processes()
+    mounts = [l for l in Path("/proc/self/mountinfo").read_text().splitlines() if str(box.dir) in l]
+    eq(mounts, [], "mounts are left")
+    sandboxes = box.state / "sandboxes"
+    for d in sandboxes.iterdir() if sandboxes.exists() else []:
+        if "run-" in d.name:
+            raise AssertionError(f"a directory is left: {d}")
+        if (d / "control").exists():
+            raise AssertionError(f"a control socket is left: {d / 'control'}")
+    quarantine = box.state / "quarantine"
+    for d in quarantine.iterdir() if quarantine.exists() else []:
+        if not any(d.iterdir()):
+            raise AssertionError(f"an empty quarantine is left: {d}")
+
+
+# ---------------------------------------------------------------------------------------------- running
+
+
+def on_alarm(_signo, _frame):
+    raise TimeoutError("the deadline passed")
+
+
+def run_one(box, fn, timeout):
+    """None, or what went wrong."""
+    signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(timeout)
+    wrong = None
+    try:
+        fn(box)
+    except Skip:
+        raise
+    except AssertionError as e:
+        where = traceback.extract_tb(e.__traceback__)
+        line = next((f.lineno for f in where if f.name == fn.__name__), where[0].lineno)
+        wrong = f"line {line}: {e}"
+    except Exception as e:
+        where = traceback.extract_tb(e.__traceback__)
+        line = next((f.lineno for f in where if f.name == fn.__name__), where[0].lineno)
+        wrong = f"line {line}: {type(e).__name__}: {e}"
+    finally:
+        signal.alarm(0)
+        for p in box.started:
+            if wrong and p.poll() is None:
+                p.kill()
+                p.wait()
+            for f in (p.stdin, p.stdout, p.stderr):
+                if f and not f.closed:
+                    f.close()
+    try:
+        check_leftovers(box)
+    except AssertionError as e:
+        wrong = f"{wrong}; and {e}" if wrong else str(e)
+    return wrong
+
+
+def run_identity(who, chosen, base, program, out):
+    """All tests of one identity, in a process of its own."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
+    for name, fn, _, timeout in chosen:
+        t0 = time.monotonic()
+        box, why = Box(base, f"{name}-{who}", who, program), None
+        try:
+            why = run_one(box, fn, timeout)
+            word = "FAIL" if why else "ok"
+        except Skip as e:
+            word, why = "SKIP", str(e)
+        counts[word] += 1
+        said = f" {why}" if why else ""
+        out.write(f"{word} {name}@{who} {time.monotonic() - t0:.2f}s{said}\n")
+        out.flush()
+        shutil.rmtree(box.dir, ignore_errors=True)
+    out.write(json.dumps(counts) + "\n")
+    out.flush()
+
+
+def identities():
+    if os.geteuid() != 0:
+        return ["user"]
+    try:
+        pwd.getpwnam(TEST_USER)
+    except KeyError:
+        print(f"there is no account '{TEST_USER}'; make it with: useradd --no-create-home {TEST_USER}")
+        return ["root"]
+    return ["root", "user"]
+
+
+def main():
+    wanted = sys.argv[1:]
+    source = Path(os.environ.get("VITRINE", BUILT))
+    base = Path(tempfile.mkdtemp(prefix="vitrine-cli-"))
+    base.chmod(0o755)
+    # A copy, so that building anew does not change what is being tested.
+    program = base / "vitrine"
+    shutil.copyfile(source, program)
+    program.chmod(0o755)
+    running, total = [], {"ok": 0, "FAIL": 0, "SKIP": 0}
+    present = identities()
+    for who in ("root", "user"):
+        chosen = [t for t in tests if who in t[2] and (not wanted or t[0] in wanted)]
+        if who not in present:
+            for t in chosen:
+                print(f"SKIP {t[0]}@{who} this identity cannot be had here")
+                total["SKIP"] += 1
+            continue
+        r, w = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(r)
+            code = 1
+            try:
+                with os.fdopen(w, "w") as out:
+                    run_identity(who, chosen, base, program, out)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(code)
+        os.close(w)
+        running.append((pid, r))
+    for pid, r in running:
+        with os.fdopen(r) as f:
+            lines = f.read().splitlines()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if status or not lines or not lines[-1].startswith("{"):
+            print("\n".join(lines))
+            print("FAIL the tests themselves broke off")
+            total["FAIL"] += 1
+            continue
+        print("\n".join(lines[:-1]))
+        for word, n in json.loads(lines[-1]).items():
+            total[word] += n
+    shutil.rmtree(base, ignore_errors=True)
+    if not total["ok"] and not total["FAIL"]:
+        print("FAIL nothing was tested")
+        total["FAIL"] += 1
+    print(f"{total['ok']} passed, {total['FAIL']} failed, {total['SKIP']} skipped")
+    return 1 if total["FAIL"] else 0

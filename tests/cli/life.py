@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Beginning and end: names, several sessions, and the death of every process that takes part."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import children, describe, eq, has, has_not, main, refused, soon, test
+
+
+def below(pid):
+    """All processes below pid."""
+    found, todo = [], [pid]
+    while todo:
+        try:
+            kids = Path(f"/proc/{(p := todo.pop())}/task/{p}/children").read_text().split()
+        except OSError:
+            continue
+        found += [int(k) for k in kids]
+        todo += [int(k) for k in kids]
+    return found
+
+
+def keeper_of(p):
+    """The keeper is the client's child."""
+    kids = [k for k in below(p.pid) if "keeper" in describe(k)]
+    eq(len(kids), 1, "keepers")
+    return kids[0]
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
+    except OSError:
+        return False
+
+
+@test
+def exec_basics(box):
+    p = box.named("box", "cd /tmp; echo mine >note; echo up; exec sleep 30")
+    r = box.cli("exec", "box", "--", "sh", "-c", "pwd; cat /tmp/note; echo $VITRINE; id -u; exit 9")
+    eq((r.rc, r.err), (9, ""))
+    eq(r.out.split()[:3], [str(box.ws), "mine", "box"])
+    eq(box.cli("exec", "box", "echo", "no dashes").out, "no dashes\n")
+    eq(box.cli("exec", "box", "--", "sh", "-c", "cat", input=b"over a pipe\n").out, "over a pipe\n")
+    eq(box.cli("exec", "-e", "A=1", "--env", "MINE", "box", "--", "sh", "-c", "echo $A $MINE",
+               env={"MINE": "2"}).out, "1 2\n")
+    eq(box.cli("exec", "-w", "/usr", "box", "--", "pwd").out, "/usr\n")
+    r = box.cli("exec", "box", "--", "/no/such")
+    eq(r.rc, 127)
+    r = box.cli("exec", "-w", "/no/such", "box", "--", "true")
+    eq(r.rc, 126)
+    r = box.cli("exec", "box", "--", "sh", "-c", "kill -9 $$")
+    eq(r.rc, 137)
+    has(box.cli("exec", "box", "--", "sh", "-c", "grep -h . /proc/[0-9]*/comm").out, "sleep")
+    eq(box.stop(p).rc, 143)
+
+
+@test
+def exec_is_behind_the_same_walls(box):
+    box.write(".env", "hush\n")
+    p = box.named("box")
+    r = box.cli("exec", "box", "--", "sh", "-c", "cat .env; grep -E 'Cap(Eff|Bnd)|Seccomp:|NoNewPrivs' /proc/self/status; "
+                "env; cat ~/../letter; ls /proc/1/root", env={"API_KEY": "k"})
+    has_not(r.out, "hush", "API_KEY")
+    has(r.out, "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2")
+    box.stop(p)
+
+
+@test
+def exec_unknown(box):
+    refused(box.cli("exec", "nobody", "--", "true"), "nobody", rc=125)
+    box.ok("true", "--name", "done")
+    refused(box.cli("exec", "done", "--", "true"), "done", rc=125)
+
+
+@test
+def exec_many_at_once(box):
+    p = box.named("box")
+    runs = [box.start("exec", "box", "--", "sh", "-c", f"sleep 0.2; echo {i}; exit {i}") for i in range(12)]
+    for i, r in enumerate(runs):
+        got = box.finish(r)
+        eq((got.rc, got.out), (i, f"{i}\n"), got.err)
+    box.stop(p)
+
+
+@test
+def exec_ends_with_the_sandbox(box):
+    p = box.named("box", "echo up; read x", stdin=subprocess.PIPE)
+    e = box.start("exec", "box", "--", "sh", "-c", "echo in; exec sleep 30")
+    eq(e.stdout.readline(), b"in\n")
+    p.stdin.write(b"\n")
+    p.stdin.close()
+    eq(p.wait(5), 0)
+    r = box.finish(e)
+    eq(r.rc, 137)
+    has(r.err, "vitrine: ended: ")
+
+
+@test
+def name_is_taken(box):
+    p = box.named("box")
+    r = box.run("--name", "box", "--", "true")
+    refused(r, "'box' is already running", "vitrine exec box", rc=125)
+    r = box.run("--json", "--name", "box", "--", "true")
+    eq((r.rc, r.json["reason"], r.json["error"]), (125, "error", "conflict"))
+    eq(box.cli("exec", "box", "--", "echo", "unharmed").out, "unharmed\n")
+    eq(box.stop(p).rc, 143)
+
+
+@test
+def name_is_free_at_once(box):
+    for i in range(15):
+        eq(box.ok(f"echo {i}", "--name", "box"), f"{i}\n")
+
+
+@test
+def race_for_a_name(box):
+    runs = [box.start("run", "--name", "box", "--", "sh", "-c", "echo won; sleep 1") for _ in range(6)]
+    done = [box.finish(r) for r in runs]
+    eq(sorted(r.out for r in done), [""] * 5 + ["won\n"])
+    for r in done:
+        if not r.out:
+            refused(r, "already running", rc=125)
+
+
+@test
+def side_by_side(box):
+    """Two runs in one directory see each other's files and not each other's processes."""
+    a = box.start("run", "--", "sh", "-c", "echo a >a; echo up; while [ ! -e b ]; do sleep 0.01; done; cat b; "
+                  "ls /proc | grep -c '^[0-9]'")
+    eq(a.stdout.readline(), b"up\n")
+    eq(box.ok("cat a; echo b >b; sleep 0.3"), "a\n")
+    r = box.finish(a)
+    eq(r.rc, 0, r.err)
+    out = r.out.split()
+    eq(out[0], "b")
+    if int(out[1]) > 5:
+        raise AssertionError(f"{out[1]} processes inside")
+
+
+@test
+def many_side_by_side(box):
+    runs = [box.start("run", "--", "sh", "-c", f"echo {i} >f{i}; cat f{i}") for i in range(10)]
+    for i, p in enumerate(runs):
+        r = box.finish(p)
+        eq((r.rc, r.out, r.err), (0, f"{i}\n", ""))
+
+
+@test
+def client_killed(box):
+    """The session detaches: the command goes on, and can be reached by its name."""
+    p = box.named("box", "echo up; i=0; while [ $i -lt 200 ]; do echo $i >tick; i=$((i+1)); sleep 0.05; done")
+    p.send_signal(signal.SIGKILL)
+    eq(p.wait(5), -9)
+    before = box.read("tick")
+    soon(lambda: (box.ws / "tick").read_text() not in ("", before), "the command goes on")
+    eq(box.cli("exec", "box", "--", "echo", "reached").out, "reached\n")
+    keeper = [c for c in children() if "keeper" in describe(c)]
+    eq(len(keeper), 1)
+    os.kill(keeper[0], signal.SIGTERM)
+    soon(lambda: not is_alive(keeper[0]), "the keeper ends when asked")
+
+
+@test
+def client_killed_and_the_command_ends(box):
+    p = box.named("box", "echo up; sleep 0.5; echo done >done")
+    p.send_signal(signal.SIGKILL)
+    p.wait(5)
+    soon(lambda: (box.ws / "done").exists(), "the command ends by itself")
+
+
+@test
+def client_hung_up(box):
+    """SIGHUP is the command's to decide about; one that ignores it goes on."""
+    p = box.named("box", "trap '' HUP; echo up; i=0; while [ $i -lt 30 ]; do sleep 0.05; i=$((i+1)); done; echo late >late")
+    p.send_signal(signal.SIGHUP)
+    eq(p.wait(8), 0)
+    eq(box.read("late"), "late\n")
+
+
+@test
+def keeper_killed(box):
+    """Everything inside is gone within a second, and the client says why."""
+    p = box.named("box", "(setsid sleep 40 &) ; sleep 41 & echo up; exec sleep 42")
+    soon(lambda: len(below(p.pid)) >= 5, "all of it runs")
+    inside, keeper = below(p.pid), keeper_of(p)
+    os.kill(keeper, signal.SIGKILL)
+    soon(lambda: not any(is_alive(x) for x in inside), "everything inside is dead", 1.0)
+    r = box.finish(p)
+    eq(r.rc, 125)
+    has(r.err, "keeper died")
+    # The name is free again, and what the dead one left is no obstacle.
+    eq(box.ok("echo again", "--name", "box"), "again\n")
+
+
+@test
+def keeper_killed_while_unnamed(box):
+    p = box.start("run", "--", "sh", "-c", "echo up; exec sleep 40")
+    eq(p.stdout.readline(), b"up\n")
+    inside = below(p.pid)
+    os.kill(keeper_of(p), signal.SIGKILL)
+    soon(lambda: not any(is_alive(x) for x in inside), "everything inside is dead", 1.0)
+    eq(box.finish(p).rc, 125)
+    # What it could not clean up the next one does.
+    eq(box.ok("echo next"), "next\n")
+
+
+@test
+def keeper_asked_to_end(box):
+    p = box.named("box")
+    os.kill(keeper_of(p), signal.SIGTERM)
+    r = box.finish(p)
+    eq(r.rc, 143)
+    has(r.err, "the sandbox was stopped")
+
+
+@test
+def init_killed(box):
+    p = box.named("box")
+    init = [k for k in below(p.pid) if "init" in describe(k)]
+    eq(len(init), 1)
+    inside = below(init[0])
+    os.kill(init[0], signal.SIGKILL)
+    soon(lambda: not any(is_alive(x) for x in inside), "everything inside is dead", 1.0)
+    eq(box.finish(p).rc, 125)
+
+
+@test
+def first_command_ends_the_rest(box):
+    t0 = time.monotonic()
+    r = box.sh("(setsid sh -c 'trap \"\" TERM HUP; sleep 40' &); sleep 41 & exit 6")
+    eq(r.rc, 6)
+    if time.monotonic() - t0 > 3:
+        raise AssertionError("took too long")
+
+
+@test
+def secrets_are_not_on_the_command_line(box):
+    """What others can read of our processes with ps says nothing of what they were told."""
+    p = box.start("run", "--name", "box", "-e", "TOKEN=topsecret", "--", "sh", "-c", "echo up; exec sleep 30",
+                  env={"CALLER_KEY": "callersecret"})
+    eq(p.stdout.readline(), b"up\n")
+    for pid in below(p.pid):
+        if describe(pid).startswith("vitrine"):
+            has_not(describe(pid), "topsecret")
+            try:
+                environ = Path(f"/proc/{pid}/environ").read_bytes()
+            except PermissionError:
+                continue
+            has_not(environ.decode(errors="replace"), "callersecret", "topsecret")
+    box.stop(p)
+
+
+@test
+def state_is_private(box):
+    box.ok("true", "--name", "box")
+    for p in [box.state, *box.state.rglob("*")]:
+        if p.is_symlink() or "skel" in p.parts:
+            continue
+        if p.stat().st_mode & 0o077 and p.parent == box.state.parent:
+            raise AssertionError(f"{p} has mode {p.stat().st_mode:o}")
+    eq((box.state / "sandboxes").stat().st_mode & 0o077, 0)
+
+
+@test(who=["root"])
+def others_cannot_exec(box):
+    """A sandbox is its user's alone, whatever the modes of the directories say."""
+    p = box.named("box")
+    for d in [box.dir / "state", *(box.dir / "state").rglob("*")]:
+        if not d.is_symlink() and "skel" not in d.parts:
+            os.chmod(d, 0o777)
+    import pwd
+    from harness import TEST_USER
+    a = pwd.getpwnam(TEST_USER)
+    for d in (box.dir, box.home, box.ws):
+        os.chmod(d, 0o755)
+    e = subprocess.run([str(box.program), "exec", "box", "--", "id"], env=box.env(), cwd=box.ws, user=a.pw_uid,
+                       group=a.pw_gid, extra_groups=[], capture_output=True, text=True, timeout=10)
+    eq((e.returncode != 0, e.stdout), (True, ""), e.stderr)
+    box.stop(p)
+
+
+@test
+def no_control_group_is_left(box):
+    name = f"cg{os.getpid()}"
+    box.ok("true", "--name", name, "--memory", "256m,optional", "--cpus", "1,optional")
+    left = [str(d) for d in Path("/sys/fs/cgroup").glob(f"**/vitrine-{name}-*")] if os.path.isdir("/sys/fs/cgroup") else []
+    eq(left, [])
+
+
+@test
+def state_directory_unwritable(box):
+    blocked = box.dir / "blocked"
+    blocked.write_text("a file, not a directory\n")
+    r = box.run("--", "true", env={"XDG_STATE_HOME": str(blocked)})
+    refused(r, "blocked", rc=125)
+
+
+@test
+def two_states(box):
+    """Names are per state directory, that is: per user."""
+    p = box.named("box")
+    r = box.run("--name", "box", "--", "echo", "other", env={"XDG_STATE_HOME": str(box.dir / "state2")})
+    eq((r.rc, r.out), (0, "other\n"), r.err)
+    box.stop(p)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
