@@ -21,7 +21,7 @@ WERROR = $(if $(filter true,$(CI)),true,false)
 
 # One line per variant: its folder and what it adds.
 dir_build = build
-opt_build =
+opt_build = $(shell tools/musl build/musl && echo --cross-file build/musl/cross.ini)
 dir_asan = build/asan
 opt_asan = -Db_sanitize=address,undefined -Db_lundef=false
 werror_asan = false

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/libc.h"
+
 #define KIB ((uint64_t)1024)
 #define MIB (KIB * 1024)
 #define GIB (MIB * 1024)

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 void buf_done(struct buf *b)
 {
@@ -62,27 +63,6 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 	va_end(again);
 }
 
-/* Length of the valid UTF-8 sequence at s, or 0. Overlong forms, surrogates and > U+10FFFF are not valid. */
-static size_t utf8_len(const unsigned char *s, size_t n)
-{
-	size_t len = s[0] < 0x80   ? 1
-		     : s[0] < 0xc2 ? 0
-		     : s[0] < 0xe0 ? 2
-		     : s[0] < 0xf0 ? 3
-		     : s[0] < 0xf5 ? 4
-				   : 0;
-
-	if (len == 0 || len > n)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return len;
-}
-
 /* C1 controls (U+0080..9F), line/paragraph separators and bidi overrides can rewrite what a person reads. */
 static bool utf8_is_control(const unsigned char *s, size_t len)
 {
@@ -99,7 +79,7 @@ void buf_esc(struct buf *b, const char *str, size_t n)
 	const unsigned char *s = (const unsigned char *)str;
 
 	for (size_t i = 0; i < n;) {
-		size_t len = utf8_len(s + i, n - i);
+		size_t len = utf8_decode(s + i, n - i, NULL);
 
 		if (s[i] == '\n')
 			buf_puts(b, "\\n");
@@ -123,7 +103,7 @@ void buf_json(struct buf *b, const char *str)
 
 	buf_putc(b, '"');
 	for (size_t i = 0; i < n;) {
-		size_t len = utf8_len(s + i, n - i);
+		size_t len = utf8_decode(s + i, n - i, NULL);
 
 		if (len == 0)
 			buf_puts(b, "\\ufffd");

@@ -66,12 +66,16 @@ void loop_stop(struct loop *l)
 	l->is_stopped = true;
 }
 
-static struct watch *watch_new(struct loop *l, enum watch_kind kind, int fd, watch_fn *fn, void *arg)
+static struct watch *watch_new(struct loop *l, enum watch_kind kind, int fd, watch_fn *fn,
+			       void *arg)
 {
 	struct watch *w = mem_new(1, sizeof(*w));
 
-	*w = (struct watch){ .loop = l, .kind = kind, .fd = fd, .fn = fn, .arg = arg, .is_on = true };
-	vec_reserve(l->v, l->n, l->cap);
+	*w = (struct watch){
+		.loop = l, .kind = kind, .fd = fd, .fn = fn, .arg = arg, .is_on = true
+	};
+	vec_reserve(l->v, l->n,
+		    l->cap); /* NOLINT(bugprone-sizeof-expression): a vector of pointers */
 	l->v[l->n++] = w;
 	return w;
 }
@@ -195,7 +199,9 @@ static void run_once(struct loop *l)
 		l->p = mem_grow(l->p, l->p_cap, sizeof(*l->p));
 	}
 	for (size_t i = 0; i < n; i++)
-		l->p[i] = (struct pollfd){ .fd = l->v[i]->kind == WATCH_FD && l->v[i]->is_on ? l->v[i]->fd : -1,
+		l->p[i] = (struct pollfd){ .fd = l->v[i]->kind == WATCH_FD && l->v[i]->is_on
+							 ? l->v[i]->fd
+							 : -1,
 					   .events = l->v[i]->events };
 	l->p[n] = (struct pollfd){ .fd = signal_pipe[0], .events = POLLIN };
 	if (poll(l->p, n + 1, timeout(l)) < 0)

@@ -12,18 +12,19 @@
 
 struct opt {
 	const char *name; /* long name without dashes */
-	char letter;	  /* 0: none */
+	char letter;      /* 0: none */
 	const char *arg;  /* NULL: a switch; else what --help shows: "SIZE", "PATH", "K=V", ... */
 	const char *help; /* one sentence, lower case, no full stop */
-	int id;		  /* > 0, what opts_next() returns */
+	int id;           /* > 0, what opts_next() returns */
 };
 
 struct verb {
 	const char *name;
-	int (*fn)(int argc, char **argv, struct err *e); /* argv[0] is the verb; returns the exit status or < 0 */
-	const char *usage;				 /* "run [options] -- CMD [ARGS...]" */
-	const char *summary;				 /* "run a command in a sandbox" */
-	const struct opt *opts;				 /* ends with a NULL name; may be NULL */
+	int (*fn)(int argc, char **argv,
+		  struct err *e); /* argv[0] is the verb; returns the exit status or < 0 */
+	const char *usage;        /* "run [options] -- CMD [ARGS...]" */
+	const char *summary;      /* "run a command in a sandbox" */
+	const struct opt *opts;   /* ends with a NULL name; may be NULL */
 	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
 };
 
@@ -36,14 +37,15 @@ struct opts {
 	const struct opt *table;
 	int argc;
 	char **argv;
-	int at;		   /* index of the first word not yet taken */
+	int at;            /* index of the first word not yet taken */
 	const char *value; /* of the option just returned, or NULL */
 	const struct opt *opt;
 	const char *bundle; /* rest of -abc */
 	bool saw_dashdash;
 };
 
-void opts_init(struct opts *o, const struct opt *table, int argc, char **argv); /* argv[0] is skipped */
+void opts_init(struct opts *o, const struct opt *table, int argc,
+	       char **argv);                  /* argv[0] is skipped */
 int opts_next(struct opts *o, struct err *e); /* id, 0 at the end, or < 0 */
 
 /* The candidate nearest to `word` (edit distance at most 2 and less than half its length), or NULL. */

@@ -22,14 +22,16 @@ static void restore_terminal(void)
 {
 	if (raw_fd < 0)
 		return;
-	(void)tcsetattr(raw_fd, TCSADRAIN, &saved); /* the terminal may be gone; then there is nothing to restore */
+	(void)tcsetattr(raw_fd, TCSADRAIN,
+			&saved); /* the terminal may be gone; then there is nothing to restore */
 	raw_fd = FD_NONE;
 }
 
 /* Programs that are killed leave the terminal as they had it: alternate screen, mouse, paste, hidden cursor. */
 static void reset_modes(int fd)
 {
-	static const char undo[] = "\033[?1049l\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l\033[?25h\033[0m";
+	static const char undo[] = "\033[?1049l\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?"
+				   "2004l\033[?25h\033[0m";
 
 	(void)io_write_all(fd, undo, sizeof(undo) - 1);
 }
@@ -75,7 +77,8 @@ static void on_signal(int conn, int signo)
 	}
 	send_signal(conn, signo);
 	if (signo == SIGTSTP) {
-		(void)raise(SIGSTOP); /* the command was asked to stop; so do we, until the shell says go on */
+		(void)raise(
+			SIGSTOP); /* the command was asked to stop; so do we, until the shell says go on */
 		send_signal(conn, SIGCONT);
 	}
 }
@@ -85,41 +88,50 @@ static void on_note(struct outcome *out, const struct keep_msg *m)
 	buf_add(&out->notes, m->err.msg, strlen(m->err.msg) + 1);
 }
 
+/* One message of the keeper. 1: the session has ended; 0: go on; < 0: there is no keeper any more. */
+static int on_message(int conn, struct outcome *out, struct err *e)
+{
+	int fds[PACKET_FDS];
+	struct keep_msg m;
+	int r = keep_recv(conn, &m, fds);
+
+	for (int i = 0; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	if (r <= 0)
+		return err_set(e, ERR_SYSTEM, EPIPE,
+			       "the keeper died; everything in the sandbox was ended with it");
+	if (m.type == KEEP_NOTE)
+		on_note(out, &m);
+	if (m.type != KEEP_ENDED)
+		return 0;
+	out->status = m.a;
+	out->why = m.b >= 0 && m.b < END_REASON_COUNT_ ? (enum end_reason)m.b : END_ERROR;
+	out->err = m.err;
+	return 1;
+}
+
 static int serve(int conn, int sigs, struct outcome *out, struct err *e)
 {
 	struct pollfd p[2] = { { .fd = conn, .events = POLLIN }, { .fd = sigs, .events = POLLIN } };
+	int r = 0;
 
-	for (;;) {
+	while (r == 0) {
 		struct signalfd_siginfo info;
-		int fds[PACKET_FDS];
-		struct keep_msg m;
-		int r;
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
 		if (p[1].revents && read(sigs, &info, sizeof(info)) == (ssize_t)sizeof(info))
 			on_signal(conn, (int)info.ssi_signo);
-		if (!p[0].revents)
-			continue;
-		r = keep_recv(conn, &m, fds);
-		for (int i = 0; i < PACKET_FDS; i++)
-			fd_close(fds[i]);
-		if (r <= 0)
-			return err_set(e, ERR_SYSTEM, EPIPE, "the keeper died; everything in the sandbox was ended with it");
-		if (m.type == KEEP_NOTE)
-			on_note(out, &m);
-		if (m.type == KEEP_ENDED) {
-			out->status = m.a;
-			out->why = m.b >= 0 && m.b < END_REASON_COUNT_ ? (enum end_reason)m.b : END_ERROR;
-			out->err = m.err;
-			return 0;
-		}
+		if (p[0].revents)
+			r = on_message(conn, out, e);
 	}
+	return r < 0 ? r : 0;
 }
 
 int client_serve(int conn, unsigned flags, struct outcome *out, struct err *e)
 {
-	static const int forwarded[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
+	static const int forwarded[] = { SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
+					 SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
 	int stdio[3] = { 0, 1, 2 };
 	enum stdio_kind kind[3];
 	_close_ int sigs = FD_NONE;
@@ -175,7 +187,8 @@ static int make_request(char *const *argv, char *const *env, const char *cwd, st
 	return take_fd(fd);
 }
 
-int client_exec(int conn, unsigned flags, char *const *argv, char *const *env, const char *cwd, struct err *e)
+int client_exec(int conn, unsigned flags, char *const *argv, char *const *env, const char *cwd,
+		struct err *e)
 {
 	_close_ int request = make_request(argv, env, cwd, e);
 	struct keep_msg m = { .type = KEEP_EXEC, .flags = flags };

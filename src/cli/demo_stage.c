@@ -253,7 +253,7 @@ static int make_listeners(struct stage *s, struct err *e)
 	s->tcp = listen_on(AF_INET, &in, size, e);
 	if (s->tcp < 0)
 		return s->tcp;
-	if (getsockname(s->tcp, &in, &size) < 0)
+	if (getsockname(s->tcp, (struct sockaddr *)&in, &size) < 0)
 		return err_sys(e, "getsockname");
 	s->port = ntohs(in.sin_port);
 	s->local = listen_on(AF_UNIX, &un,

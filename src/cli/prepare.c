@@ -16,22 +16,52 @@
 #include "keep/keep.h"
 
 enum {
-	OPT_ENV = 1, OPT_ENV_FILE, OPT_VOLUME, OPT_READ, OPT_WRITE, OPT_HIDE, OPT_PROTECT, OPT_MEMORY, OPT_CPUS,
-	OPT_CPU_TIME, OPT_PIDS, OPT_DISK, OPT_IO_READ, OPT_IO_WRITE, OPT_OPEN_FILES, OPT_TIME, OPT_IDLE, OPT_OUTPUT,
-	OPT_POLICY, OPT_ENGINE, OPT_NAME, OPT_RM, OPT_INTERACTIVE, OPT_TTY, OPT_WORKDIR, OPT_WORKSPACE, OPT_USER,
-	OPT_JSON, OPT_DEBUG,
+	OPT_ENV = 1,
+	OPT_ENV_FILE,
+	OPT_VOLUME,
+	OPT_READ,
+	OPT_WRITE,
+	OPT_HIDE,
+	OPT_PROTECT,
+	OPT_MEMORY,
+	OPT_CPUS,
+	OPT_CPU_TIME,
+	OPT_PIDS,
+	OPT_DISK,
+	OPT_IO_READ,
+	OPT_IO_WRITE,
+	OPT_OPEN_FILES,
+	OPT_TIME,
+	OPT_IDLE,
+	OPT_OUTPUT,
+	OPT_POLICY,
+	OPT_ENGINE,
+	OPT_NAME,
+	OPT_RM,
+	OPT_INTERACTIVE,
+	OPT_TTY,
+	OPT_WORKDIR,
+	OPT_WORKSPACE,
+	OPT_USER,
+	OPT_JSON,
+	OPT_DEBUG,
 };
 
 const struct opt run_opts[] = {
-	{ "workspace", 0, "DIR", "directory the command may write in (default: the current one)", OPT_WORKSPACE },
-	{ "workdir", 'w', "DIR", "where the command starts, inside (default: the current directory)", OPT_WORKDIR },
+	{ "workspace", 0, "DIR", "directory the command may write in (default: the current one)",
+	  OPT_WORKSPACE },
+	{ "workdir", 'w', "DIR",
+	  "where the command starts, inside (default: the current directory)", OPT_WORKDIR },
 	{ "env", 'e', "K[=V]", "set a variable inside, or pass the caller's", OPT_ENV },
 	{ "env-file", 0, "FILE", "set variables from a file of K=V lines", OPT_ENV_FILE },
-	{ "volume", 'v', "HOST[:INSIDE][:ro]", "show a host path inside, writable unless :ro", OPT_VOLUME },
+	{ "volume", 'v', "HOST[:INSIDE][:ro]", "show a host path inside, writable unless :ro",
+	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
-	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)", OPT_HIDE },
-	{ "protect", 0, "GLOB", "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
+	  OPT_HIDE },
+	{ "protect", 0, "GLOB",
+	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
 	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
 	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
 	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
@@ -45,9 +75,11 @@ const struct opt run_opts[] = {
 	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
-	{ "name", 0, "NAME", "name of the sandbox, for 'vitrine exec'; its home is kept", OPT_NAME },
+	{ "name", 0, "NAME", "name of the sandbox, for 'vitrine exec'; its home is kept",
+	  OPT_NAME },
 	{ "rm", 0, NULL, "with --name: remove the sandbox's home afterwards", OPT_RM },
-	{ "interactive", 'i', NULL, "read standard input even where it is a terminal and output is not", OPT_INTERACTIVE },
+	{ "interactive", 'i', NULL,
+	  "read standard input even where it is a terminal and output is not", OPT_INTERACTIVE },
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
 	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
@@ -59,21 +91,25 @@ static const struct {
 	int opt;
 	enum limit_id id;
 } limit_opts[] = {
-	{ OPT_MEMORY, LIMIT_MEMORY },	{ OPT_CPUS, LIMIT_CPUS },	  { OPT_CPU_TIME, LIMIT_CPU_TIME },
-	{ OPT_PIDS, LIMIT_PIDS },	{ OPT_DISK, LIMIT_DISK },	  { OPT_IO_READ, LIMIT_IO_READ },
-	{ OPT_IO_WRITE, LIMIT_IO_WRITE }, { OPT_OPEN_FILES, LIMIT_OPEN_FILES }, { OPT_TIME, LIMIT_TIME },
-	{ OPT_IDLE, LIMIT_IDLE },	{ OPT_OUTPUT, LIMIT_OUTPUT },
+	{ OPT_MEMORY, LIMIT_MEMORY },     { OPT_CPUS, LIMIT_CPUS },
+	{ OPT_CPU_TIME, LIMIT_CPU_TIME }, { OPT_PIDS, LIMIT_PIDS },
+	{ OPT_DISK, LIMIT_DISK },         { OPT_IO_READ, LIMIT_IO_READ },
+	{ OPT_IO_WRITE, LIMIT_IO_WRITE }, { OPT_OPEN_FILES, LIMIT_OPEN_FILES },
+	{ OPT_TIME, LIMIT_TIME },         { OPT_IDLE, LIMIT_IDLE },
+	{ OPT_OUTPUT, LIMIT_OUTPUT },
 };
 
 /* ---- first pass: what must be known before the files are read ---- */
 
 static int check_name(const char *name, struct err *e)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
+				"-");
 
 	if (n == 0 || name[n] != '\0' || n > 64 || name[0] == '-' || name[0] == '.')
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "--name '%.80s': letters, digits, '_', '.' and '-' only, at most 64, not beginning with '-' or '.'",
+			       "--name '%.80s': letters, digits, '_', '.' and '-' only, at most "
+			       "64, not beginning with '-' or '.'",
 			       name);
 	return 0;
 }
@@ -124,7 +160,8 @@ static int add_path(struct run *r, enum list_id list, const char *text, struct e
 
 	if (path[0] == '\0')
 		return err_set(e, ERR_USAGE, EINVAL, "an empty path");
-	full = str_starts(path, "~/") ? path_join(r->host.home, path + 2) : path_join(r->host.cwd, path);
+	full = str_starts(path, "~/") ? path_join(r->host.home, path + 2)
+				      : path_join(r->host.cwd, path);
 	item = mem_fmt("%s%s", is_back ? "!" : "", full);
 	return policy_add(&r->policy, list, item, LAYER_FLAGS, e);
 }
@@ -150,13 +187,17 @@ static int add_volume(struct run *r, const char *text, struct err *e)
 		mode = m;
 	}
 	if (copy[0] == '\0' || (!str_eq(mode, "ro") && !str_eq(mode, "rw")))
-		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': expected HOST[:INSIDE][:ro]", text);
-	host = str_starts(copy, "~/") ? path_join(r->host.home, copy + 2) : path_join(r->host.cwd, copy);
+		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': expected HOST[:INSIDE][:ro]",
+			       text);
+	host = str_starts(copy, "~/") ? path_join(r->host.home, copy + 2)
+				      : path_join(r->host.cwd, copy);
 	if (inside && !path_is_clean(inside))
-		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': '%s' is not an absolute path", text, inside);
+		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': '%s' is not an absolute path",
+			       text, inside);
 	item = mem_fmt("%s:%s:%s", host, inside ? inside : host, mode);
 	if (strchr(host, ':'))
-		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': a path with ':' cannot be given this way", text);
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "-v '%.120s': a path with ':' cannot be given this way", text);
 	return policy_add(&r->policy, LIST_MOUNT, item, LAYER_FLAGS, e);
 }
 
@@ -165,7 +206,8 @@ static bool is_env_name(const char *s, size_t n)
 	if (n == 0 || (s[0] >= '0' && s[0] <= '9'))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!(s[i] == '_' || (s[i] >= '0' && s[i] <= '9') || ((s[i] | 0x20) >= 'a' && (s[i] | 0x20) <= 'z')))
+		if (!(s[i] == '_' || (s[i] >= '0' && s[i] <= '9') ||
+		      ((s[i] | 0x20) >= 'a' && (s[i] | 0x20) <= 'z')))
 			return false;
 	return true;
 }
@@ -177,7 +219,8 @@ static int add_env(struct run *r, const char *text, struct err *e)
 	_free_ char *kv = NULL;
 
 	if (!is_env_name(text, n))
-		return err_set(e, ERR_USAGE, EINVAL, "-e '%.80s': expected NAME or NAME=VALUE", text);
+		return err_set(e, ERR_USAGE, EINVAL, "-e '%.80s': expected NAME or NAME=VALUE",
+			       text);
 	if (text[n] == '=')
 		return policy_add(&r->policy, LIST_ENV_SET, text, LAYER_FLAGS, e);
 	value = getenv(text);
@@ -206,7 +249,8 @@ static int add_env_file(struct run *r, const char *path, struct err *e)
 			continue;
 		x = add_env(r, p, e);
 		if (x < 0)
-			return err_set(e, ERR_USAGE, EINVAL, "%s:%d: expected NAME=VALUE", path, line);
+			return err_set(e, ERR_USAGE, EINVAL, "%s:%d: expected NAME=VALUE", path,
+				       line);
 	}
 	return x;
 }
@@ -270,7 +314,8 @@ static int check_engine(const struct run *r, struct err *e)
 	const struct engine *en = engine_find(r->plan.engine);
 
 	if (en == NULL)
-		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'; 'vitrine engines' lists them",
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "there is no engine '%.40s'; 'vitrine engines' lists them",
 			       r->plan.engine);
 	return engine_check(en, &r->plan, e);
 }
@@ -288,6 +333,8 @@ int run_prepare(struct run *r, int argc, char **argv, struct err *e)
 		x = host_init(&r->host, r->user, e);
 	if (x == 0)
 		x = host_workspace(&r->host, r->workspace, e);
+	if (x == 0)
+		x = plan_check_workspace(&r->host.facts, e);
 	if (x < 0)
 		return x;
 	in.config_dir = r->host.config_dir;
@@ -303,7 +350,9 @@ int run_prepare(struct run *r, int argc, char **argv, struct err *e)
 	if (x == 0 && r->name == NULL)
 		x = random_name(name, sizeof(name), e);
 	if (x == 0)
-		x = plan_build(&r->policy, &r->host.facts, r->name ? r->name : name, r->command, r->workdir, &r->plan, e);
+		x = plan_build(&r->policy, &r->host.facts,
+			       &(struct errand){ r->name ? r->name : name, r->command, r->workdir },
+			       &r->plan, e);
 	r->has_plan = x == 0;
 	return x < 0 ? x : check_engine(r, e);
 }

@@ -75,8 +75,8 @@ static void json_limits(const struct plan *p, struct buf *b)
 
 		if (!l->is_set)
 			continue;
-		buf_printf(b, "%s\"%s\":{\"max\":%llu,\"by\":\"%s\"}", is_first ? "" : ",", limit_name(id),
-			   (unsigned long long)l->max, enforcer_name(l->by));
+		buf_printf(b, "%s\"%s\":{\"max\":%llu,\"by\":\"%s\"}", is_first ? "" : ",",
+			   limit_name(id), (unsigned long long)l->max, enforcer_name(l->by));
 		is_first = false;
 	}
 	buf_putc(b, '}');
@@ -125,7 +125,8 @@ static void print_json(const struct run *r, const struct outcome *o)
 {
 	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
 
-	buf_printf(&b, "{\"exit\":%d,\"reason\":\"%s\",\"name\":", o->status, end_reason_name(o->why));
+	buf_printf(&b, "{\"exit\":%d,\"reason\":\"%s\",\"name\":", o->status,
+		   end_reason_name(o->why));
 	buf_json(&b, r->plan.name);
 	if (o->why == END_ERROR) {
 		buf_printf(&b, ",\"error\":\"%s\",\"message\":",
@@ -182,7 +183,8 @@ int cmd_run(int argc, char **argv, struct err *e)
 	int x = run_prepare(&r, argc, argv, e);
 
 	if (x == 0 && r.command[0] == NULL)
-		x = err_set(e, ERR_USAGE, EINVAL, "run: no command; try 'vitrine run -- CMD' or 'vitrine help run'");
+		x = err_set(e, ERR_USAGE, EINVAL,
+			    "run: no command; try 'vitrine run -- CMD' or 'vitrine help run'");
 	if (x == 0)
 		x = run_command(&r, e);
 	run_done(&r);
@@ -218,7 +220,8 @@ int cmd_explain(int argc, char **argv, struct err *e)
 enum { OPT_I = 1, OPT_T, OPT_E, OPT_W, OPT_U };
 
 const struct opt exec_opts[] = {
-	{ "interactive", 'i', NULL, "read standard input even where it is a terminal and output is not", OPT_I },
+	{ "interactive", 'i', NULL,
+	  "read standard input even where it is a terminal and output is not", OPT_I },
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_T },
 	{ "env", 'e', "K[=V]", "set a variable, or pass the caller's", OPT_E },
 	{ "workdir", 'w', "DIR", "where the command starts, inside", OPT_W },
@@ -296,14 +299,16 @@ int cmd_exec(int argc, char **argv, struct err *e)
 	x = exec_parse(&a, &o, e);
 	command = argv + o.at;
 	if (x == 0 && (command[0] == NULL || strchr(command[0], '/') || command[0][0] == '.'))
-		x = err_set(e, ERR_USAGE, EINVAL, "exec: which sandbox? 'vitrine exec NAME -- CMD'");
+		x = err_set(e, ERR_USAGE, EINVAL,
+			    "exec: which sandbox? 'vitrine exec NAME -- CMD'");
 	if (x == 0) {
 		const char *name = *command++;
 
 		if (command[0] && str_eq(command[0], "--"))
 			command++;
 		if (command[0] == NULL)
-			x = err_set(e, ERR_USAGE, EINVAL, "exec: no command; 'vitrine exec %.64s -- CMD'", name);
+			x = err_set(e, ERR_USAGE, EINVAL,
+				    "exec: no command; 'vitrine exec %.64s -- CMD'", name);
 		else
 			x = exec_command(&a, name, command, e);
 	}

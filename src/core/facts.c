@@ -6,11 +6,10 @@
  */
 #include <fcntl.h>
 #include <grp.h>
-#include <sys/prctl.h>
+#include <linux/landlock.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <linux/landlock.h>
 
 #include "base/io.h"
 #include "base/num.h"
@@ -52,8 +51,11 @@ static bool parse_account(char *line, struct account *a)
 	if (num_parse(field[2], 0, UINT32_MAX - 1, &uid, &ignored) < 0 ||
 	    num_parse(field[3], 0, UINT32_MAX - 1, &gid, &ignored) < 0)
 		return false;
-	*a = (struct account){ .uid = (uid_t)uid, .gid = (gid_t)gid, .name = mem_str(field[0]),
-			       .home = mem_str(field[5]), .shell = mem_str(field[6]) };
+	*a = (struct account){ .uid = (uid_t)uid,
+			       .gid = (gid_t)gid,
+			       .name = mem_str(field[0]),
+			       .home = mem_str(field[5]),
+			       .shell = mem_str(field[6]) };
 	return true;
 }
 
@@ -87,9 +89,7 @@ static int become(const struct account *a, struct err *e)
 	if (setgroups(1, &a->gid) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
 	    setresuid(a->uid, a->uid, a->uid) < 0)
 		return err_sys(e, "become user '%s'", a->name);
-	/* The kernel has just made us undumpable, and the files of our own children in /proc root's: their ids could
-	 * not be mapped. What root's memory held is the user's to see anyway: the environment sudo gave them. */
-	return prctl(PR_SET_DUMPABLE, 1) < 0 ? err_sys(e, "prctl") : 0;
+	return 0;
 }
 
 /* Root under sudo is a person who forgot; root with --user names one. */
@@ -100,7 +100,9 @@ static int drop_root(const char *user, struct account *a, bool *ret_dropped, str
 
 	*ret_dropped = false;
 	if (geteuid() != 0)
-		return user ? err_set(e, ERR_USAGE, EPERM, "--user needs root; you are uid %u already", geteuid()) : 0;
+		return user ? err_set(e, ERR_USAGE, EPERM,
+				      "--user needs root; you are uid %u already", geteuid())
+			    : 0;
 	if (user) {
 		if (!find_account(user, 0, a))
 			return err_set(e, ERR_USAGE, ENOENT, "--user '%s': no such user", user);
@@ -115,7 +117,9 @@ static int drop_root(const char *user, struct account *a, bool *ret_dropped, str
 		return 0;
 	}
 	if (a->uid == 0)
-		return err_set(e, ERR_USAGE, EINVAL, "--user '%s' is root; leave it out to run with ids mapped away", user);
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--user '%s' is root; leave it out to run with ids mapped away",
+			       user);
 	*ret_dropped = true;
 	return become(a, e);
 }
@@ -163,16 +167,25 @@ int host_init(struct host *h, const char *user, struct err *e)
 	if (!is_known && (home == NULL || shell == NULL || getenv("USER") == NULL))
 		is_known = find_account(NULL, geteuid(), &a);
 	h->home = home_of(home ? home : a.home);
-	h->user = mem_str(is_dropped || getenv("USER") == NULL ? (is_known ? a.name : "user") : getenv("USER"));
+	h->user = mem_str(is_dropped || getenv("USER") == NULL ? (is_known ? a.name : "user")
+							       : getenv("USER"));
 	h->shell = mem_str(shell ? shell : is_known && a.shell[0] ? a.shell : "/bin/sh");
 	if (strpbrk(h->user, ":\n") || strpbrk(h->home, ":\n") || strpbrk(h->shell, ":\n"))
-		return err_set(e, ERR_USAGE, EINVAL, "USER, HOME or SHELL holds a ':' or a line break");
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "USER, HOME or SHELL holds a ':' or a line break");
 	h->state_dir = xdg("XDG_STATE_HOME", h->home, ".local/state", is_dropped);
 	h->config_dir = xdg("XDG_CONFIG_HOME", h->home, ".config", is_dropped);
 	h->self_exe = self_path();
-	h->facts = (struct facts){ .uid = geteuid(), .gid = getegid(), .is_root = geteuid() == 0,
-				   .user = h->user, .home = h->home, .shell = h->shell,
-				   .self_exe = h->self_exe, .state_dir = h->state_dir, .config_dir = h->config_dir, .environ = environ };
+	h->facts = (struct facts){ .uid = geteuid(),
+				   .gid = getegid(),
+				   .is_root = geteuid() == 0,
+				   .user = h->user,
+				   .home = h->home,
+				   .shell = h->shell,
+				   .self_exe = h->self_exe,
+				   .state_dir = h->state_dir,
+				   .config_dir = h->config_dir,
+				   .environ = environ };
 	return 0;
 }
 
@@ -189,7 +202,8 @@ int host_workspace(struct host *h, const char *path, struct err *e)
 		h->cwd = NULL;
 		if (path == NULL || path[0] != '/')
 			return err_set(e, ERR_USAGE, ENOENT,
-				       "the current directory does not exist any more; name a workspace with --workspace");
+				       "the current directory does not exist any more; name a "
+				       "workspace with --workspace");
 		h->cwd = mem_str(path);
 	}
 	r = path_real(path ? path : ".", &h->workspace, e);
@@ -199,7 +213,8 @@ int host_workspace(struct host *h, const char *path, struct err *e)
 	}
 	h->ws_fd = open(h->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (h->ws_fd < 0 || fstat(h->ws_fd, &st) < 0)
-		return err_set(e, ERR_USAGE, errno, "workspace '%s': %s", h->workspace, strerrordesc_np(errno));
+		return err_set(e, ERR_USAGE, errno, "workspace '%s': %s", h->workspace,
+			       strerrordesc_np(errno));
 	h->facts.workspace = h->workspace;
 	h->facts.cwd = h->cwd;
 	h->facts.ws_dev = st.st_dev;
@@ -232,7 +247,8 @@ static struct entry *look_at(struct entries *l, char *take_path, bool wants_none
 		en.dev = st.st_dev;
 		en.ino = st.st_ino;
 		en.size = (uint64_t)st.st_size;
-		en.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+		en.mtime_ns =
+			(uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
 		if (en.kind == ENTRY_FILE && !(st.st_mode & S_IROTH) && access(take_path, R_OK) < 0)
 			en.kind = ENTRY_NONE;
 		if (en.kind == ENTRY_LINK) {
@@ -324,8 +340,13 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 		if (hit->is_alias && sabotaged("aliases"))
 			continue;
 		f->covers[f->n_covers++] = (struct cover){
-			.rel = hit->rel, .rule = hit->rule, .is_dir = hit->is_dir, .is_alias = hit->is_alias,
-			.kind = hit->kind == HIT_HIDE ? COVER_HIDE : hit->kind == HIT_PROTECT ? COVER_PROTECT : COVER_PIN,
+			.rel = hit->rel,
+			.rule = hit->rule,
+			.is_dir = hit->is_dir,
+			.is_alias = hit->is_alias,
+			.kind = hit->kind == HIT_HIDE      ? COVER_HIDE
+				: hit->kind == HIT_PROTECT ? COVER_PROTECT
+							   : COVER_PIN,
 		};
 	}
 	return 0;
@@ -333,7 +354,8 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 
 static bool wants_cgroup(const struct policy *p)
 {
-	static const enum limit_id ids[] = { LIMIT_MEMORY, LIMIT_CPUS, LIMIT_IO_READ, LIMIT_IO_WRITE };
+	static const enum limit_id ids[] = { LIMIT_MEMORY, LIMIT_CPUS, LIMIT_IO_READ,
+					     LIMIT_IO_WRITE };
 
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
 		if (p->limits[ids[i]].is_set)
@@ -358,7 +380,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 	f->landlock_abi = abi > 0 ? (unsigned)abi : 0;
 	if (abi <= 0)
 		return err_set(e, ERR_UNSUPPORTED, ENOSYS,
-			       "this kernel has no Landlock, the second wall (Linux 5.13 or later with it switched on is needed); "
+			       "this kernel has no Landlock, the second wall (Linux 5.13 or later "
+			       "with it switched on is needed); "
 			       "'vitrine doctor' says more");
 	f->hard_open_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
 	if (wants_cgroup(p)) {

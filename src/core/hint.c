@@ -41,7 +41,8 @@ static bool cover_hint(const struct mount *m, const char *flag, const char *what
 	/* Parts of a repository are protected by the entry for the whole. */
 	const char *rule = str_eq(m->why, "git") ? ".git" : m->why;
 
-	buf_printf(out, "'%s' is %s here (rule %s); --%s '!%s' would open it", path_name(m->dst), what, rule, flag, rule);
+	buf_printf(out, "'%s' is %s here (rule %s); --%s '!%s' would open it", path_name(m->dst),
+		   what, rule, flag, rule);
 	return true;
 }
 
@@ -63,7 +64,8 @@ static char *last_path(const struct plan *p, const char *text, bool (*exists)(co
 		_free_ char *word = mem_strn(s, n);
 		bool is_start = s == text || strchr(" \t\r\n'\"`:=(<", s[-1]) != NULL;
 
-		if (is_start && path_is_clean(word) && n > 1 && !is_shown(p, word) && exists(word)) {
+		if (is_start && path_is_clean(word) && n > 1 && !is_shown(p, word) &&
+		    exists(word)) {
 			free(found);
 			found = take(word);
 		}
@@ -72,14 +74,15 @@ static char *last_path(const struct plan *p, const char *text, bool (*exists)(co
 	return found;
 }
 
-static bool path_hint(const struct plan *p, const char *text, bool (*exists)(const char *path), const char *flag,
-		      struct buf *out)
+static bool path_hint(const struct plan *p, const char *text, bool (*exists)(const char *path),
+		      const char *flag, struct buf *out)
 {
 	_free_ char *path = last_path(p, text, exists);
 
 	if (path == NULL)
 		return false;
-	buf_printf(out, "'%s' exists outside and is not shown inside; --%s '%s' would show it", path, flag, path);
+	buf_printf(out, "'%s' exists outside and is not shown inside; --%s '%s' would show it",
+		   path, flag, path);
 	return true;
 }
 
@@ -90,7 +93,9 @@ static bool limit_hint(const struct plan *p, const char *text, struct buf *out)
 		const char *flag;
 		const char *phrases[4];
 	} table[] = {
-		{ LIMIT_PIDS, "pids", { "Cannot fork", "Resource temporarily unavailable", "EAGAIN", NULL } },
+		{ LIMIT_PIDS,
+		  "pids",
+		  { "Cannot fork", "Resource temporarily unavailable", "EAGAIN", NULL } },
 		{ LIMIT_DISK, "disk", { "No space left on device", "ENOSPC", NULL } },
 		{ LIMIT_OPEN_FILES, "open-files", { "Too many open files", "EMFILE", NULL } },
 	};
@@ -106,15 +111,24 @@ static bool limit_hint(const struct plan *p, const char *text, struct buf *out)
 	return false;
 }
 
-bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path), struct buf *out)
+bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path),
+	       struct buf *out)
 {
-	static const char *const network[] = { "Could not resolve host", "name resolution", "Name or service not known",
-					       "Network is unreachable", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH",
-					       "network is unreachable", NULL };
+	static const char *const network[] = { "Could not resolve host",
+					       "name resolution",
+					       "Name or service not known",
+					       "Network is unreachable",
+					       "ENOTFOUND",
+					       "EAI_AGAIN",
+					       "ENETUNREACH",
+					       "network is unreachable",
+					       NULL };
 	static const char *const read_only[] = { "Read-only file system", "EROFS", NULL };
-	static const char *const denied[] = { "Permission denied", "EACCES", "permission denied", NULL };
+	static const char *const denied[] = { "Permission denied", "EACCES", "permission denied",
+					      NULL };
 	static const char *const busy[] = { "Device or resource busy", "EBUSY", NULL };
-	static const char *const missing[] = { "No such file or directory", "not found", "ENOENT", NULL };
+	static const char *const missing[] = { "No such file or directory", "not found", "ENOENT",
+					       NULL };
 	_free_ char *text = as_text(tail, n);
 	const struct mount *m = NULL;
 
@@ -131,7 +145,9 @@ bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(
 			return cover_hint(m, "hide", "hidden", out);
 		m = mentioned(p, text, MOUNT_PIN);
 		if (m && says(text, busy)) {
-			buf_printf(out, "'%s' cannot be renamed here: something in it is hidden or protected",
+			buf_printf(out,
+				   "'%s' cannot be renamed here: something in it is hidden or "
+				   "protected",
 				   path_name(m->dst));
 			return true;
 		}

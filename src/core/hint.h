@@ -11,6 +11,7 @@
 
 /* The last output (n bytes, foreign) of a command that failed under plan p. exists() asks the host. Adds one line
  * without its end and returns true, or returns false. */
-bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path), struct buf *out);
+bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path),
+	       struct buf *out);
 
 #endif

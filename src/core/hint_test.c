@@ -35,9 +35,13 @@ static void expect(const char *tail, const char *want)
 TEST(walls_are_named)
 {
 	expect("curl: (6) Could not resolve host: example.org\n", "no network");
-	expect("error: could not write config file .git/config: Read-only file system\n", "--protect '!.git'");
+	expect("error: could not write config file .git/config: Read-only file system\n", "--"
+											  "protect "
+											  "'!."
+											  "git'");
 	expect("cat: .env: Permission denied\n", "--hide '!.env'");
-	expect("mv: cannot move 'vendor' to 'v2': Device or resource busy\n", "'vendor' cannot be renamed");
+	expect("mv: cannot move 'vendor' to 'v2': Device or resource busy\n", "'vendor' cannot be "
+									      "renamed");
 	expect("sh: 1: /opt/tool/bin/x: not found\n", "--read '/opt/tool/bin/x'");
 	expect("open '/data/set': Read-only file system\n", "--write '/data/set'");
 	expect("sh: 1: Cannot fork\n", "--pids raises it");

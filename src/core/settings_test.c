@@ -190,7 +190,7 @@ TEST(trust_list_on_disk)
 	CHECK_INT(trust_check(b.cfg, b.project, "three", 5, &b.e), 1);
 	CHECK_INT(trust_check(b.cfg, longer, "two", 3, &b.e), 1);
 	CHECK_INT(trust_read(b.cfg, &list, &b.e), 0);
-	CHECK_INT(list.n, 2 * (64 + 2 + 1) + strlen(longer) + strlen(b.project));
+	CHECK_INT(list.n, (size_t)2 * (64 + 2 + 1) + strlen(longer) + strlen(b.project));
 	CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600);
 	CHECK(stat(b.cfg, &st) == 0 && (st.st_mode & 07777) == 0700);
 	CHECK(chmod(path, 0620) == 0);

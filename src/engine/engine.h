@@ -11,20 +11,20 @@
 
 /* What a plan may ask for. */
 enum engine_step {
-	STEP_MOUNTS,	/* only the mounts that are named, read-only where read-only */
-	STEP_HIDE,	/* hidden and protected names in the workspace */
-	STEP_REMASK,	/* they stay so when the host replaces them */
+	STEP_MOUNTS, /* only the mounts that are named, read-only where read-only */
+	STEP_HIDE,   /* hidden and protected names in the workspace */
+	STEP_REMASK, /* they stay so when the host replaces them */
 	STEP_NO_NETWORK,
-	STEP_ENV,	/* environment from an allowlist */
-	STEP_IDS,	/* no id of the host's root inside */
-	STEP_CALLS,	/* system call allowlist */
+	STEP_ENV,   /* environment from an allowlist */
+	STEP_IDS,   /* no id of the host's root inside */
+	STEP_CALLS, /* system call allowlist */
 	STEP_LANDLOCK,
 	STEP_PIDS,
 	STEP_MEMORY,
 	STEP_TIME,
 	STEP_DISK,
-	STEP_PTY,	/* a terminal of its own */
-	STEP_EXEC,	/* further commands in a running sandbox */
+	STEP_PTY,  /* a terminal of its own */
+	STEP_EXEC, /* further commands in a running sandbox */
 	STEP_COUNT_
 };
 

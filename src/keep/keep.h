@@ -19,7 +19,7 @@ enum keep_msg_type {
 	/* to the client */
 	KEEP_STARTED, /* the command runs */
 	KEEP_NOTE,    /* err.msg: one line for the person */
-	KEEP_ENDED,   /* a = exit status, b = enum end_reason; err.msg: the story of END_ERROR, or the command's last words */
+	KEEP_ENDED, /* a = exit status, b = enum end_reason; err.msg: the story of END_ERROR, or the command's last words */
 	KEEP_MSG_COUNT_
 };
 
@@ -62,10 +62,10 @@ struct keeper_in {
 	struct scan *scan;
 	const struct cgroup_host *cgroups;
 	int ws_fd;
-	int client;	 /* the first client's connection */
-	int stdio[3];	 /* the first client's */
-	unsigned flags;	 /* enum keep_flags */
-	bool is_rm;	 /* a named sandbox goes with its command */
+	int client;     /* the first client's connection */
+	int stdio[3];   /* the first client's */
+	unsigned flags; /* enum keep_flags */
+	bool is_rm;     /* a named sandbox goes with its command */
 	uint16_t rows, cols;
 };
 

@@ -43,7 +43,7 @@ static void last_words(const struct session *s, struct err *ret)
 		n = max;
 	}
 	for (size_t i = 0; i < n; i++)
-		ret->msg[i] = tail[i] ? tail[i] : ' ';
+		ret->msg[i] = (char)(tail[i] ? tail[i] : ' ');
 }
 
 static void tell_end(struct keeper *k, struct session *s, int status, enum end_reason why)
@@ -128,7 +128,8 @@ static void on_not_started(struct keeper *k, struct session *s, const struct ini
 {
 	int status = m->a == ENOENT && !m->b ? 127 : 126;
 
-	err_put_(&k->err, ERR_NOTFOUND, m->a, "%s: %s", m->b ? "working directory" : "cannot run the command",
+	err_put_(&k->err, ERR_NOTFOUND, m->a, "%s: %s",
+		 m->b ? "working directory" : "cannot run the command",
 		 strerrordesc_np(m->a) ? strerrordesc_np(m->a) : "unknown error");
 	if (s->id == 0) {
 		k->status = status;
@@ -222,10 +223,12 @@ static bool is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	return seals >= 0 && (seals & (F_SEAL_WRITE | F_SEAL_SHRINK)) == (F_SEAL_WRITE | F_SEAL_SHRINK);
+	return seals >= 0 &&
+	       (seals & (F_SEAL_WRITE | F_SEAL_SHRINK)) == (F_SEAL_WRITE | F_SEAL_SHRINK);
 }
 
-static void start_exec(struct keeper *k, struct session *s, const struct keep_msg *m, int fds[PACKET_FDS])
+static void start_exec(struct keeper *k, struct session *s, const struct keep_msg *m,
+		       int fds[PACKET_FDS])
 {
 	struct init_msg start = { .type = INIT_START, .session = s->id };
 	struct stdio io = { 0 };
@@ -233,7 +236,8 @@ static void start_exec(struct keeper *k, struct session *s, const struct keep_ms
 	int give[PACKET_FDS];
 	size_t n = 0;
 
-	if (!is_sealed(fds[0]) || session_open(s, fds + 1, m->flags | (k->in->flags & KEEP_SEE_OUTPUT), &io, &e) < 0) {
+	if (!is_sealed(fds[0]) ||
+	    session_open(s, fds + 1, m->flags | (k->in->flags & KEEP_SEE_OUTPUT), &io, &e) < 0) {
 		k->err = e;
 		tell_end(k, s, 125, END_ERROR);
 		k->err = ERR_INIT;
@@ -314,8 +318,12 @@ static void on_accept(void *arg)
 
 	if (fd < 0 || s == NULL || !is_our_user(fd))
 		return;
-	*s = (struct session){ .is_used = true, .id = ++k->last_id, .client = take_fd(fd), .master = FD_NONE,
-			       .user = { FD_NONE, FD_NONE, FD_NONE }, .near = { FD_NONE, FD_NONE, FD_NONE } };
+	*s = (struct session){ .is_used = true,
+			       .id = ++k->last_id,
+			       .client = take_fd(fd),
+			       .master = FD_NONE,
+			       .user = { FD_NONE, FD_NONE, FD_NONE },
+			       .near = { FD_NONE, FD_NONE, FD_NONE } };
 	watch_client(k, s);
 }
 
@@ -341,7 +349,8 @@ static int claim_once(struct keeper *k, const char *dir, struct err *e)
 	/* Nobody else has a generated name; who holds its lock is just cleaning up. */
 	if (flock(lock, p->is_named ? LOCK_EX | LOCK_NB : LOCK_EX) < 0)
 		return err_set(e, ERR_CONFLICT, EBUSY,
-			       "the sandbox '%s' is already running; 'vitrine exec %s -- CMD' starts another command in it",
+			       "the sandbox '%s' is already running; 'vitrine exec %s -- CMD' "
+			       "starts another command in it",
 			       p->name, p->name);
 	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
 		return -EAGAIN;
@@ -359,7 +368,9 @@ static int claim_name(struct keeper *k, struct err *e)
 
 	for (int i = 0; i < 100 && r == -EAGAIN; i++)
 		r = claim_once(k, dir, e);
-	return r == -EAGAIN ? err_set(e, ERR_SYSTEM, EAGAIN, "'%s' is taken away again and again", dir) : r;
+	return r == -EAGAIN
+		       ? err_set(e, ERR_SYSTEM, EAGAIN, "'%s' is taken away again and again", dir)
+		       : r;
 }
 
 static void remove_dead(int sandboxes, const char *name)
@@ -367,14 +378,16 @@ static void remove_dead(int sandboxes, const char *name)
 	_close_ int dir = openat(sandboxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	_close_ int lock = dir < 0 ? FD_NONE : openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
-	if (dir < 0 || (lock < 0 && errno != ENOENT) || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0))
+	if (dir < 0 || (lock < 0 && errno != ENOENT) ||
+	    (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0))
 		return;
 	/* Without a lock it may be just being made, and only an empty directory may go. */
 	if (lock >= 0) {
 		(void)unlinkat(dir, "control", 0);
 		(void)unlinkat(dir, "lock", 0);
 	}
-	(void)unlinkat(sandboxes, name, AT_REMOVEDIR); /* a named one keeps its home, and so its directory */
+	(void)unlinkat(sandboxes, name,
+		       AT_REMOVEDIR); /* a named one keeps its home, and so its directory */
 }
 
 /* What keepers that were killed have left: unnamed sandboxes whose lock nobody holds. */
@@ -413,14 +426,17 @@ static void release_name(struct keeper *k)
 
 	(void)unlinkat(k->dir, "control", 0);
 	if (p->is_named && k->in->is_rm)
-		(void)path_remove(k->dir, "home"); /* what cannot go is reported by nobody, and is only private space */
+		(void)path_remove(
+			k->dir,
+			"home"); /* what cannot go is reported by nobody, and is only private space */
 	if (!p->is_named || k->in->is_rm) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 
 		(void)unlinkat(k->dir, "lock", 0);
 		(void)rmdir(dir);
 	}
-	fd_close(take_fd(k->lock)); /* before the client knows of the end: the name is free when it does */
+	fd_close(take_fd(
+		k->lock)); /* before the client knows of the end: the name is free when it does */
 }
 
 /* ---- a life ---- */
@@ -444,6 +460,10 @@ static void part(struct keeper_in *in)
 		(void)syscall(SYS_close_range, max, ~0U, 0);
 	title = mem_fmt("vitrine keeper %s", in->plan->name);
 	title_set(title);
+	/* Where root was dropped the kernel made us undumpable, and our children's files in /proc root's: their ids could
+	 * not be mapped. Only here, where root's arguments and environment have been wiped: the client stays closed. */
+	(void)prctl(PR_SET_DUMPABLE,
+		    1); /* if it fails, so does mapping the ids, and that is reported */
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGINT, SIG_DFL);
@@ -542,7 +562,8 @@ static void finish(struct keeper *k)
 	else if (k->why == END_EXIT) {
 		k->why = END_ERROR;
 		if (k->err.kind == ERR_NONE)
-			err_put_(&k->err, ERR_SYSTEM, ECHILD, "the sandbox died before the command did");
+			err_put_(&k->err, ERR_SYSTEM, ECHILD,
+				 "the sandbox died before the command did");
 		k->status = 125;
 	}
 	masks_finish(k);
@@ -577,7 +598,11 @@ static _Noreturn void keeper_main(struct keeper_in *in)
 	int r;
 
 	part(in);
-	*k = (struct keeper){ .in = in, .native = NATIVE_NONE, .dir = FD_NONE, .lock = FD_NONE, .listener = FD_NONE,
+	*k = (struct keeper){ .in = in,
+			      .native = NATIVE_NONE,
+			      .dir = FD_NONE,
+			      .lock = FD_NONE,
+			      .listener = FD_NONE,
 			      .proc = FD_NONE };
 	r = start(k, &e);
 	if (r < 0) {

@@ -104,7 +104,8 @@ static void add_process(int proc, const char *pid, struct sample *s)
 	(void)snprintf(name, sizeof(name), "%.16s/stat", pid);
 	if (read_small(proc, name, text, sizeof(text)) == 0)
 		return;
-	for (int f = 14; f <= 17; f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
+	for (int f = 14; f <= 17;
+	     f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
 		s->cpu_ns += stat_field(text, f) * tick_ns;
 	(void)snprintf(name, sizeof(name), "%.16s/statm", pid);
 	if (read_small(proc, name, text, sizeof(text)) > 0) {
@@ -116,7 +117,8 @@ static void add_process(int proc, const char *pid, struct sample *s)
 				v[i] = v[i] * 10 + (uint64_t)(*p - '0');
 			p += *p == ' ';
 		}
-		s->memory += v[1] > v[2] ? (v[1] - v[2]) * page : 0; /* resident and not shared with a file */
+		s->memory += v[1] > v[2] ? (v[1] - v[2]) * page
+					 : 0; /* resident and not shared with a file */
 	}
 }
 
@@ -164,7 +166,8 @@ static void on_sample(void *arg)
 	take_sample(k, &s);
 	if (s.memory > k->memory_peak)
 		k->memory_peak = s.memory;
-	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, s.memory) && !sabotaged("memory"))
+	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, s.memory) &&
+	    !sabotaged("memory"))
 		keeper_end(k, END_MEMORY);
 	else if (is_over(k, LIMIT_CPU_TIME, s.cpu_ns))
 		keeper_end(k, END_CPU_TIME);
@@ -189,7 +192,8 @@ void limits_proc(struct keeper *k, int take_proc)
 	struct statfs fs;
 
 	/* Only once, only before anything foreign runs, and only if it is what it claims to be. */
-	if (k->proc >= 0 || k->sessions[0].has_begun || fstatfs(take_proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC) {
+	if (k->proc >= 0 || k->sessions[0].has_begun || fstatfs(take_proc, &fs) < 0 ||
+	    fs.f_type != PROC_SUPER_MAGIC) {
 		fd_close(take_proc);
 		return;
 	}
@@ -222,6 +226,7 @@ void limits_finish(struct keeper *k)
 	    cgroup_oom_kills(&k->cgroup) > 0 && (k->status == 137 || !k->sessions[0].has_ended))
 		k->why = END_MEMORY;
 	/* RLIMIT_CPU ends one process; the reason is the same limit. */
-	if (k->why == END_EXIT && limit(k, LIMIT_CPU_TIME)->is_set && k->status == 128 + 24 /* SIGXCPU */)
+	if (k->why == END_EXIT && limit(k, LIMIT_CPU_TIME)->is_set &&
+	    k->status == 128 + 24 /* SIGXCPU */)
 		k->why = END_CPU_TIME;
 }

@@ -22,12 +22,12 @@ struct masks {
 	struct fswatch *watch;
 	struct watch *on_fd, *on_step;
 	char *quarantine; /* made when first needed */
-	char **replaced; /* names to cover again, once everything inside stands still */
+	char **replaced;  /* names to cover again, once everything inside stands still */
 	size_t n, cap;
 	char **gone; /* hidden names the host removed: hidden again should they come back */
 	size_t n_gone, cap_gone;
 	bool is_waiting; /* for init to say that it does */
-	bool is_all;	 /* events were lost: every name */
+	bool is_all;     /* events were lost: every name */
 	size_t told;
 };
 
@@ -132,7 +132,8 @@ static void cover_again(struct keeper *k, const char *rel)
 			continue;
 		if (native_cover(&k->native, m, &e) < 0) {
 			/* A bare name inside is worse than an ended command. */
-			err_put_(&k->err, ERR_SYSTEM, e.num, "a protection could not be put back: %.400s", e.msg);
+			err_put_(&k->err, ERR_SYSTEM, e.num,
+				 "a protection could not be put back: %.400s", e.msg);
 			keeper_end(k, END_ERROR);
 			return;
 		}
@@ -178,7 +179,8 @@ static void on_step(void *arg)
 	struct err e = ERR_INIT;
 
 	if (fswatch_step(k->masks->watch, STEP_NS, on_change, k, &e) <= 0)
-		watch_set(k->masks->on_step, false); /* done, or no more watches to be had: the sweep remains */
+		watch_set(k->masks->on_step,
+			  false); /* done, or no more watches to be had: the sweep remains */
 }
 
 static void on_watch(void *arg)
@@ -202,8 +204,10 @@ void masks_start(struct keeper *k)
 	k->swept.dir_fd = FD_NONE;
 	k->masks = m;
 	if (fswatch_open(in->ws_fd, in->policy, in->scan, &m->watch, &e) < 0) {
-		_free_ char *note = mem_fmt("cannot watch the workspace (%.200s): names that the host replaces while the "
-					    "command runs are not covered again", e.msg);
+		_free_ char *note = mem_fmt("cannot watch the workspace (%.200s): names that the "
+					    "host replaces while the "
+					    "command runs are not covered again",
+					    e.msg);
 
 		m->watch = NULL;
 		keeper_note(k, note);
@@ -228,7 +232,9 @@ void masks_finish(struct keeper *k)
 		(void)scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e);
 	if (!sabotaged("quarantine") &&
 	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0) {
-		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use it: %.400s", e.msg);
+		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
+					    "it: %.400s",
+					    e.msg);
 
 		keeper_note(k, note);
 	}

@@ -11,8 +11,8 @@
 const char *end_reason_name(enum end_reason r)
 {
 	static const char *const names[END_REASON_COUNT_] = {
-		[END_EXIT] = "exit",	     [END_SIGNAL] = "signal",	  [END_TIME] = "time",
-		[END_IDLE] = "idle",	     [END_MEMORY] = "memory",	  [END_OUTPUT] = "output",
+		[END_EXIT] = "exit",         [END_SIGNAL] = "signal",   [END_TIME] = "time",
+		[END_IDLE] = "idle",         [END_MEMORY] = "memory",   [END_OUTPUT] = "output",
 		[END_CPU_TIME] = "cpu_time", [END_STOPPED] = "stopped", [END_ERROR] = "error",
 	};
 
@@ -47,7 +47,8 @@ int keep_connect(const char *state_dir, const char *name, struct err *e)
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/control", at);
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0) {
 		if (errno == ENOENT || errno == ECONNREFUSED)
-			return err_set(e, ERR_NOTFOUND, ENOENT, "the sandbox '%s' is not running", name);
+			return err_set(e, ERR_NOTFOUND, ENOENT, "the sandbox '%s' is not running",
+				       name);
 		return err_sys(e, "sandbox '%s'", name);
 	}
 	return take_fd(fd);

@@ -61,7 +61,8 @@ static void keep_tail(struct relay *r, const char *p, size_t n)
 	r->tail_n += n;
 }
 
-struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(void *arg), void *arg)
+struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(void *arg),
+			void *arg)
 {
 	struct relay *r = mem_new(1, sizeof(*r));
 
@@ -106,7 +107,8 @@ static bool fill(struct relay *r)
 	if (n < 0 && would_block())
 		return false;
 	if (n <= 0) {
-		r->is_eof = true; /* EIO is how a terminal's master says that the last user is gone */
+		r->is_eof =
+			true; /* EIO is how a terminal's master says that the last user is gone */
 		return false;
 	}
 	r->n = (size_t)n;

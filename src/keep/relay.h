@@ -9,7 +9,7 @@
 
 #include "base/loop.h"
 
-#define RELAY_BUF (64 * 1024)
+#define RELAY_BUF ((size_t)64 * 1024)
 #define RELAY_TAIL 2048
 
 struct relay {
@@ -18,12 +18,12 @@ struct relay {
 	struct watch *on_from, *on_to;
 	char *buf;
 	size_t at, n;
-	bool is_eof;	     /* from has ended */
-	bool is_broken;	     /* to takes nothing more; what comes is thrown away so the writer is not stopped */
+	bool is_eof; /* from has ended */
+	bool is_broken; /* to takes nothing more; what comes is thrown away so the writer is not stopped */
 	bool is_done;
-	bool is_input;	     /* towards the command */
-	uint64_t bytes;	     /* taken from `from` */
-	uint64_t last_ns;    /* when something last moved */
+	bool is_input;         /* towards the command */
+	uint64_t bytes;        /* taken from `from` */
+	uint64_t last_ns;      /* when something last moved */
 	char tail[RELAY_TAIL]; /* the last bytes, for explaining a failure */
 	size_t tail_n;
 	void (*fn)(void *arg); /* called when bytes moved or it ended */
@@ -31,7 +31,8 @@ struct relay {
 };
 
 /* Takes both descriptors. `keeps_tail` remembers the last bytes. */
-struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(void *arg), void *arg);
+struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(void *arg),
+			void *arg);
 void relay_free(struct relay *r);
 /* Moves what is there without waiting; for the end, when the writers are dead. */
 void relay_drain(struct relay *r);

@@ -34,7 +34,8 @@ static int open_one(struct session *s, int i, int user, enum stdio_kind kind, st
 	return FD_NONE;
 }
 
-int session_open(struct session *s, const int client_stdio[3], unsigned flags, struct stdio *io, struct err *e)
+int session_open(struct session *s, const int client_stdio[3], unsigned flags, struct stdio *io,
+		 struct err *e)
 {
 	enum stdio_kind kind[3];
 	struct winsize size = { 0 };
@@ -62,8 +63,8 @@ int session_open(struct session *s, const int client_stdio[3], unsigned flags, s
 	return 0;
 }
 
-static struct relay *add_relay(struct session *s, struct loop *l, int take_from, int take_to, void (*fn)(void *arg),
-			       void *arg)
+static struct relay *add_relay(struct session *s, struct loop *l, int take_from, int take_to,
+			       void (*fn)(void *arg), void *arg)
 {
 	bug_on(s->n_relays == ARRAY_LEN(s->relays));
 	s->relays[s->n_relays] = relay_new(l, take_from, take_to, fn, arg);
@@ -78,12 +79,15 @@ static void begin_pty(struct session *s, struct loop *l, void (*fn)(void *arg), 
 
 	(void)fcntl(s->master, F_SETFL, O_NONBLOCK);
 	if (s->pty & (INIT_PTY_OUT | INIT_PTY_ERR))
-		add_relay(s, l, fcntl(s->master, F_DUPFD_CLOEXEC, 3), take_fd(s->user[out]), fn, arg);
+		add_relay(s, l, fcntl(s->master, F_DUPFD_CLOEXEC, 3), take_fd(s->user[out]), fn,
+			  arg);
 	if (s->pty & INIT_PTY_IN)
-		add_relay(s, l, take_fd(s->user[0]), fcntl(s->master, F_DUPFD_CLOEXEC, 3), fn, arg)->is_input = true;
+		add_relay(s, l, take_fd(s->user[0]), fcntl(s->master, F_DUPFD_CLOEXEC, 3), fn, arg)
+			->is_input = true;
 }
 
-void session_begin(struct session *s, struct loop *l, int take_master, void (*fn)(void *arg), void *arg)
+void session_begin(struct session *s, struct loop *l, int take_master, void (*fn)(void *arg),
+		   void *arg)
 {
 	s->master = take_master;
 	s->has_begun = true;

@@ -29,7 +29,8 @@ bool is_same_file(int a, int b)
 {
 	struct stat x, y;
 
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
 }
 
 static enum stdio_kind kind_of(int fd)
@@ -57,7 +58,8 @@ void stdio_decide(const int fd[3], unsigned flags, enum stdio_kind ret[3])
 	else if (ret[0] == STDIO_PTY && ret[1] != STDIO_PTY)
 		ret[0] = flags & KEEP_WANT_STDIN ? STDIO_RELAY : STDIO_NULL;
 	/* Errors on a pipe of their own go through us: their last words tell which wall was hit. */
-	if (ret[2] == STDIO_PASS && is_pipe(fd[2]) && !is_same_file(fd[1], fd[2]) && !sabotaged("stdio"))
+	if (ret[2] == STDIO_PASS && is_pipe(fd[2]) && !is_same_file(fd[1], fd[2]) &&
+	    !sabotaged("stdio"))
 		ret[2] = STDIO_RELAY;
 	for (int i = 1; i < 3; i++)
 		if (flags & KEEP_SEE_OUTPUT && ret[i] == STDIO_PASS)

@@ -31,14 +31,14 @@ bool plan_needs_samples(const struct plan *p)
 {
 	const struct plan_limit *l = p->limits;
 
-	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) || l[LIMIT_CPU_TIME].is_set ||
-	       l[LIMIT_IDLE].is_set;
+	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
+	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
 /* ---- small builders ---- */
 
-static struct mount *add_mount(struct plan *p, enum mount_kind kind, const char *src, const char *dst,
-			       unsigned flags, const char *why)
+static struct mount *add_mount(struct plan *p, enum mount_kind kind, const char *src,
+			       const char *dst, unsigned flags, const char *why)
 {
 	vec_reserve(p->mounts, p->n_mounts, p->cap_mounts);
 	p->mounts[p->n_mounts] = (struct mount){
@@ -47,7 +47,8 @@ static struct mount *add_mount(struct plan *p, enum mount_kind kind, const char 
 	return &p->mounts[p->n_mounts++];
 }
 
-static struct skel *add_skel(struct plan *p, enum skel_kind kind, const char *path, const char *text)
+static struct skel *add_skel(struct plan *p, enum skel_kind kind, const char *path,
+			     const char *text)
 {
 	while (*path == '/')
 		path++;
@@ -94,8 +95,9 @@ static void add_env_kv(struct plan *p, const char *key, const char *value)
 /* ---- refusals ---- */
 
 static const char *const never_workspaces[] = {
-	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/nix", "/opt",
-	"/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
+	"/bin",   "/boot", "/dev", "/etc", "/home", "/lib",  "/lib64",
+	"/media", "/mnt",  "/nix", "/opt", "/proc", "/root", "/run",
+	"/sbin",  "/srv",  "/sys", "/tmp", "/usr",  "/var",  "/var/tmp",
 };
 
 int plan_check_workspace(const struct facts *f, struct err *e)
@@ -104,23 +106,32 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 
 	if (str_eq(ws, "/"))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "'/' cannot be a workspace: it is the whole machine; go to a project directory or name one "
+			       "'/' cannot be a workspace: it is the whole machine; go to a "
+			       "project directory or name one "
 			       "with --workspace");
 	if (path_is_beneath(f->home, ws))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "'%s' cannot be a workspace: it holds your home directory with its keys; go to a project "
-			       "directory or name one with --workspace", ws);
+			       "'%s' cannot be a workspace: it holds your home directory with its "
+			       "keys; go to a project "
+			       "directory or name one with --workspace",
+			       ws);
 	if (path_is_beneath(f->state_dir, ws) || path_is_beneath(ws, f->state_dir))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "'%s' cannot be a workspace: Vitrine's own state lies in '%s'", ws, f->state_dir);
+			       "'%s' cannot be a workspace: Vitrine's own state lies in '%s'", ws,
+			       f->state_dir);
 	for (size_t i = 0; i < ARRAY_LEN(never_workspaces); i++)
 		if (str_eq(ws, never_workspaces[i]))
 			return err_set(e, ERR_USAGE, EINVAL,
-				       "'%s' cannot be a workspace: it belongs to the system; go to a project directory or "
-				       "name one with --workspace", ws);
-	for (const char *const *r = (const char *const[]){ "/usr", "/etc", "/proc", "/sys", "/dev", "/boot", NULL }; *r; r++)
+				       "'%s' cannot be a workspace: it belongs to the system; go "
+				       "to a project directory or "
+				       "name one with --workspace",
+				       ws);
+	for (const char *const *r = (const char *const[]){ "/usr", "/etc", "/proc", "/sys", "/dev",
+							   "/boot", NULL };
+	     *r; r++)
 		if (path_is_beneath(ws, *r))
-			return err_set(e, ERR_USAGE, EINVAL, "'%s' cannot be a workspace: it lies in '%s'", ws, *r);
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "'%s' cannot be a workspace: it lies in '%s'", ws, *r);
 	return 0;
 }
 
@@ -135,7 +146,8 @@ static int check_policy(const struct policy *p, struct err *e)
 			       "network mode 'gate' is not available yet; use \"none\"");
 	if (p->sockets.n > 0)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "host socket '%s': relayed sockets are not available yet", p->sockets.v[0].text);
+			       "host socket '%s': relayed sockets are not available yet",
+			       p->sockets.v[0].text);
 	return 0;
 }
 
@@ -147,7 +159,8 @@ static void plan_root(struct plan *p, const struct facts *f)
 		const struct entry *en = &f->root.v[i];
 
 		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR, "system");
+			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
+				  "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 	}
@@ -169,10 +182,12 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 {
 	_free_ char *passwd = mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
 				      "%s:x:%u:%u:%s:%s:%s\n"
-				      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+				      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
+				      "nologin\n",
 				      p->user, p->uid_in, p->gid_in, p->user, p->home, f->shell);
 	_free_ char *group = mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->gid_in);
-	_free_ char *hosts = mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
+	_free_ char *hosts =
+		mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
 
 	add_skel(p, SKEL_DIR, "etc", "");
 	plan_git(p, pol);
@@ -180,7 +195,8 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 		const struct entry *en = &f->etc.v[i];
 
 		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR, "system");
+			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
+				  "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 		else if (en->kind == ENTRY_FILE)
@@ -191,10 +207,12 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 	add_skel(p, SKEL_FILE, "etc/group", group);
 	add_skel(p, SKEL_FILE, "etc/hosts", hosts);
 	add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
-	add_skel(p, SKEL_FILE, "etc/resolv.conf", "# no name server: this sandbox has no network\n");
+	add_skel(p, SKEL_FILE, "etc/resolv.conf",
+		 "# no name server: this sandbox has no network\n");
 	add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
 	add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
-		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n");
+		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
+		 "files\nprotocols: files\n");
 	/* The same for every sandbox: the host's own would identify the machine. */
 	add_skel(p, SKEL_FILE, "etc/machine-id", "76697472696e650076697472696e6500\n");
 }
@@ -202,10 +220,14 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 static void plan_dev(struct plan *p)
 {
 	static const char *const links[][2] = {
-		{ "dev/fd", "/proc/self/fd" },	     { "dev/stdin", "/proc/self/fd/0" },
-		{ "dev/stdout", "/proc/self/fd/1" }, { "dev/stderr", "/proc/self/fd/2" },
-		{ "dev/ptmx", "pts/ptmx" },	     { "etc/mtab", "/proc/self/mounts" },
-		{ "var/run", "../run" },	     { "var/lock", "../run" },
+		{ "dev/fd", "/proc/self/fd" },
+		{ "dev/stdin", "/proc/self/fd/0" },
+		{ "dev/stdout", "/proc/self/fd/1" },
+		{ "dev/stderr", "/proc/self/fd/2" },
+		{ "dev/ptmx", "pts/ptmx" },
+		{ "etc/mtab", "/proc/self/mounts" },
+		{ "var/run", "../run" },
+		{ "var/lock", "../run" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
@@ -230,17 +252,22 @@ static void plan_dev(struct plan *p)
 static void plan_private(struct plan *p, const struct policy *pol)
 {
 	static const char *const places[][2] = {
-		{ "tmp", "/tmp" }, { "var-tmp", "/var/tmp" }, { "shm", "/dev/shm" }, { "run", "/run" },
+		{ "tmp", "/tmp" },
+		{ "var-tmp", "/var/tmp" },
+		{ "shm", "/dev/shm" },
+		{ "run", "/run" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		add_mount(p, MOUNT_PRIVATE, places[i][0], places[i][1], MOUNT_DIR | MOUNT_OWN, "private");
+		add_mount(p, MOUNT_PRIVATE, places[i][0], places[i][1], MOUNT_DIR | MOUNT_OWN,
+			  "private");
 		add_access(p, ACCESS_WRITE, places[i][1]);
 	}
 	if (p->is_named && pol->home == HOME_PRIVATE) {
 		_free_ char *kept = mem_fmt("%s/sandboxes/%s/home", p->state_dir, p->name);
 
-		add_mount(p, MOUNT_BIND, kept, p->home, MOUNT_DIR | MOUNT_OWN | MOUNT_IDMAP, "home, kept");
+		add_mount(p, MOUNT_BIND, kept, p->home, MOUNT_DIR | MOUNT_OWN | MOUNT_IDMAP,
+			  "home, kept");
 	} else {
 		add_mount(p, MOUNT_PRIVATE, "home", p->home, MOUNT_DIR | MOUNT_OWN, "home");
 	}
@@ -253,16 +280,18 @@ static void plan_tools(struct plan *p, const struct facts *f)
 		const struct entry *en = &f->tools.v[i];
 		bool is_secret = false;
 
-		if (path_is_beneath(f->workspace, en->path) || path_is_beneath(en->path, f->workspace))
+		if (path_is_beneath(f->workspace, en->path) ||
+		    path_is_beneath(en->path, f->workspace))
 			continue; /* the workspace's own rules decide there */
 		for (const char *const *s = plan_secret_paths; *s; s++)
 			is_secret |= str_ends(en->path, *s);
 		if (is_secret && (en->kind == ENTRY_FILE || en->kind == ENTRY_DIR))
 			add_mount(p, MOUNT_HIDE, en->kind == ENTRY_DIR ? "dir" : "file", en->path,
-				  MOUNT_GONE_OK | (en->kind == ENTRY_DIR ? MOUNT_DIR : 0), "credential");
+				  MOUNT_GONE_OK | (en->kind == ENTRY_DIR ? MOUNT_DIR : 0),
+				  "credential");
 		else if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR | MOUNT_IDMAP,
-				  "toolchain");
+			add_mount(p, MOUNT_BIND, en->path, en->path,
+				  MOUNT_RO | MOUNT_DIR | MOUNT_IDMAP, "toolchain");
 	}
 }
 
@@ -271,73 +300,87 @@ static bool overlaps(const char *a, const char *b)
 	return path_is_beneath(a, b) || path_is_beneath(b, a);
 }
 
-/* A grant may not hand out what the view exists to keep away. */
-static int check_grant(const struct facts *f, const char *flag, const char *path, const char *inside, bool is_write,
-		       struct err *e)
-{
-	static const char *const no_write[] = { "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot" };
-
-	if (str_eq(path, "/") || overlaps(f->state_dir, path))
-		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': it would show Vitrine's own state inside", flag, path);
-	if (is_write && overlaps(f->config_dir, path))
-		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': what runs inside could write your policy", flag, path);
-	if (!str_eq(path, inside) && overlaps(f->workspace, path))
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "%s '%s': the workspace at a second place would lead around what is hidden and protected in it",
-			       flag, path);
-	if (path_is_beneath(path, "/proc") || path_is_beneath(path, "/sys") || path_is_beneath(path, "/dev"))
-		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': kernel file systems of the host do not go inside", flag,
-			       path);
-	if (is_write && path_is_beneath(f->home, path))
-		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': it holds your home directory", flag, path);
-	for (size_t i = 0; is_write && i < ARRAY_LEN(no_write); i++)
-		if (path_is_beneath(path, no_write[i]))
-			return err_set(e, ERR_USAGE, EINVAL, "%s '%s': system directories stay read-only", flag, path);
-	return 0;
-}
-
 struct grant {
 	const char *flag;
-	const struct items *items;
+	const struct entry *what;
+	const char *inside;
 	bool is_write;
 };
 
-static int add_grant(struct plan *p, const struct facts *f, const struct entry *en, const char *inside,
-		     const char *flag, bool is_write, struct err *e)
+/* A grant may not hand out what the view exists to keep away. */
+static int check_grant(const struct facts *f, const struct grant *g, struct err *e)
 {
-	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | MOUNT_IDMAP | (is_write ? 0 : MOUNT_RO);
-	int r = check_grant(f, flag, en->path, inside, is_write, e);
+	const char *flag = g->flag, *path = g->what->path, *inside = g->inside;
+	bool is_write = g->is_write;
+	static const char *const no_write[] = { "/usr", "/etc",   "/bin", "/sbin",
+						"/lib", "/lib64", "/boot" };
+
+	if (str_eq(path, "/") || overlaps(f->state_dir, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': it would show Vitrine's own state inside", flag, path);
+	if (is_write && overlaps(f->config_dir, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': what runs inside could write your policy", flag, path);
+	if (!str_eq(path, inside) && overlaps(f->workspace, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': the workspace at a second place would lead around what is "
+			       "hidden and protected in it",
+			       flag, path);
+	if (path_is_beneath(path, "/proc") || path_is_beneath(path, "/sys") ||
+	    path_is_beneath(path, "/dev"))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': kernel file systems of the host do not go inside", flag,
+			       path);
+	if (is_write && path_is_beneath(f->home, path))
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': it holds your home directory", flag,
+			       path);
+	for (size_t i = 0; is_write && i < ARRAY_LEN(no_write); i++)
+		if (path_is_beneath(path, no_write[i]))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "%s '%s': system directories stay read-only", flag, path);
+	return 0;
+}
+
+static int add_grant(struct plan *p, const struct facts *f, const struct grant *g, struct err *e)
+{
+	const struct entry *en = g->what;
+	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | MOUNT_IDMAP |
+			 (g->is_write ? 0 : MOUNT_RO);
+	int r = check_grant(f, g, e);
 
 	if (r < 0)
 		return r;
 	if (en->kind != ENTRY_DIR && en->kind != ENTRY_FILE)
-		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': %s", flag, en->path,
-			       en->kind == ENTRY_NONE ? "no such file or directory" : "not a file or directory");
-	if (!path_is_clean(inside) || str_eq(inside, "/"))
-		return err_set(e, ERR_USAGE, EINVAL, "%s: '%s' is not an absolute path to mount on", flag, inside);
-	add_mount(p, MOUNT_BIND, en->path, inside, flags, "granted");
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': %s", g->flag, en->path,
+			       en->kind == ENTRY_NONE ? "no such file or directory"
+						      : "not a file or directory");
+	if (!path_is_clean(g->inside) || str_eq(g->inside, "/"))
+		return err_set(e, ERR_USAGE, EINVAL, "%s: '%s' is not an absolute path to mount on",
+			       g->flag, g->inside);
+	add_mount(p, MOUNT_BIND, en->path, g->inside, flags, "granted");
 	for (size_t i = 0; i < en->n_sockets; i++) {
-		_free_ char *path = mem_fmt("%s/%s", inside, en->sockets[i]);
+		_free_ char *path = mem_fmt("%s/%s", g->inside, en->sockets[i]);
 
 		add_mount(p, MOUNT_HIDE, "file", path, MOUNT_GONE_OK, "host socket");
 	}
-	if (is_write)
-		add_access(p, ACCESS_WRITE, inside);
+	if (g->is_write)
+		add_access(p, ACCESS_WRITE, g->inside);
 	return 0;
 }
 
 /* facts.extra holds one entry per item, in this order: read, write, mount. */
-static int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
+static int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f,
+		       struct err *e)
 {
-	size_t at = 0;
+	const struct entry *en = f->extra.v;
 	int r = 0;
 
 	bug_on(f->extra.n != pol->read.n + pol->write.n + pol->mount.n);
-	for (size_t i = 0; r == 0 && i < pol->read.n; i++, at++)
-		r = add_grant(p, f, &f->extra.v[at], f->extra.v[at].path, "--read", false, e);
-	for (size_t i = 0; r == 0 && i < pol->write.n; i++, at++)
-		r = add_grant(p, f, &f->extra.v[at], f->extra.v[at].path, "--write", true, e);
-	for (size_t i = 0; r == 0 && i < pol->mount.n; i++, at++) {
+	for (size_t i = 0; r == 0 && i < pol->read.n; i++, en++)
+		r = add_grant(p, f, &(struct grant){ "--read", en, en->path, false }, e);
+	for (size_t i = 0; r == 0 && i < pol->write.n; i++, en++)
+		r = add_grant(p, f, &(struct grant){ "--write", en, en->path, true }, e);
+	for (size_t i = 0; r == 0 && i < pol->mount.n; i++, en++) {
 		const char *text = pol->mount.v[i].text;
 		const char *mode = strrchr(text, ':');
 		const char *colon = strchr(text, ':');
@@ -345,7 +388,7 @@ static int plan_grants(struct plan *p, const struct policy *pol, const struct fa
 
 		bug_on(mode == NULL || colon == NULL || mode == colon);
 		inside = mem_strn(colon + 1, (size_t)(mode - colon) - 1);
-		r = add_grant(p, f, &f->extra.v[at], inside, "-v", str_eq(mode, ":rw"), e);
+		r = add_grant(p, f, &(struct grant){ "-v", en, inside, str_eq(mode, ":rw") }, e);
 	}
 	return r;
 }
@@ -373,7 +416,8 @@ static void plan_covers(struct plan *p, const struct facts *f)
 	}
 	/* A Vitrine built or installed inside the workspace must not be replaced by what it runs. */
 	if (path_is_beneath(f->self_exe, p->workspace))
-		add_mount(p, MOUNT_PROTECT, f->self_exe, f->self_exe, MOUNT_RO | MOUNT_GONE_OK, "Vitrine itself");
+		add_mount(p, MOUNT_PROTECT, f->self_exe, f->self_exe, MOUNT_RO | MOUNT_GONE_OK,
+			  "Vitrine itself");
 }
 
 /* Parents before children: compare component by component, so that "/a/b" < "/a/b/c" < "/a/b-c". */
@@ -400,7 +444,8 @@ static void sort_mounts(struct mount *v, struct mount *tmp, size_t n)
 	sort_mounts(v, tmp, mid);
 	sort_mounts(v + mid, tmp, n - mid);
 	while (i < mid || k < n)
-		tmp[at++] = k == n || (i < mid && cmp_paths(v[i].dst, v[k].dst) <= 0) ? v[i++] : v[k++];
+		tmp[at++] =
+			k == n || (i < mid && cmp_paths(v[i].dst, v[k].dst) <= 0) ? v[i++] : v[k++];
 	memcpy(v, tmp, n * sizeof(*v));
 }
 
@@ -408,7 +453,8 @@ static void sort_mounts(struct mount *v, struct mount *tmp, size_t n)
 static const struct mount *holder_of(const struct plan *p, size_t at)
 {
 	for (size_t i = at; i-- > 0;)
-		if (path_is_beneath(p->mounts[at].dst, p->mounts[i].dst) && (p->mounts[i].flags & MOUNT_DIR))
+		if (path_is_beneath(p->mounts[at].dst, p->mounts[i].dst) &&
+		    (p->mounts[i].flags & MOUNT_DIR))
 			return &p->mounts[i];
 	return NULL;
 }
@@ -523,7 +569,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 	return l;
 }
 
-static int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
+static int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
+		       struct err *e)
 {
 	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++) {
 		const struct limit *want = &pol->limits[id];
@@ -542,8 +589,11 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 			l->max = f->hard_open_files;
 		if (l->by != BY_KERNEL && id != LIMIT_IDLE && !want->is_optional)
 			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-				       "limit %s: the kernel cannot enforce it here (%s; %s); add ',optional' to accept "
-				       "'%s'", limit_name(id), l->how, f->cgroup_why ? f->cgroup_why : "no control group",
+				       "limit %s: the kernel cannot enforce it here (%s; %s); add "
+				       "',optional' to accept "
+				       "'%s'",
+				       limit_name(id), l->how,
+				       f->cgroup_why ? f->cgroup_why : "no control group",
 				       enforcer_name(l->by));
 		if (l->by == BY_KERNEL && str_eq(l->how, "cgroup"))
 			p->has_cgroup = true;
@@ -572,9 +622,11 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 		add_env(p, pol->env_set.v[i].text);
 }
 
-static int plan_command(struct plan *p, const struct facts *f, char *const *argv, const char *workdir,
+static int plan_command(struct plan *p, const struct facts *f, const struct errand *errand,
 			struct err *e)
 {
+	char *const *argv = errand->argv;
+	const char *workdir = errand->workdir;
 	size_t n = 0;
 
 	while (argv && argv[n])
@@ -587,12 +639,13 @@ static int plan_command(struct plan *p, const struct facts *f, char *const *argv
 	else
 		p->cwd = mem_str(path_is_beneath(f->cwd, p->workspace) ? f->cwd : p->workspace);
 	if (path_is_beneath(p->cwd, "/proc"))
-		return err_set(e, ERR_USAGE, EINVAL, "--workdir '%s': not a place to work in", p->cwd);
+		return err_set(e, ERR_USAGE, EINVAL, "--workdir '%s': not a place to work in",
+			       p->cwd);
 	return 0;
 }
 
-int plan_build(const struct policy *pol, const struct facts *f, const char *name, char *const *argv,
-	       const char *workdir, struct plan *ret, struct err *e)
+int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
+	       struct plan *ret, struct err *e)
 {
 	struct plan p = { .ns = NS_ALL, .landlock_abi = f->landlock_abi, .debug = pol->debug };
 	struct mount *ws;
@@ -603,8 +656,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const char *name
 		r = check_policy(pol, e);
 	if (r < 0)
 		return r;
-	p.is_named = name[0] != '-'; /* "-xyz" marks a generated name */
-	p.name = mem_str(p.is_named ? name : name + 1);
+	p.is_named = errand->name[0] != '-';
+	p.name = mem_str(p.is_named ? errand->name : errand->name + 1);
 	p.workspace = mem_str(f->workspace);
 	p.ws_dev = f->ws_dev;
 	p.ws_ino = f->ws_ino;
@@ -617,7 +670,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const char *name
 	plan_dev(&p);
 	plan_private(&p, pol);
 	plan_tools(&p, f);
-	ws = add_mount(&p, MOUNT_BIND, p.workspace, p.workspace, MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY, "workspace");
+	ws = add_mount(&p, MOUNT_BIND, p.workspace, p.workspace,
+		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY, "workspace");
 	ws->dev = f->ws_dev;
 	ws->ino = f->ws_ino;
 	add_access(&p, ACCESS_WRITE, p.workspace);
@@ -625,7 +679,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const char *name
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
-		r = plan_command(&p, f, argv, workdir, e);
+		r = plan_command(&p, f, errand, e);
 	if (r < 0) {
 		plan_done(&p);
 		return r;

@@ -14,7 +14,15 @@
 
 /* ---- facts: what the host is like, gathered once by core/facts.c ---- */
 
-enum entry_kind { ENTRY_NONE, ENTRY_FILE, ENTRY_DIR, ENTRY_LINK, ENTRY_SOCKET, ENTRY_OTHER, ENTRY_KIND_COUNT_ };
+enum entry_kind {
+	ENTRY_NONE,
+	ENTRY_FILE,
+	ENTRY_DIR,
+	ENTRY_LINK,
+	ENTRY_SOCKET,
+	ENTRY_OTHER,
+	ENTRY_KIND_COUNT_
+};
 
 /* One thing that may become part of the view: does it exist, and what is it. */
 struct entry {
@@ -42,8 +50,8 @@ struct cover {
 };
 
 struct facts {
-	uid_t uid, gid;	 /* of the caller, after dropping to the user of sudo or --user */
-	bool is_root;	 /* then ids are mapped away */
+	uid_t uid, gid; /* of the caller, after dropping to the user of sudo or --user */
+	bool is_root;   /* then ids are mapped away */
 	const char *user, *home, *shell;
 	const char *workspace; /* real path */
 	uint64_t ws_dev, ws_ino;
@@ -53,13 +61,14 @@ struct facts {
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
-	struct entries extra; /* read, write, mount and socket paths of the policy, in that order, resolved */
+	struct entries
+		extra; /* read, write, mount and socket paths of the policy, in that order, resolved */
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
 	unsigned landlock_abi;
-	unsigned cgroup_usable;	  /* BIT(CG_x) */
-	const char *cgroup_why;	  /* when something is not */
+	unsigned cgroup_usable;   /* BIT(CG_x) */
+	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 };
 
@@ -105,10 +114,10 @@ enum mount_kind {
 
 enum mount_flags {
 	MOUNT_RO = 1,
-	MOUNT_IDMAP = 2,  /* ids of the files' owner appear as the sandbox's */
-	MOUNT_DIR = 4,	  /* the target is a directory */
+	MOUNT_IDMAP = 2,   /* ids of the files' owner appear as the sandbox's */
+	MOUNT_DIR = 4,     /* the target is a directory */
 	MOUNT_GONE_OK = 8, /* the name may have vanished since the scan */
-	MOUNT_MKDIR = 16, /* target lies in private space: make it */
+	MOUNT_MKDIR = 16,  /* target lies in private space: make it */
 	MOUNT_NOEXEC = 32,
 	MOUNT_VERIFY = 64, /* dev and ino must be those */
 	MOUNT_OWN = 128,   /* our own space: mount points below may be made */
@@ -175,8 +184,18 @@ struct plan {
 	char *engine;
 };
 
-int plan_build(const struct policy *p, const struct facts *f, const char *name, char *const *argv,
-	       const char *workdir, struct plan *ret, struct err *e);
+/* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
+int plan_check_workspace(const struct facts *f, struct err *e);
+
+/* What is to be run. */
+struct errand {
+	const char *name;    /* of the sandbox; "-x" is a generated name x */
+	char *const *argv;   /* NULL-ended */
+	const char *workdir; /* inside, relative to the workspace; NULL: where the caller is */
+};
+
+int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
+	       struct plan *ret, struct err *e);
 void plan_done(struct plan *p);
 
 /* For people, or as JSON. The plan's whole content, in order. */

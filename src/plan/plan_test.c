@@ -33,20 +33,36 @@ static struct entry host_tools[] = {
 	{ .path = "/home/dev/.cargo/credentials.toml", .kind = ENTRY_FILE },
 	{ .path = "/home/dev/.nvm", .kind = ENTRY_LINK, .target = "elsewhere" },
 };
-static char *host_env[] = { "PATH=/usr/bin:/bin", "AWS_SECRET_ACCESS_KEY=canary", "LANG=C.UTF-8", "TERM=xterm",
-			    "LD_PRELOAD=/evil.so", "NOVALUE", NULL };
+static char *host_env[] = { "PATH=/usr/bin:/bin",
+			    "AWS_SECRET_ACCESS_KEY=canary",
+			    "LANG=C.UTF-8",
+			    "TERM=xterm",
+			    "LD_PRELOAD=/evil.so",
+			    "NOVALUE",
+			    NULL };
 
 static struct facts a_host(void)
 {
 	return (struct facts){
-		.uid = 1001, .gid = 1002, .user = "dev", .home = "/home/dev", .shell = "/bin/bash",
-		.workspace = "/home/dev/proj", .ws_dev = 5, .ws_ino = 6, .cwd = "/home/dev/proj/sub",
-		.self_exe = "/usr/local/bin/vitrine", .state_dir = "/home/dev/.local/state/vitrine",
+		.uid = 1001,
+		.gid = 1002,
+		.user = "dev",
+		.home = "/home/dev",
+		.shell = "/bin/bash",
+		.workspace = "/home/dev/proj",
+		.ws_dev = 5,
+		.ws_ino = 6,
+		.cwd = "/home/dev/proj/sub",
+		.self_exe = "/usr/local/bin/vitrine",
+		.state_dir = "/home/dev/.local/state/vitrine",
 		.config_dir = "/home/dev/.config/vitrine",
 		.root = { host_root, ARRAY_LEN(host_root), 0 },
 		.etc = { host_etc, ARRAY_LEN(host_etc), 0 },
 		.tools = { host_tools, ARRAY_LEN(host_tools), 0 },
-		.environ = host_env, .landlock_abi = 7, .cgroup_why = "no delegation", .hard_open_files = 20000,
+		.environ = host_env,
+		.landlock_abi = 7,
+		.cgroup_why = "no delegation",
+		.hard_open_files = 20000,
 	};
 }
 
@@ -65,12 +81,15 @@ static void setup_init(struct setup *s, const char *jsonc)
 	*s = (struct setup){ .facts = a_host(), .name = "-run-0", .err = ERR_INIT };
 	policy_init(&s->policy);
 	if (jsonc)
-		CHECK_INT(policy_merge_text(&s->policy, "p", jsonc, strlen(jsonc), LAYER_USER, true, &s->err), 0);
+		CHECK_INT(policy_merge_text(&s->policy, "p", jsonc, strlen(jsonc), LAYER_USER, true,
+					    &s->err),
+			  0);
 }
 
 static int setup_build(struct setup *s)
 {
-	return plan_build(&s->policy, &s->facts, s->name, command, s->workdir, &s->plan, &s->err);
+	return plan_build(&s->policy, &s->facts, &(struct errand){ s->name, command, s->workdir },
+			  &s->plan, &s->err);
 }
 
 static void setup_done(struct setup *s)
@@ -94,7 +113,9 @@ static void golden(struct setup *s, const char *name)
 		return;
 	}
 	plan_print(&s->plan, false, &got);
-	CHECK_INT(plan_build(&s->policy, &s->facts, s->name, command, s->workdir, &second, &s->err), 0);
+	CHECK_INT(plan_build(&s->policy, &s->facts,
+			     &(struct errand){ s->name, command, s->workdir }, &second, &s->err),
+		  0);
 	plan_print(&second, false, &again);
 	CHECK_STR(buf_cstr(&again), buf_cstr(&got));
 	CHECK_STR(second.skel_key, s->plan.skel_key);
@@ -177,11 +198,15 @@ TEST(golden_grants)
 		{ .path = "/data/sets", .kind = ENTRY_DIR },
 		{ .path = "/data/file", .kind = ENTRY_FILE },
 		{ .path = "/srv/out", .kind = ENTRY_DIR },
-		{ .path = "/opt/tool", .kind = ENTRY_DIR, .sockets = (char *[]){ "run/s.sock" }, .n_sockets = 1 },
+		{ .path = "/opt/tool",
+		  .kind = ENTRY_DIR,
+		  .sockets = (char *[]){ "run/s.sock" },
+		  .n_sockets = 1 },
 	};
 	struct setup s;
 
-	setup_init(&s, "{\"files\": {\"read\": [\"/data/sets\", \"/data/file\"], \"write\": [\"/srv/out\"]}}");
+	setup_init(&s, "{\"files\": {\"read\": [\"/data/sets\", \"/data/file\"], \"write\": "
+		       "[\"/srv/out\"]}}");
 	CHECK_INT(policy_add(&s.policy, LIST_MOUNT, "/opt/tool:/tool:ro", LAYER_FLAGS, &s.err), 0);
 	s.facts.extra = (struct entries){ extra, ARRAY_LEN(extra), 0 };
 	golden(&s, "grants");
@@ -192,7 +217,8 @@ TEST(golden_limits_by_kernel)
 {
 	struct setup s;
 
-	setup_init(&s, "{\"limits\": {\"memory\": \"2g\", \"cpus\": 1.5, \"pids\": 200, \"time\": \"10m\", \"disk\": \"1g\"}}");
+	setup_init(&s, "{\"limits\": {\"memory\": \"2g\", \"cpus\": 1.5, \"pids\": 200, \"time\": "
+		       "\"10m\", \"disk\": \"1g\"}}");
 	s.facts.cgroup_usable = BIT(CG_MEMORY) | BIT(CG_CPU) | BIT(CG_PIDS);
 	golden(&s, "limits-kernel");
 	setup_done(&s);
@@ -202,7 +228,8 @@ TEST(golden_limits_watched)
 {
 	struct setup s;
 
-	setup_init(&s, "{\"limits\": {\"memory\": \"2g,optional\", \"idle\": \"5m\", \"output\": \"10m\", \"cpu_time\": \"30s\"}}");
+	setup_init(&s, "{\"limits\": {\"memory\": \"2g,optional\", \"idle\": \"5m\", \"output\": "
+		       "\"10m\", \"cpu_time\": \"30s\"}}");
 	golden(&s, "limits-watched");
 	setup_done(&s);
 }
@@ -211,7 +238,8 @@ TEST(golden_env)
 {
 	struct setup s;
 
-	setup_init(&s, "{\"env\": {\"pass\": [\"AWS_SECRET_ACCESS_KEY\"], \"set\": {\"CI\": \"1\", \"HOME\": \"/elsewhere\"}}}");
+	setup_init(&s, "{\"env\": {\"pass\": [\"AWS_SECRET_ACCESS_KEY\"], \"set\": {\"CI\": \"1\", "
+		       "\"HOME\": \"/elsewhere\"}}}");
 	golden(&s, "env");
 	setup_done(&s);
 }
@@ -294,8 +322,18 @@ static void refused(struct setup *s, int num, const char *part)
 
 TEST(system_and_home_are_no_workspace)
 {
-	static const char *const bad[] = { "/", "/home/dev", "/home", "/usr", "/usr/src/x", "/etc", "/tmp", "/var",
-					   "/home/dev/.local/state/vitrine", "/home/dev/.local", "/proc/1", "/root" };
+	static const char *const bad[] = { "/",
+					   "/home/dev",
+					   "/home",
+					   "/usr",
+					   "/usr/src/x",
+					   "/etc",
+					   "/tmp",
+					   "/var",
+					   "/home/dev/.local/state/vitrine",
+					   "/home/dev/.local",
+					   "/proc/1",
+					   "/root" };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct setup s;

@@ -3,8 +3,9 @@
 #include "plan/plan.h"
 
 static const char *const mount_names[MOUNT_KIND_COUNT_] = {
-	[MOUNT_BIND] = "bind",	   [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",	     [MOUNT_PTS] = "pts",
-	[MOUNT_DEVICE] = "device", [MOUNT_HIDE] = "hide",	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",
+	[MOUNT_BIND] = "bind",       [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",
+	[MOUNT_PTS] = "pts",         [MOUNT_DEVICE] = "device",   [MOUNT_HIDE] = "hide",
+	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",
 };
 static const char *const access_names[ACCESS_KIND_COUNT_] = { "read", "write", "device", "proc" };
 static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy" };
@@ -13,7 +14,7 @@ static const struct {
 	unsigned bit;
 	const char *name;
 } ns_names[] = {
-	{ NS_USER, "user" }, { NS_MOUNT, "mount" },	{ NS_PID, "pid" }, { NS_IPC, "ipc" },
+	{ NS_USER, "user" }, { NS_MOUNT, "mount" },   { NS_PID, "pid" }, { NS_IPC, "ipc" },
 	{ NS_UTS, "uts" },   { NS_CGROUP, "cgroup" }, { NS_NET, "net" },
 };
 
@@ -26,7 +27,8 @@ static void esc(struct buf *b, const char *s)
 
 static void text_head(const struct plan *p, struct buf *b)
 {
-	buf_printf(b, "sandbox    %s%s\nengine     %s\nworkspace  ", p->name, p->is_named ? "" : " (ephemeral)", p->engine);
+	buf_printf(b, "sandbox    %s%s\nengine     %s\nworkspace  ", p->name,
+		   p->is_named ? "" : " (ephemeral)", p->engine);
 	esc(b, p->workspace);
 	buf_puts(b, "\ncommand   ");
 	for (char **v = p->argv; *v; v++) {
@@ -35,8 +37,8 @@ static void text_head(const struct plan *p, struct buf *b)
 	}
 	buf_puts(b, "\nin         ");
 	esc(b, p->cwd);
-	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->uid_in, p->gid_in, p->uid_out,
-		   p->gid_out);
+	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->uid_in, p->gid_in,
+		   p->uid_out, p->gid_out);
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++)
 		if (p->ns & ns_names[i].bit)
 			buf_printf(b, " %s", ns_names[i].name);
@@ -127,8 +129,9 @@ static void json_mounts(const struct plan *p, struct buf *b)
 	static const struct {
 		unsigned bit;
 		const char *name;
-	} flags[] = { { MOUNT_RO, "ro" },	  { MOUNT_IDMAP, "idmap" }, { MOUNT_GONE_OK, "gone-ok" },
-		      { MOUNT_MKDIR, "mkdir" }, { MOUNT_NOEXEC, "noexec" }, { MOUNT_VERIFY, "verify" } };
+	} flags[] = { { MOUNT_RO, "ro" },           { MOUNT_IDMAP, "idmap" },
+		      { MOUNT_GONE_OK, "gone-ok" }, { MOUNT_MKDIR, "mkdir" },
+		      { MOUNT_NOEXEC, "noexec" },   { MOUNT_VERIFY, "verify" } };
 
 	buf_puts(b, ",\"mounts\":[");
 	for (size_t i = 0; i < p->n_mounts; i++) {
@@ -179,8 +182,8 @@ static void json_rest(const struct plan *p, struct buf *b)
 
 		if (!l->is_set)
 			continue;
-		buf_printf(b, "%s\"%s\":{\"max\":%llu,\"by\":\"%s\",\"how\":", is_first ? "" : ",", limit_name(id),
-			   (unsigned long long)l->max, enforcer_name(l->by));
+		buf_printf(b, "%s\"%s\":{\"max\":%llu,\"by\":\"%s\",\"how\":", is_first ? "" : ",",
+			   limit_name(id), (unsigned long long)l->max, enforcer_name(l->by));
 		buf_json(b, l->how);
 		buf_putc(b, '}');
 		is_first = false;
@@ -200,16 +203,19 @@ static void print_json(const struct plan *p, struct buf *b)
 	field(b, "workspace", p->workspace);
 	buf_putc(b, ',');
 	field(b, "cwd", p->cwd);
-	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->uid_in, p->uid_out, p->gid_in,
-		   p->gid_out);
+	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->uid_in,
+		   p->uid_out, p->gid_in, p->gid_out);
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++) {
 		if (!(p->ns & ns_names[i].bit))
 			continue;
 		buf_printf(b, "%s\"%s\"", is_first ? "" : ",", ns_names[i].name);
 		is_first = false;
 	}
-	buf_printf(b, "],\"filter\":\"%s\",\"landlock_abi\":%u,\"network\":\"none\",\"private_bytes\":%llu",
-		   p->debug ? "debug" : "base", p->landlock_abi, (unsigned long long)p->private_bytes);
+	buf_printf(b,
+		   "],\"filter\":\"%s\",\"landlock_abi\":%u,\"network\":\"none\",\"private_bytes\":"
+		   "%llu",
+		   p->debug ? "debug" : "base", p->landlock_abi,
+		   (unsigned long long)p->private_bytes);
 	list(b, "argv", p->argv);
 	list(b, "env", p->env);
 	json_mounts(p, b);

@@ -198,7 +198,7 @@ TEST(project_can_tighten)
 
 #define WIDENS(place, key)                                                                         \
 	".vitrine.jsonc:" place ": " key " would widen the policy; a project file can only "       \
-					 "tighten. "                                               \
+	"tighten. "                                                                                \
 	"Run 'vitrine trust' to allow exactly this content"
 
 TEST(project_cannot_widen)

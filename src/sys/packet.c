@@ -20,11 +20,11 @@ int packet_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds)
 		struct cmsghdr *h;
 
 		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		msg.msg_controllen = (socklen_t)CMSG_SPACE(n_fds * sizeof(int));
 		h = CMSG_FIRSTHDR(&msg);
 		h->cmsg_level = SOL_SOCKET;
 		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		h->cmsg_len = (socklen_t)CMSG_LEN(n_fds * sizeof(int));
 		memcpy(CMSG_DATA(h), fds, n_fds * sizeof(int));
 	}
 	for (;;) {
@@ -41,7 +41,8 @@ static void take_fds(struct msghdr *msg, int fds[PACKET_FDS])
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
 		size_t bytes = h->cmsg_len - CMSG_LEN(0);
 
-		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && bytes <= PACKET_FDS * sizeof(int))
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+		    bytes <= PACKET_FDS * sizeof(int))
 			memcpy(fds, CMSG_DATA(h), bytes);
 	}
 }

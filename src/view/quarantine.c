@@ -160,7 +160,7 @@ static int remove_tree(int dir_fd, const char *name)
 {
 	_close_ int fd = open_dir(dir_fd, name);
 	struct removal rm = { .top = fd };
-	int n;
+	int n = 0;
 
 	if (fd < 0)
 		return fd;

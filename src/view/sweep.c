@@ -285,6 +285,7 @@ static int walk_down(struct descent *d, struct err *e)
 	return sweep_tree(d->sw, d->fd, d->rel, FIND_PROTECT | (d->is_nogit ? FIND_NOGIT : 0), e);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as sweep_run(), and the path */
 int sweep_one(int ws_fd, int q_fd, const struct policy *p, const struct scan *before,
 	      const char *rel, struct sweep *out, struct err *e)
 {

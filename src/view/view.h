@@ -42,7 +42,8 @@ struct scan {
 	size_t n, cap;
 	uint64_t dirs, files; /* seen */
 	uint64_t skipped;     /* directories of others that this user cannot read either */
-	struct matcher *matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
+	struct matcher
+		*matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
 	bool is_partial; /* a hit directory is so large that not all of its files were checked for hard links */
 };
 
@@ -81,8 +82,9 @@ struct swept {
 struct sweep {
 	struct swept *v;
 	size_t n, cap;
-	const char *dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
-	int dir_fd;	 /* opened then; FD_NONE before */
+	const char *
+		dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
+	int dir_fd; /* opened then; FD_NONE before */
 };
 
 /* Moves every protected path that is on disk now and was not covered by `before` into q_fd (opened quarantine

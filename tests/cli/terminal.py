@@ -48,7 +48,8 @@ def exit_status(box):
 
 @test
 def term_and_colours(box):
-    t = box.term("run", "--", "sh", "-c", r"echo $TERM; printf '\033[31mred\033[0m\n'; test -t 1 && ls --color=auto -d /usr")
+    script = r"echo $TERM; printf '\033[31mred\033[0m\n'; ls --color=auto -d /usr"
+    t = box.term("run", "--", "sh", "-c", script)
     t.expect(r"xterm-256color\r\n")
     t.expect("\033\\[31mred\033\\[0m")
     t.expect("\033\\[[0-9;]*m/usr")
@@ -272,7 +273,7 @@ def nobody_types_into_the_callers_terminal(box):
 @test
 def stopped_and_continued_from_outside(box):
     """Ctrl-Z of the caller's shell when the command has no terminal of its own: both stop, both go on."""
-    p = box.start("run", "--", "sh", "-c", "echo up; i=0; while [ $i -lt 30 ]; do sleep 0.05; i=$((i+1)); done; echo end")
+    p = box.start("run", "--", "sh", "-c", "echo up; for i in $(seq 30); do sleep 0.05; done; echo end")
     eq(p.stdout.readline(), b"up\n")
     p.send_signal(signal.SIGTSTP)
     soon(lambda: open(f"/proc/{p.pid}/stat").read().split(") ")[1][0] == "T", "the client stops")

@@ -177,7 +177,8 @@ static int act_rewind(char **a)
 /* open r|w PATH...: which of them can be opened? Nothing is written. */
 static int act_open(char **a)
 {
-	int flags = (strcmp(a[0], "w") == 0 ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int flags =
+		(strcmp(a[0], "w") == 0 ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 	for (a++; *a; a++) {
 		char byte[512];
@@ -315,7 +316,8 @@ static int act_meta(char **a)
 	said("utimens", utimensat(AT_FDCWD, a[0], old, 0));
 	said("setxattr", setxattr(a[0], "user.vcontain", "x", 1, 0));
 	said("setacl", setxattr(a[0], "system.posix_acl_access",
-				"\2\0\0\0\1\0\7\0\377\377\377\377\2\0\7\0\0\0\0\0\4\0\7\0\377\377\377"
+				"\2\0\0\0\1\0\7\0\377\377\377\377\2\0\7\0\0\0\0\0\4\0\7\0\377\377"
+				"\377"
 				"\377\20\0\7\0\377\377\377\377\40\0\7\0\377\377\377\377",
 				44, 0));
 	fd = open(a[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -425,7 +427,8 @@ static int act_mounts(char **a)
 
 static void watch_process(const char *pid, int self)
 {
-	static const char *const files[] = { "environ", "cmdline", "cwd/secret", "cwd/../secret", NULL };
+	static const char *const files[] = { "environ", "cmdline", "cwd/secret", "cwd/../secret",
+					     NULL };
 	static const char *const links[] = { "cwd", "exe", "root", NULL };
 	char path[512], target[PATH_MAX];
 	struct dirent *d;
@@ -630,7 +633,8 @@ static int act_mq(char **a)
 
 	if (strcmp(a[0], "remove") == 0)
 		return mq_unlink(a[1]) < 0 ? 0 : said("mq_unlink", 0);
-	q = mq_open(a[1], (strcmp(a[0], "put") == 0 ? O_CREAT : 0) | O_RDWR | O_NONBLOCK, 0666, &attr);
+	q = mq_open(a[1], (strcmp(a[0], "put") == 0 ? O_CREAT : 0) | O_RDWR | O_NONBLOCK, 0666,
+		    &attr);
 	if (!said("mq_open", q))
 		return 0;
 	if (strcmp(a[0], "put") == 0)

@@ -4,25 +4,30 @@
  * Runs child_steps[] in order and stops at the first failure. Nothing here allocates or logs, so the file can be
  * read as a list of system calls. Failure leaves through the control socket as one struct err.
  *
+ * network  Begun early by a helper, entered before the lock.
  * ids      Must: map the ids, so that files made from here on have an owner.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids (root only).
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
- * settle   Must: loopback, hostname, namespace limits, rlimits: the last things that need capabilities.
+ * settle   Must: hostname, namespace limits, rlimits: the last things that need capabilities.
  * lock     Must: caps, no_new_privs, landlock, seccomp, in that order.  Must not: open anything of the host.
  * prove    Must: find each closed door closed.
  */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/if.h>
+#include <linux/sched.h>
 #include <linux/sockios.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -72,6 +77,55 @@ static int step_open(struct child *c)
 	return mounts_open(c);
 }
 
+static int loopback_up(void)
+{
+	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+
+	if (fd < 0)
+		return -errno;
+	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
+}
+
+/* In the helper: its exit status is the descriptor, which it shares with us. 0 is no descriptor of ours. */
+static _Noreturn void make_net(void)
+{
+	int fd = FD_NONE;
+
+	if (unshare(CLONE_NEWNET) == 0 && loopback_up() == 0)
+		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	_exit(fd > 2 && fd < 256 ? fd : 0);
+}
+
+/* A network namespace is the dearest of all (half of what the others and the view cost together), and nothing of the
+ * view depends on it. So a helper makes it meanwhile, on another processor where there is one. */
+static int step_net_begin(struct child *c)
+{
+	struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
+
+	if (!(c->plan->ns & NS_NET) || sabotaged("netns"))
+		return 0;
+	c->net_maker = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (c->net_maker == 0)
+		make_net();
+	return c->net_maker < 0 ? -errno : 0;
+}
+
+static int step_net_enter(struct child *c)
+{
+	_close_ int fd = FD_NONE;
+	int status;
+
+	if (c->net_maker == 0)
+		return 0;
+	if (waitpid(c->net_maker, &status, 0) < 0)
+		return -errno;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0)
+		return -EIO;
+	fd = WEXITSTATUS(status);
+	return setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
 /* Root is not mapped, so this is no loss of root's powers inside: there never were any outside the namespace, and
  * the capabilities inside stay until the lock. */
 static int step_become(struct child *c)
@@ -82,7 +136,8 @@ static int step_become(struct child *c)
 		return 0;
 	if (!sabotaged("groups") && setgroups(0, NULL) < 0)
 		return -errno;
-	if (setresgid(p->gid_in, p->gid_in, p->gid_in) < 0 || setresuid(p->uid_in, p->uid_in, p->uid_in) < 0)
+	if (setresgid(p->gid_in, p->gid_in, p->gid_in) < 0 ||
+	    setresuid(p->uid_in, p->uid_in, p->uid_in) < 0)
 		return -errno;
 	return 0;
 }
@@ -106,16 +161,6 @@ static int step_pivot(struct child *c)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
-static int loopback_up(void)
-{
-	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-
-	if (fd < 0)
-		return -errno;
-	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
-}
-
 /* A sysctl of one of our own namespaces. */
 static int set_sysctl(struct child *c, const char *name, uint64_t value)
 {
@@ -132,9 +177,7 @@ static int step_settle(struct child *c)
 	const struct plan *p = c->plan;
 	int r = 0;
 
-	if (p->ns & NS_NET && !sabotaged("netns"))
-		r = loopback_up();
-	if (r == 0 && !sabotaged("utsns") && sethostname(p->hostname, strlen(p->hostname)) < 0)
+	if (!sabotaged("utsns") && sethostname(p->hostname, strlen(p->hostname)) < 0)
 		r = -errno;
 	/* The filter already refuses new user namespaces; this holds even where a filter would not. */
 	if (r == 0 && !sabotaged("userns"))
@@ -154,11 +197,11 @@ static int set_rlimit(int which, uint64_t value)
 {
 	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
 
-	if (getrlimit((__rlimit_resource_t)which, &old) < 0)
+	if (getrlimit(which, &old) < 0)
 		return -errno;
 	if (old.rlim_max != RLIM_INFINITY && new.rlim_max > old.rlim_max)
 		new.rlim_cur = new.rlim_max = old.rlim_max;
-	return setrlimit((__rlimit_resource_t)which, &new) < 0 ? -errno : 0;
+	return setrlimit(which, &new) < 0 ? -errno : 0;
 }
 
 static int step_rlimits(struct child *c)
@@ -194,9 +237,17 @@ static const struct {
 	const char *name;
 	int (*fn)(struct child *c);
 } child_steps[] = {
-	{ "map ids", step_ids },	{ "open sources", step_open }, { "take ids", step_become },
-	{ "build the view", step_build }, { "enter the view", step_pivot }, { "settle", step_settle },
-	{ "set limits", step_rlimits }, { "lock", step_lock },	       { "prove the lock", step_prove },
+	{ "map ids", step_ids },
+	{ "begin the network", step_net_begin },
+	{ "open sources", step_open },
+	{ "take ids", step_become },
+	{ "build the view", step_build },
+	{ "enter the view", step_pivot },
+	{ "enter the network", step_net_enter },
+	{ "settle", step_settle },
+	{ "set limits", step_rlimits },
+	{ "lock", step_lock },
+	{ "prove the lock", step_prove },
 };
 
 static enum err_kind kind_of(const char *step, int r)
@@ -211,8 +262,8 @@ static _Noreturn void fail(struct child *c, const char *step, int r)
 	struct init_msg m = { .type = INIT_FAILED };
 	const char *what = strerrordesc_np(-r);
 
-	err_put_(&m.err, kind_of(step, r), -r, "%s: %s%s%s", step, c->where, c->where[0] ? ": " : "",
-		 what ? what : "failed");
+	err_put_(&m.err, kind_of(step, r), -r, "%s: %s%s%s", step, c->where,
+		 c->where[0] ? ": " : "", what ? what : "failed");
 	(void)init_send(c->ctl, &m, NULL, 0); /* the keeper sees our death otherwise */
 	_exit(125);
 }

@@ -61,7 +61,8 @@ static void reset_signals(void)
 
 	for (int s = 1; s < 32; s++)
 		if (s != SIGKILL && s != SIGSTOP)
-			(void)sigaction(s, &dfl, NULL); /* the list is fixed; failure is impossible */
+			(void)sigaction(s, &dfl,
+					NULL); /* the list is fixed; failure is impossible */
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -166,10 +167,11 @@ static int open_pty(uint16_t rows, uint16_t cols, int *ret_slave)
 /* In a function of its own: after vfork, locals of the caller must not live in registers the child may use. */
 static __attribute__((noinline)) pid_t spawn(struct command *c)
 {
-	pid_t pid = vfork();
+	pid_t pid =
+		vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see the file's head */
 
 	if (pid == 0)
-		become(c);
+		become(c); /* NOLINT(clang-analyzer-unix.Vfork): system calls and its own struct only */
 	if (pid < 0)
 		c->error = errno;
 	return pid;
@@ -251,7 +253,8 @@ static char **merge_env(char *const *base, char *const *more, size_t n_more)
 	return env;
 }
 
-static int start_request(const struct child *c, const struct init_msg *m, int request, const struct stdio *io)
+static int start_request(const struct child *c, const struct init_msg *m, int request,
+			 const struct stdio *io)
 {
 	_free_ char **strings = NULL;
 	_free_ char **argv = NULL;
@@ -260,8 +263,9 @@ static int start_request(const struct child *c, const struct init_msg *m, int re
 	_free_ char *text = NULL;
 	struct command cmd = { 0 };
 
-	if (pread(request, &head, sizeof(head), 0) != (ssize_t)sizeof(head) || head.magic != REQUEST_MAGIC ||
-	    head.bytes > REQUEST_MAX || head.argc == 0 || head.argc > head.bytes || head.envc > head.bytes)
+	if (pread(request, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+	    head.magic != REQUEST_MAGIC || head.bytes > REQUEST_MAX || head.argc == 0 ||
+	    head.argc > head.bytes || head.envc > head.bytes)
 		return -EBADMSG;
 	text = mem_new(head.bytes + 1, 1);
 	if (pread(request, text, head.bytes, sizeof(head)) != (ssize_t)head.bytes)
@@ -363,13 +367,15 @@ static void let_go(const struct child *c)
 			if (keep[i] >= from && (next < 0 || keep[i] < next))
 				next = keep[i];
 		if (next != from)
-			(void)syscall(SYS_close_range, from, next < 0 ? ~0U : (unsigned)next - 1, 0);
+			(void)syscall(SYS_close_range, from, next < 0 ? ~0U : (unsigned)next - 1,
+				      0);
 		if (next < 0)
 			break;
 		from = next + 1;
 	}
 	for (int fd = 0; fd < 3; fd++)
-		if (open("/dev/null", O_RDWR) != fd) /* the rest of them lies above */
+		if (open("/dev/null", O_RDWR) !=
+		    fd) /* NOLINT(android-cloexec-open): the rest lies above */
 			_exit(125);
 }
 

@@ -42,9 +42,10 @@ static int drop_caps(void)
 	struct __user_cap_data_struct none[2] = { 0 };
 
 	/* No later change of ids may ever bring one back. */
-	if (prctl(PR_SET_SECUREBITS,
-		  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-			  SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0)
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+					     SECBIT_NO_SETUID_FIXUP_LOCKED |
+					     SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+					     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0)
 		return -errno;
 	for (int cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
@@ -63,7 +64,8 @@ struct ruleset_attr { /* as of ABI 6; the kernel takes what it knows */
 	uint64_t fs, net, scoped;
 };
 
-static const uint64_t access_read = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+static const uint64_t access_read =
+	LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 static const uint64_t access_file = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
 				    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
 				    LANDLOCK_ACCESS_FS_IOCTL_DEV;
@@ -90,8 +92,9 @@ static uint64_t rights_of(enum access_kind kind)
 		return ~(uint64_t)(LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_CHAR |
 				   LANDLOCK_ACCESS_FS_IOCTL_DEV);
 	case ACCESS_DEVICE:
-		return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
-		       LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_IOCTL_DEV;
+		return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+		       LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_TRUNCATE |
+		       LANDLOCK_ACCESS_FS_IOCTL_DEV;
 	case ACCESS_PROC:
 		return access_read | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE;
 	case ACCESS_KIND_COUNT_:
@@ -112,7 +115,9 @@ static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= access_file;
 	rule.parent_fd = fd;
-	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
+	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int restrict_files(struct child *c)
@@ -173,7 +178,8 @@ int lock_all(struct child *c)
 	 * init or into a command that has not yet become itself. */
 	if (r == 0 && !sabotaged("dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
-	if (r == 0 && !sabotaged("pdeathsig") && prctl(PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0) < 0)
+	if (r == 0 && !sabotaged("pdeathsig") &&
+	    prctl(PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0) < 0)
 		r = -errno;
 	return r;
 }
@@ -187,13 +193,15 @@ static bool has_no_caps(void)
 
 	if (syscall(SYS_capget, &head, d) < 0)
 		return false;
-	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective | d[1].permitted | d[1].inheritable);
+	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective |
+		 d[1].permitted | d[1].inheritable);
 }
 
 /* Each attempt must be refused. EFAULT, EINVAL or success would mean that it reached the kernel proper. */
 static bool is_refused(long r)
 {
-	return r < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EAFNOSUPPORT);
+	return r < 0 &&
+	       (errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EAFNOSUPPORT);
 }
 
 int lock_prove(char *where, size_t size)
@@ -211,7 +219,8 @@ int lock_prove(char *where, size_t size)
 		open_door = "mount works";
 	else if (!is_refused(syscall(SYS_unshare, CLONE_NEWUSER)))
 		open_door = "a new user namespace can be made";
-	else if (!is_refused(syscall(SYS_ptrace, 0x7fff, 0, 0, 0)) && !is_refused(syscall(SYS_bpf, 0, 0, 0)))
+	else if (!is_refused(syscall(SYS_ptrace, 0x7fff, 0, 0, 0)) &&
+		 !is_refused(syscall(SYS_bpf, 0, 0, 0)))
 		open_door = "bpf works";
 	else if (!is_refused(syscall(SYS_socket, AF_VSOCK, SOCK_STREAM, 0)))
 		open_door = "vsock works";

@@ -33,13 +33,16 @@ static int set_attrs(int tree, uint64_t attrs)
 {
 	struct mount_attr attr = { .attr_set = attrs };
 
-	return mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ? -errno : 0;
+	return mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int clone_tree(int dir, const char *path, uint64_t attrs)
 {
-	_close_ int tree = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
-							 AT_SYMLINK_NOFOLLOW | (path[0] ? 0 : AT_EMPTY_PATH));
+	_close_ int tree = open_tree(dir, path,
+				     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+					     AT_SYMLINK_NOFOLLOW | (path[0] ? 0 : AT_EMPTY_PATH));
 	int r;
 
 	if (tree < 0)
@@ -65,7 +68,11 @@ static int make_private(const struct plan *p)
 	static const struct {
 		const char *name;
 		mode_t mode;
-	} dirs[] = { { "tmp", 01777 }, { "var-tmp", 01777 }, { "shm", 01777 }, { "run", 0755 }, { "home", 0700 } };
+	} dirs[] = { { "tmp", 01777 },
+		     { "var-tmp", 01777 },
+		     { "shm", 01777 },
+		     { "run", 0755 },
+		     { "home", 0700 } };
 	_close_ int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
 	_close_ int tree = FD_NONE;
 	char text[32];
@@ -101,7 +108,8 @@ static int make_proc(void)
 		return clone_tree(AT_FDCWD, "/proc", 0);
 	if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
-	tree = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	tree = fsmount(fs, FSMOUNT_CLOEXEC,
+		       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	return tree < 0 ? -errno : tree;
 }
 
@@ -141,7 +149,8 @@ int mounts_open(struct child *c)
 	const struct plan *p = c->plan;
 
 	(void)snprintf(c->where, sizeof(c->where), "the root directory");
-	c->root = clone_tree(AT_FDCWD, c->skel_path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
+	c->root = clone_tree(AT_FDCWD, c->skel_path,
+			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
 	if (c->root < 0)
 		return c->root;
 	/* Onto itself: a place that is sure to exist, and that only we look at. */
@@ -188,7 +197,8 @@ static int attach(int tree, int root, const struct mount *m)
 
 	/* The skeleton is ours and read-only: its names lead where we made them lead. */
 	if (m->flags & MOUNT_SKEL)
-		return move_mount(tree, "", root, m->dst + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+		return move_mount(tree, "", root, m->dst + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno
+											   : 0;
 	at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
 	if (at < 0)
 		return at;
@@ -209,7 +219,7 @@ int mounts_cover(int root, const struct mount *m)
 	if (fstat(at, &st) < 0)
 		return -errno;
 	if (S_ISLNK(st.st_mode))
-		return 0; /* a link's target is covered by its own name */
+		return 0;          /* a link's target is covered by its own name */
 	if (m->kind == MOUNT_HIDE) /* part of the skeleton, and read-only like it */
 		tree = clone_tree(root, S_ISDIR(st.st_mode) ? ".vitrine/dir" : ".vitrine/file", 0);
 	else
@@ -222,7 +232,8 @@ int mounts_cover(int root, const struct mount *m)
 
 static bool is_left_out(const struct mount *m)
 {
-	return (m->kind == MOUNT_HIDE && sabotaged("hide")) || (m->kind == MOUNT_PROTECT && sabotaged("protect")) ||
+	return (m->kind == MOUNT_HIDE && sabotaged("hide")) ||
+	       (m->kind == MOUNT_PROTECT && sabotaged("protect")) ||
 	       (m->kind == MOUNT_PIN && sabotaged("pins"));
 }
 
@@ -285,8 +296,10 @@ int mounts_attach(struct child *c)
 		r = attach_one(c, i);
 		if (r == -EPERM && p->mounts[i].kind == MOUNT_PROC)
 			(void)snprintf(c->where, sizeof(c->where),
-				       "no fresh /proc (a container that covers parts of its own /proc does not allow one; start it "
-				       "with --security-opt systempaths=unconfined or use another engine)");
+				       "no fresh /proc (a container that covers parts of its own "
+				       "/proc does not allow one; start it "
+				       "with --security-opt systempaths=unconfined or use another "
+				       "engine)");
 		if (r < 0)
 			return r;
 	}

@@ -28,12 +28,12 @@ static uint64_t clone_flags(const struct plan *p)
 		uint64_t flag;
 		const char *wall;
 	} table[] = {
-		{ NS_USER, CLONE_NEWUSER, "" },		{ NS_MOUNT, CLONE_NEWNS, "" },
-		{ NS_PID, CLONE_NEWPID, "pidns" },	{ NS_IPC, CLONE_NEWIPC, "ipcns" },
-		{ NS_UTS, CLONE_NEWUTS, "utsns" },	{ NS_CGROUP, CLONE_NEWCGROUP, "cgroupns" },
-		{ NS_NET, CLONE_NEWNET, "netns" },
+		{ NS_USER, CLONE_NEWUSER, "" },    { NS_MOUNT, CLONE_NEWNS, "" },
+		{ NS_PID, CLONE_NEWPID, "pidns" }, { NS_IPC, CLONE_NEWIPC, "ipcns" },
+		{ NS_UTS, CLONE_NEWUTS, "utsns" }, { NS_CGROUP, CLONE_NEWCGROUP, "cgroupns" },
 	};
-	uint64_t flags = CLONE_PIDFD;
+	uint64_t flags =
+		CLONE_PIDFD; /* the network namespace is init's own work, beside its others: see child.c */
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (p->ns & table[i].bit && !sabotaged(table[i].wall))
@@ -89,21 +89,26 @@ static int make_idmap(const struct plan *p)
 
 static int idmapped_tree(const struct mount *m, int userns, struct err *e)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NODEV |
 					       (m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0),
 				   .propagation = MS_PRIVATE,
 				   .userns_fd = (uint64_t)userns };
-	_close_ int tree = open_tree(AT_FDCWD, m->src, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	_close_ int tree =
+		open_tree(AT_FDCWD, m->src, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	struct stat st;
 
 	if (tree < 0 || fstat(tree, &st) < 0)
 		return err_sys(e, "'%s'", m->src);
 	if (m->flags & MOUNT_VERIFY && (st.st_dev != m->dev || st.st_ino != m->ino))
-		return err_set(e, ERR_CONFLICT, ESTALE, "'%s' was replaced while we looked at it", m->src);
+		return err_set(e, ERR_CONFLICT, ESTALE, "'%s' was replaced while we looked at it",
+			       m->src);
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return err_set(e, ERR_UNSUPPORTED, errno,
-			       "'%s': its file system cannot map ids (%s), so root cannot be kept out of it; run as an ordinary "
-			       "user or with --user NAME", m->src, strerrordesc_np(errno));
+			       "'%s': its file system cannot map ids (%s), so root cannot be kept "
+			       "out of it; run as an ordinary "
+			       "user or with --user NAME",
+			       m->src, strerrordesc_np(errno));
 	return take_fd(tree);
 }
 
@@ -148,8 +153,8 @@ static int map_ids(const struct plan *p, pid_t pid, int ctl, struct err *e)
 
 /* ---- start ---- */
 
-static int clone_init(const struct plan *p, struct child *c, const int *ctl, const struct cgroup *cg,
-		      struct native *n, struct err *e)
+static int clone_init(const struct plan *p, struct child *c, const int *ctl,
+		      const struct cgroup *cg, struct native *n, struct err *e)
 {
 	int pidfd = FD_NONE;
 	struct clone_args args = { .flags = clone_flags(p),
@@ -171,7 +176,8 @@ static int clone_init(const struct plan *p, struct child *c, const int *ctl, con
 	fd_close(cgroup);
 	if (n->pid < 0 && (errno == EPERM || errno == ENOSPC || errno == EACCES))
 		return err_set(e, ERR_UNSUPPORTED, errno,
-			       "this host does not let us make namespaces (%s); 'vitrine doctor' says why and what helps",
+			       "this host does not let us make namespaces (%s); 'vitrine doctor' "
+			       "says why and what helps",
 			       strerrordesc_np(errno));
 	if (n->pid < 0)
 		return err_sys(e, "clone3");
@@ -179,8 +185,8 @@ static int clone_init(const struct plan *p, struct child *c, const int *ctl, con
 	return 0;
 }
 
-int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg, struct native *ret,
-		 struct err *e)
+int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+		 struct native *ret, struct err *e)
 {
 	_cleanup_(native_done) struct native n = NATIVE_NONE;
 	_free_ int *idmapped = mem_new(p->n_mounts, sizeof(int));
@@ -226,7 +232,8 @@ int native_start(const struct plan *p, const struct stdio *io, const struct cgro
 void native_done(struct native *n)
 {
 	if (n->pidfd >= 0) {
-		(void)syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL, 0); /* it may be dead already */
+		(void)syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL,
+			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
 	fd_close(n->pidfd);
@@ -242,12 +249,11 @@ void native_done(struct native *n)
 /* The name may have kept its cover: then it is a mount of its own already. */
 static bool is_covered(int root, const struct mount *m)
 {
-	_close_ int at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW,
-				      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-	struct statx st;
+	_close_ int at =
+		path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW,
+			     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 
-	return at >= 0 && statx(at, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
-	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+	return at >= 0 && fd_is_mount_root(at);
 }
 
 static _Noreturn void cover_child(const struct native *n, const struct mount *m)

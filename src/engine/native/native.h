@@ -18,14 +18,14 @@
 enum init_msg_type {
 	/* from init */
 	INIT_FAILED = 1, /* err: set-up stopped, nothing ran */
-	INIT_STARTED,	 /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
+	INIT_STARTED, /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
-	INIT_EXITED,	 /* session; a = wait status */
-	INIT_PROC,	 /* with one descriptor: the sandbox's own /proc, before the first command runs */
-	INIT_FROZEN,	 /* every process but init has been sent SIGSTOP */
+	INIT_EXITED,      /* session; a = wait status */
+	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
+	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	/* to init */
-	INIT_GO,     /* control groups are in place: start the first command */
-	INIT_START,  /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
+	INIT_GO, /* control groups are in place: start the first command */
+	INIT_START, /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
@@ -55,26 +55,29 @@ struct request_head {
 #define REQUEST_MAGIC 0x76727131U
 
 struct stdio {
-	int fd[3];	/* what the first command gets, where it is not its own terminal */
+	int fd[3];      /* what the first command gets, where it is not its own terminal */
 	unsigned flags; /* enum init_flags */
 	uint16_t rows, cols;
 };
 
 struct native {
-	pid_t pid;	      /* of init, outside */
+	pid_t pid; /* of init, outside */
 	int pidfd;
-	int ctl;	      /* the keeper's end */
-	int user_ns, mnt_ns;  /* for putting masks back */
-	int skel;	      /* holds a shared lock while the skeleton is in use */
+	int ctl;             /* the keeper's end */
+	int user_ns, mnt_ns; /* for putting masks back */
+	int skel;            /* holds a shared lock while the skeleton is in use */
 };
 
 #define NATIVE_NONE                                                                                \
-	((struct native){ .pidfd = FD_NONE, .ctl = FD_NONE, .user_ns = FD_NONE, .mnt_ns = FD_NONE,  \
+	((struct native){ .pidfd = FD_NONE,                                                        \
+			  .ctl = FD_NONE,                                                          \
+			  .user_ns = FD_NONE,                                                      \
+			  .mnt_ns = FD_NONE,                                                       \
 			  .skel = FD_NONE })
 
 /* Makes init. The command starts when native_go() is called or, without control groups, by itself. */
-int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg, struct native *ret,
-		 struct err *e);
+int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+		 struct native *ret, struct err *e);
 void native_done(struct native *n);
 
 /* Puts the cover of mount `m` back after the host replaced the file below it. The sandbox must be frozen. */
@@ -97,16 +100,18 @@ struct child {
 	int ctl;
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
-	int *trees; /* per mount: its source, opened while the host is still visible */
+	int *trees;  /* per mount: its source, opened while the host is still visible */
 	bool needs_go, needs_proc;
-	mode_t umask; /* the caller's, for the commands */
+	pid_t net_maker; /* makes the network namespace while we build the view */
+	mode_t umask;    /* the caller's, for the commands */
 	char where[256]; /* what the step was working on, for its error */
 };
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);
-int lock_all(struct child *c);		 /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
-int lock_prove(char *where, size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
+int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
+int lock_prove(char *where,
+	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);

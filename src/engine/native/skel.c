@@ -21,7 +21,8 @@
 
 static int write_new(int dir, const char *name, const void *p, size_t n, mode_t mode, struct err *e)
 {
-	_close_ int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	_close_ int fd =
+		openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int r;
 
 	if (fd < 0)
@@ -43,13 +44,16 @@ static int make_entry(int root, const struct skel *s, struct err *e)
 	int r = path_mkdirs(root, parent, 0755);
 
 	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "skeleton '%s': %s", s->path, strerrordesc_np(-r));
+		return err_set(e, ERR_SYSTEM, -r, "skeleton '%s': %s", s->path,
+			       strerrordesc_np(-r));
 	switch (s->kind) {
 	case SKEL_DIR:
 		r = path_mkdirs(root, s->path, 0755);
 		if (r == 0 && s->mode != 0755 && fchmodat(root, s->path, s->mode, 0) < 0)
 			r = -errno;
-		return r < 0 ? err_set(e, ERR_SYSTEM, -r, "skeleton '%s': %s", s->path, strerrordesc_np(-r)) : 0;
+		return r < 0 ? err_set(e, ERR_SYSTEM, -r, "skeleton '%s': %s", s->path,
+				       strerrordesc_np(-r))
+			     : 0;
 	case SKEL_LINK:
 		return symlinkat(s->text, root, s->path) < 0 ? err_sys(e, "link '%s'", s->path) : 0;
 	case SKEL_FILE:
@@ -105,7 +109,8 @@ static int make_skeleton(int dir, const struct plan *p, struct err *e)
 		return err_sys(e, "create skeleton");
 	for (size_t i = 0; r == 0 && i < p->n_skel; i++)
 		r = make_entry(root, &p->skel[i], e);
-	if (r == 0 && renameat(dir, name, dir, p->skel_key) < 0 && errno != EEXIST && errno != ENOTEMPTY)
+	if (r == 0 && renameat(dir, name, dir, p->skel_key) < 0 && errno != EEXIST &&
+	    errno != ENOTEMPTY)
 		r = err_sys(e, "skeleton");
 	path_remove(dir, name); /* gone already when it was renamed */
 	prune(dir, p->skel_key);
@@ -119,7 +124,8 @@ int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err
 	int n = snprintf(ret_path, path_size, "%s/%s/root", path, p->skel_key);
 
 	if (n < 0 || (size_t)n >= path_size)
-		return err_set(e, ERR_USAGE, ENAMETOOLONG, "the state directory's path is too long");
+		return err_set(e, ERR_USAGE, ENAMETOOLONG,
+			       "the state directory's path is too long");
 	for (int attempt = 0; attempt < 4; attempt++) {
 		_close_ int fd = FD_NONE;
 		int r;
@@ -129,7 +135,8 @@ int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err
 		if (dir < 0) {
 			r = path_make(path, 0700);
 			if (r < 0)
-				return err_set(e, ERR_SYSTEM, -r, "state directory '%s': %s", path, strerrordesc_np(-r));
+				return err_set(e, ERR_SYSTEM, -r, "state directory '%s': %s", path,
+					       strerrordesc_np(-r));
 			continue;
 		}
 		fd = openat(dir, p->skel_key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -139,5 +146,6 @@ int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err
 		if (r < 0)
 			return r;
 	}
-	return err_set(e, ERR_SYSTEM, EAGAIN, "the skeleton in '%s' changes under our hands", ret_path);
+	return err_set(e, ERR_SYSTEM, EAGAIN, "the skeleton in '%s' changes under our hands",
+		       ret_path);
 }
