@@ -20,7 +20,7 @@ static bool reserve(struct buf *b, size_t more)
 		return false;
 	}
 	if (need + 1 > b->cap) {
-		b->cap = need + 1 + need / 2 + 64;
+		b->cap = 2 * need + 512;
 		b->p = mem_grow(b->p, b->cap, 1);
 	}
 	return true;

@@ -187,17 +187,17 @@ static int add_volume(struct run *r, const char *text, struct err *e)
 		mode = m;
 	}
 	if (copy[0] == '\0' || (!str_eq(mode, "ro") && !str_eq(mode, "rw")))
-		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': expected HOST[:INSIDE][:ro]",
+		return err_set(e, ERR_USAGE, EINVAL, "\'%.120s\': expected HOST[:INSIDE][:ro]",
 			       text);
 	host = str_starts(copy, "~/") ? path_join(r->host.home, copy + 2)
 				      : path_join(r->host.cwd, copy);
 	if (inside && !path_is_clean(inside))
-		return err_set(e, ERR_USAGE, EINVAL, "-v '%.120s': '%s' is not an absolute path",
+		return err_set(e, ERR_USAGE, EINVAL, "\'%.120s\': '%s' is not an absolute path",
 			       text, inside);
 	item = mem_fmt("%s:%s:%s", host, inside ? inside : host, mode);
 	if (strchr(host, ':'))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "-v '%.120s': a path with ':' cannot be given this way", text);
+			       "\'%.120s\': a path with ':' cannot be given this way", text);
 	return policy_add(&r->policy, LIST_MOUNT, item, LAYER_FLAGS, e);
 }
 
@@ -219,7 +219,7 @@ static int add_env(struct run *r, const char *text, struct err *e)
 	_free_ char *kv = NULL;
 
 	if (!is_env_name(text, n))
-		return err_set(e, ERR_USAGE, EINVAL, "-e '%.80s': expected NAME or NAME=VALUE",
+		return err_set(e, ERR_USAGE, EINVAL, "'%.80s': expected NAME or NAME=VALUE",
 			       text);
 	if (text[n] == '=')
 		return policy_add(&r->policy, LIST_ENV_SET, text, LAYER_FLAGS, e);
@@ -238,7 +238,7 @@ static int add_env_file(struct run *r, const char *path, struct err *e)
 
 	if (x < 0) {
 		e->kind = ERR_USAGE;
-		return err_wrap(e, x, "--env-file");
+		return x;
 	}
 	for (char *p = b.p; x == 0 && p && *p; p = next) {
 		line++;
@@ -357,10 +357,15 @@ int run_prepare(struct run *r, int argc, char **argv, struct err *e)
 	return x < 0 ? x : check_engine(r, e);
 }
 
+void run_forget(struct run *r)
+{
+	policy_done(&r->policy);
+	host_done(&r->host);
+}
+
 void run_done(struct run *r)
 {
 	if (r->has_plan)
 		plan_done(&r->plan);
-	policy_done(&r->policy);
-	host_done(&r->host);
+	run_forget(r);
 }

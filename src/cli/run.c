@@ -164,6 +164,9 @@ static int run_command(struct run *r, struct err *e)
 
 	if (conn < 0)
 		return conn;
+	/* The keeper has its own copy; what we do not need for the report goes while we would wait anyway. */
+	if (!r->as_json)
+		run_forget(r);
 	x = client_serve(conn, r->flags, &o, e);
 	if (x < 0)
 		return x;

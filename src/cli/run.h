@@ -21,6 +21,8 @@ struct run {
 
 /* Parses argv of the verb and prepares everything up to the plan; starts nothing. */
 int run_prepare(struct run *r, int argc, char **argv, struct err *e);
+/* Lets go of all but the plan. */
+void run_forget(struct run *r);
 void run_done(struct run *r);
 
 #endif

@@ -127,10 +127,17 @@ static int status_of(int wait_status, enum end_reason *why)
 static void on_not_started(struct keeper *k, struct session *s, const struct init_msg *m)
 {
 	int status = m->a == ENOENT && !m->b ? 127 : 126;
+	const char *why = strerrordesc_np(m->a);
 
-	err_put_(&k->err, ERR_NOTFOUND, m->a, "%s: %s",
-		 m->b ? "working directory" : "cannot run the command",
-		 strerrordesc_np(m->a) ? strerrordesc_np(m->a) : "unknown error");
+	why = why ? why : "unknown error";
+	if (m->b)
+		err_put_(&k->err, ERR_NOTFOUND, m->a, "cannot start in '%s': %s", k->in->plan->cwd,
+			 why);
+	else if (s->id == 0)
+		err_put_(&k->err, ERR_NOTFOUND, m->a, "cannot run '%s': %s", k->in->plan->argv[0],
+			 why);
+	else
+		err_put_(&k->err, ERR_NOTFOUND, m->a, "cannot run the command: %s", why);
 	if (s->id == 0) {
 		k->status = status;
 		k->why = END_ERROR;

@@ -82,8 +82,8 @@ def idle_limit(box):
 def output_limit(box):
     r = box.sh("yes", "--json", "--output", "1m")
     eq((r.rc, r.json["reason"]), (137, "output"))
-    # Give or take what is read at once.
-    if abs(len(r.raw_out) - (1 << 20)) > 128 << 10:
+    # Give or take what a relay moves before it looks: four buffers of 64 KiB.
+    if abs(len(r.raw_out) - (1 << 20)) > 256 << 10:
         raise AssertionError(f"{len(r.raw_out)} bytes came out")
     r = box.sh("echo hello", "--output", "1k")
     eq((r.rc, r.out), (0, "hello\n"), r.err)
