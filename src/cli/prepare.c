@@ -219,8 +219,7 @@ static int add_env(struct run *r, const char *text, struct err *e)
 	_free_ char *kv = NULL;
 
 	if (!is_env_name(text, n))
-		return err_set(e, ERR_USAGE, EINVAL, "'%.80s': expected NAME or NAME=VALUE",
-			       text);
+		return err_set(e, ERR_USAGE, EINVAL, "'%.80s': expected NAME or NAME=VALUE", text);
 	if (text[n] == '=')
 		return policy_add(&r->policy, LIST_ENV_SET, text, LAYER_FLAGS, e);
 	value = getenv(text);

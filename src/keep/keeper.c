@@ -131,8 +131,8 @@ static void on_not_started(struct keeper *k, struct session *s, const struct ini
 
 	why = why ? why : "unknown error";
 	if (m->b)
-		err_put_(&k->err, ERR_NOTFOUND, m->a, "cannot start in '%s': %s", k->in->plan->cwd,
-			 why);
+		err_put_(&k->err, ERR_NOTFOUND, m->a,
+			 "cannot start in the working directory '%s': %s", k->in->plan->cwd, why);
 	else if (s->id == 0)
 		err_put_(&k->err, ERR_NOTFOUND, m->a, "cannot run '%s': %s", k->in->plan->argv[0],
 			 why);
