@@ -12,9 +12,8 @@ static void fill_stdio(void)
 	struct stat st;
 
 	for (int fd = 0; fd < 3; fd++)
-		if (fstat(fd, &st) < 0 &&
-		    open("/dev/null", O_RDWR) !=
-			    fd) /* NOLINT(android-cloexec-open): they are for the command */
+		/* NOLINTNEXTLINE(android-cloexec-open): they are for the command */
+		if (fstat(fd, &st) < 0 && open("/dev/null", O_RDWR) != fd)
 			_exit(125);
 }
 

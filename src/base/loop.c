@@ -74,8 +74,8 @@ static struct watch *watch_new(struct loop *l, enum watch_kind kind, int fd, wat
 	*w = (struct watch){
 		.loop = l, .kind = kind, .fd = fd, .fn = fn, .arg = arg, .is_on = true
 	};
-	vec_reserve(l->v, l->n,
-		    l->cap); /* NOLINT(bugprone-sizeof-expression): a vector of pointers */
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a vector of pointers */
+	vec_reserve(l->v, l->n, l->cap);
 	l->v[l->n++] = w;
 	return w;
 }

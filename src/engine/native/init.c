@@ -374,8 +374,8 @@ static void let_go(const struct child *c)
 		from = next + 1;
 	}
 	for (int fd = 0; fd < 3; fd++)
-		if (open("/dev/null", O_RDWR) !=
-		    fd) /* NOLINT(android-cloexec-open): the rest lies above */
+		/* NOLINTNEXTLINE(android-cloexec-open): the three that commands may inherit */
+		if (open("/dev/null", O_RDWR) != fd)
 			_exit(125);
 }
 
