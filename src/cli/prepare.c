@@ -150,7 +150,14 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 
 /* ---- second pass: flags over all other layers ---- */
 
-/* A path as the user means it: "~/" is the home, anything relative is seen from here. "!" takes back. */
+/* A path as the user means it: "~/" is the home, anything relative is seen from here. */
+static char *user_path(const struct run *r, const char *path)
+{
+	return str_starts(path, "~/") ? path_join(r->host.home, path + 2)
+				      : path_join(r->host.cwd, path);
+}
+
+/* One of --read and --write; "!" takes back. */
 static int add_path(struct run *r, enum list_id list, const char *text, struct err *e)
 {
 	bool is_back = text[0] == '!';
@@ -160,8 +167,7 @@ static int add_path(struct run *r, enum list_id list, const char *text, struct e
 
 	if (path[0] == '\0')
 		return err_set(e, ERR_USAGE, EINVAL, "an empty path");
-	full = str_starts(path, "~/") ? path_join(r->host.home, path + 2)
-				      : path_join(r->host.cwd, path);
+	full = user_path(r, path);
 	item = mem_fmt("%s%s", is_back ? "!" : "", full);
 	return policy_add(&r->policy, list, item, LAYER_FLAGS, e);
 }
@@ -187,17 +193,15 @@ static int add_volume(struct run *r, const char *text, struct err *e)
 		mode = m;
 	}
 	if (copy[0] == '\0' || (!str_eq(mode, "ro") && !str_eq(mode, "rw")))
-		return err_set(e, ERR_USAGE, EINVAL, "\'%.120s\': expected HOST[:INSIDE][:ro]",
-			       text);
-	host = str_starts(copy, "~/") ? path_join(r->host.home, copy + 2)
-				      : path_join(r->host.cwd, copy);
+		return err_set(e, ERR_USAGE, EINVAL, "'%.120s': expected HOST[:INSIDE][:ro]", text);
+	host = user_path(r, copy);
 	if (inside && !path_is_clean(inside))
-		return err_set(e, ERR_USAGE, EINVAL, "\'%.120s\': '%s' is not an absolute path",
-			       text, inside);
+		return err_set(e, ERR_USAGE, EINVAL, "'%.120s': '%s' is not an absolute path", text,
+			       inside);
 	item = mem_fmt("%s:%s:%s", host, inside ? inside : host, mode);
 	if (strchr(host, ':'))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "\'%.120s\': a path with ':' cannot be given this way", text);
+			       "'%.120s': a path with ':' cannot be given this way", text);
 	return policy_add(&r->policy, LIST_MOUNT, item, LAYER_FLAGS, e);
 }
 

@@ -22,9 +22,9 @@ static uint64_t attrs_of(const struct mount *m)
 
 	if (m->kind == MOUNT_DEVICE)
 		return 0; /* one character device: nothing to execute, and it must stay a device */
-	if (m->kind == MOUNT_HIDE || m->flags & MOUNT_NOEXEC)
+	if (m->flags & MOUNT_NOEXEC)
 		a |= MOUNT_ATTR_NOEXEC;
-	if (m->flags & MOUNT_RO || m->kind == MOUNT_HIDE)
+	if (m->flags & MOUNT_RO)
 		a |= MOUNT_ATTR_RDONLY;
 	return a;
 }
