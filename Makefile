@@ -11,6 +11,7 @@ DESTDIR ?=
 MESON ?= meson
 
 bindir = $(DESTDIR)$(PREFIX)/bin
+libexecdir = $(DESTDIR)$(PREFIX)/libexec/vitrine
 mandir = $(DESTDIR)$(PREFIX)/share/man/man1
 sharedir = $(DESTDIR)$(PREFIX)/share
 profile = $(DESTDIR)/etc/apparmor.d/vitrine
@@ -21,7 +22,9 @@ WERROR = $(if $(filter true,$(CI)),true,false)
 
 # One line per variant: its folder and what it adds.
 dir_build = build
-opt_build = $(shell tools/musl build/musl && echo --cross-file build/musl/cross.ini)
+opt_build = -Dservices=false $(shell tools/musl build/musl && echo --cross-file build/musl/cross.ini)
+# What links libraries is built with the system's own libc and found beside the program it serves.
+dir_services = build/services
 dir_asan = build/asan
 opt_asan = -Db_sanitize=address,undefined -Db_lundef=false
 werror_asan = false
@@ -33,7 +36,7 @@ env_clang = CC=clang
 dir_fuzz = build/fuzz
 opt_fuzz = -Dfuzz=true -Db_lundef=false
 env_fuzz = CC=clang
-VARIANTS = build asan sabotage clang fuzzers
+VARIANTS = build services asan sabotage clang fuzzers
 
 all: build
 
@@ -55,8 +58,13 @@ define compile
 	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet)
 endef
 
-build: | build-folder
+build: services
 	$(call compile,build)
+services: | build-folder
+	$(call compile,services)
+	@for program in build/services/vitrine-*; do \
+		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
+	done
 asan: | build-folder
 	$(call compile,asan)
 sabotage: | build-folder
@@ -101,9 +109,12 @@ lint:
 
 # The man pages and completions are printed by the program itself, from the tables it parses with.
 install: build
-	install -d $(bindir) $(mandir) $(sharedir)/bash-completion/completions \
+	install -d $(bindir) $(libexecdir) $(mandir) $(sharedir)/bash-completion/completions \
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
+	for program in build/services/vitrine-*; do \
+		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
+	done
 	build/vitrine help --man >$(mandir)/vitrine.1
 	for verb in $$(build/vitrine help --list); do \
 		build/vitrine help --man $$verb >$(mandir)/vitrine-$$verb.1 || exit 1; \

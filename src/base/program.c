@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/program.c - find the programs that are too heavy to be linked into the one people type
+ *
+ * A program that links libraries costs milliseconds to load, so each has its own file. Whoever could choose which file
+ * is run in our name could run anything in it: only where our own file lies decides.
+ */
+#include "base/program.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/path.h"
+
+int program_find(const char *name, char **ret, struct err *e)
+{
+	static const char *const places[] = { "", "../libexec/vitrine/" };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		return err_sys(e, "where this program lies");
+	self[n] = '\0';
+	_free_ char *dir = path_parent(self);
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		_free_ char *rel = mem_fmt("%s%s", places[i], name);
+		_free_ char *path = path_join(dir, rel);
+
+		if (access(path, X_OK) == 0) {
+			*ret = take(path);
+			return 0;
+		}
+	}
+	return err_set(e, ERR_NOTFOUND, ENOENT,
+		       "%s is missing: it belongs beside this program or into ../libexec/vitrine; "
+		       "'make install' puts it there",
+		       name);
+}
+
+int program_exec(const char *name, char *const argv[], struct err *e)
+{
+	_free_ char *path = NULL;
+	int r = program_find(name, &path, e);
+
+	if (r < 0)
+		return r;
+	(void)execv(path, argv);
+	return err_sys(e, "'%s'", path);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/program.h - the other programs of the house: beside this one in a build, in libexec when installed */
+#ifndef VITRINE_BASE_PROGRAM_H
+#define VITRINE_BASE_PROGRAM_H
+
+#include "base/err.h"
+
+/* The path of a program named like "vitrine-store". Found by where this program's own file lies, never by PATH. */
+int program_find(const char *name, char **ret, struct err *e);
+
+/* Becomes it. Returns only on failure. */
+int program_exec(const char *name, char *const argv[], struct err *e);
+
+#endif
