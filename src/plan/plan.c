@@ -647,7 +647,10 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e)
 {
-	struct plan p = { .ns = NS_ALL, .landlock_abi = f->landlock_abi, .debug = pol->debug };
+	struct plan p = { .ns = NS_ALL,
+			  .landlock_abi = f->landlock_abi,
+			  .debug = pol->debug,
+			  .check_reads = pol->check_reads };
 	struct mount *ws;
 	int r;
 

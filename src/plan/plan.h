@@ -176,6 +176,7 @@ struct plan {
 	uint64_t private_bytes, private_inodes;
 	unsigned landlock_abi;
 	bool debug;
+	bool check_reads; /* Landlock judges reading too */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
