@@ -323,17 +323,32 @@ static int check_engine(const struct run *r, struct err *e)
 	return engine_check(en, &r->plan, e);
 }
 
+/* Our own mistake or the host's will be found by the plan or told by the keeper; here only its fork can fail. */
+static int begin_early(struct run *r, struct err *e)
+{
+	struct ids ids = plan_ids(&r->host.facts);
+
+	r->early = keeper_begin(&ids, e);
+	return r->early < 0 ? r->early : 0;
+}
+
 int run_prepare(struct run *r, int argc, char **argv, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
 	int x;
 
-	*r = (struct run){ .host = { .ws_fd = FD_NONE } };
-	policy_init(&r->policy);
+	*r = (struct run){ .host = { .ws_fd = FD_NONE },
+			   .early = FD_NONE,
+			   .is_eager = r->is_eager };
 	x = first_pass(r, argc, argv, e);
 	if (x == 0)
-		x = host_init(&r->host, r->user, e);
+		x = host_become(&r->host, r->user, e);
+	if (x == 0 && r->is_eager)
+		x = begin_early(r, e);
+	policy_init(&r->policy);
+	if (x == 0)
+		x = host_locate(&r->host, e);
 	if (x == 0)
 		x = host_workspace(&r->host, r->workspace, e);
 	if (x == 0)
@@ -362,13 +377,15 @@ int run_prepare(struct run *r, int argc, char **argv, struct err *e)
 
 void run_forget(struct run *r)
 {
+	if (mem_is_shared(r))
+		return; /* the keeper's as well; it goes with the process */
 	policy_done(&r->policy);
 	host_done(&r->host);
 }
 
 void run_done(struct run *r)
 {
-	if (r->has_plan)
+	if (!mem_is_shared(r) && r->has_plan)
 		plan_done(&r->plan);
 	run_forget(r);
 }

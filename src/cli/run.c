@@ -148,19 +148,40 @@ static void print_notes(const struct outcome *o)
 
 /* ---- verbs ---- */
 
+#define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
+
+/* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
+ * time: control groups are entered at birth. */
+static int hand_over(struct run *r, struct keeper_in *in, struct err *e)
+{
+	int x;
+
+	if (r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup) {
+		x = keeper_give(r->early, in, e);
+		return x < 0 ? x : r->early;
+	}
+	keeper_drop(r->early);
+	if (mem_is_shared(r))
+		mem_share_give(in);
+	return keeper_spawn(in, e);
+}
+
 static int run_command(struct run *r, struct err *e)
 {
-	struct keeper_in in = { .plan = &r->plan,
-				.policy = &r->policy,
-				.scan = &r->host.scan,
-				.cgroups = &r->host.cgroups,
-				.ws_fd = r->host.ws_fd,
-				.stdio = { 0, 1, 2 },
-				.flags = r->flags,
-				.is_rm = r->is_rm };
+	struct keeper_in *in = mem_new(1, sizeof(*in));
 	struct outcome o;
-	_close_ int conn = keeper_spawn(&in, e);
+	_close_ int conn = FD_NONE;
 	int x;
+
+	*in = (struct keeper_in){ .plan = &r->plan,
+				  .policy = &r->policy,
+				  .scan = &r->host.scan,
+				  .cgroups = &r->host.cgroups,
+				  .ws_fd = r->host.ws_fd,
+				  .stdio = { 0, 1, 2 },
+				  .flags = r->flags,
+				  .is_rm = r->is_rm };
+	conn = hand_over(r, in, e);
 
 	if (conn < 0)
 		return conn;
@@ -182,15 +203,20 @@ static int run_command(struct run *r, struct err *e)
 
 int cmd_run(int argc, char **argv, struct err *e)
 {
-	struct run r;
-	int x = run_prepare(&r, argc, argv, e);
+	bool is_eager = mem_share(SHARE_MAX) == 0;
+	struct run *r = mem_new(1, sizeof(*r));
+	int x;
 
-	if (x == 0 && r.command[0] == NULL)
+	r->is_eager = is_eager;
+	x = run_prepare(r, argc, argv, e);
+	if (x == 0 && r->command[0] == NULL)
 		x = err_set(e, ERR_USAGE, EINVAL,
 			    "run: no command; try 'vitrine run -- CMD' or 'vitrine help run'");
-	if (x == 0)
-		x = run_command(&r, e);
-	run_done(&r);
+	if (x < 0)
+		keeper_drop(r->early);
+	else
+		x = run_command(r, e);
+	run_done(r);
 	return x;
 }
 
@@ -207,7 +233,7 @@ static void print_widenings(const struct policy *p, struct buf *out)
 int cmd_explain(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(16 * MIB);
-	struct run r;
+	struct run r = { 0 };
 	int x = run_prepare(&r, argc, argv, e);
 
 	if (x == 0) {

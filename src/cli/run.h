@@ -15,11 +15,14 @@ struct run {
 	bool has_plan;
 	const char *name, *workdir, *workspace, *user, *policy_file;
 	bool as_json, is_rm;
+	bool is_eager;  /* have a keeper make the namespaces while we plan */
+	int early;      /* the connection to it, or FD_NONE */
 	unsigned flags; /* enum keep_flags */
 	char *const *command;
 };
 
-/* Parses argv of the verb and prepares everything up to the plan; starts nothing. */
+/* Parses argv of the verb and prepares everything up to the plan; starts nothing but a keeper that waits for it, if
+ * eager and after mem_share(). */
 int run_prepare(struct run *r, int argc, char **argv, struct err *e);
 /* Lets go of all but the plan. */
 void run_forget(struct run *r);

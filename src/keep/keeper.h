@@ -18,7 +18,7 @@ struct keeper {
 	struct cgroup cgroup;
 	struct loop *loop;
 	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
-	struct watch *on_time, *on_sample;
+	struct watch *on_time, *on_sample, *on_claim;
 	int dir, lock, listener;
 	struct session sessions[INIT_SESSIONS]; /* [0] is the command the sandbox was started for */
 	struct client clients[INIT_SESSIONS];

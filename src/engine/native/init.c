@@ -355,7 +355,7 @@ static void reap(const struct child *c)
  * ends of the relays (a command would never see the end of its input), the workspace without its covers. */
 static void let_go(const struct child *c)
 {
-	int keep[4] = { c->ctl, c->io->fd[0], c->io->fd[1], c->io->fd[2] };
+	int keep[4] = { c->ctl, c->io.fd[0], c->io.fd[1], c->io.fd[2] };
 	int from = 0;
 
 	if (sabotaged("fds"))
@@ -392,7 +392,7 @@ _Noreturn void init_main(struct child *c)
 	p[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p[1].fd < 0)
 		_exit(125);
-	start_session(c->ctl, 0, &first, c->io);
+	start_session(c->ctl, 0, &first, &c->io);
 	if (first.error)
 		_exit(0);
 	for (;;) {
