@@ -72,7 +72,7 @@ static int start_idle(const char *name, bool is_kept, struct err *e)
 	_free_ char *copy = mem_str(name);
 	char *argv[] = { verb, flag, copy, NULL };
 	char *const none[] = { NULL };
-	struct run r;
+	struct run r = { 0 };
 	_close_ int conn = FD_NONE;
 	int x = run_parse(&r, 3, argv, e);
 

@@ -235,7 +235,7 @@ int cmd_stop(int argc, char **argv, struct err *e)
 
 int cmd_create(int argc, char **argv, struct err *e)
 {
-	struct run r;
+	struct run r = { 0 };
 	int x = run_parse(&r, argc, argv, e);
 
 	if (x == 0 && !r.has_def)

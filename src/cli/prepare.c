@@ -431,20 +431,39 @@ static int check_engine(const struct run *r, struct err *e)
 	return engine_check(en, &r->plan, e);
 }
 
+/* Our own mistake or the host's will be found by the plan or told by the keeper; here only its fork can fail. */
+static int begin_early(struct run *r, struct err *e)
+{
+	struct ids ids = plan_ids(&r->host.facts);
+
+	r->early = keeper_begin(&ids, e);
+	return r->early < 0 ? r->early : 0;
+}
+
 int run_parse(struct run *r, int argc, char **argv, struct err *e)
 {
+	bool lasts;
 	int x;
 
-	*r = (struct run){ .host = { .ws_fd = FD_NONE }, .argc = argc, .argv = argv };
-	policy_init(&r->policy);
+	*r = (struct run){ .host = { .ws_fd = FD_NONE },
+			   .early = FD_NONE,
+			   .is_eager = r->is_eager,
+			   .argc = argc,
+			   .argv = argv };
 	x = first_pass(r, argc, argv, e);
 	if (x == 0)
 		x = keys_parse(r->detach_keys ? r->detach_keys : "ctrl-p,ctrl-q", r->keys, e);
 	if (x < 0)
 		return r->detach_keys ? err_wrap(e, x, "--detach-keys") : x;
-	x = host_init(&r->host, r->user, e);
-	/* A run without a name needs to know nothing of those that have one. */
-	return x == 0 && (r->name || r->n_words > 0) ? run_target(r, e) : x;
+	lasts = r->name || r->n_words > 0;
+	x = host_become(&r->host, r->user, e);
+	/* A run without a name needs to know nothing of those that have one; of those, some will only be joined. */
+	if (x == 0 && r->is_eager && !lasts)
+		x = begin_early(r, e);
+	policy_init(&r->policy);
+	if (x == 0)
+		x = host_locate(&r->host, e);
+	return x == 0 && lasts ? run_target(r, e) : x;
 }
 
 /* The one flag of a definition that must be known before the others are applied. */
@@ -472,8 +491,10 @@ int run_plan(struct run *r, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
-	int x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
+	int x = r->is_eager && r->early < 0 ? begin_early(r, e) : 0;
 
+	if (x == 0)
+		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
 	if (x == 0)
 		x = plan_check_workspace(&r->host.facts, e);
 	if (x < 0)
@@ -503,12 +524,16 @@ int run_plan(struct run *r, struct err *e)
 
 void run_forget(struct run *r)
 {
+	if (mem_is_shared(r))
+		return; /* the keeper's as well; it goes with the process */
 	policy_done(&r->policy);
 	host_done(&r->host);
 }
 
 void run_done(struct run *r)
 {
+	if (mem_is_shared(r))
+		return;
 	if (r->has_plan)
 		plan_done(&r->plan);
 	def_done(&r->def);

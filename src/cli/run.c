@@ -199,21 +199,42 @@ static struct talk talk_of(const struct run *r)
 	return (struct talk){ .flags = r->flags, .keys = r->keys, .leaves_on_hangup = r->has_def };
 }
 
-static int run_start(struct run *r, struct outcome *o, struct err *e)
+#define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
+
+/* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
+ * time: control groups are entered at birth. What was given once is read-only; a second try forks anew. */
+static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
-	struct keeper_in in = { .plan = &r->plan,
-				.policy = &r->policy,
-				.scan = &r->host.scan,
-				.cgroups = &r->host.cgroups,
-				.ws_fd = r->host.ws_fd,
-				.stdio = { 0, 1, 2 },
-				.flags = r->flags,
-				.is_rm = r->is_rm };
+	int x;
+
+	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup) {
+		x = keeper_give(r->early, in, e);
+		return x < 0 ? x : r->early;
+	}
+	if (!is_again) {
+		keeper_drop(r->early);
+		if (mem_is_shared(r))
+			mem_share_give(in);
+	}
+	return keeper_spawn(in, e);
+}
+
+static int run_start(struct run *r, bool is_again, struct outcome *o, struct err *e)
+{
+	struct keeper_in *in = mem_new(1, sizeof(*in));
 	struct talk t = talk_of(r);
 	_close_ int conn = FD_NONE;
 
-	memcpy(in.keys, r->keys, KEEP_KEYS);
-	conn = keeper_spawn(&in, e);
+	*in = (struct keeper_in){ .plan = &r->plan,
+				  .policy = &r->policy,
+				  .scan = &r->host.scan,
+				  .cgroups = &r->host.cgroups,
+				  .ws_fd = r->host.ws_fd,
+				  .stdio = { 0, 1, 2 },
+				  .flags = r->flags,
+				  .is_rm = r->is_rm };
+	memcpy(in->keys, r->keys, KEEP_KEYS);
+	conn = hand_over(r, in, is_again, e);
 	if (conn < 0)
 		return conn;
 	/* The keeper has its own copy; what we do not need for the report goes while we would wait anyway. */
@@ -237,7 +258,8 @@ static int run_join(struct run *r, int conn, struct outcome *o, struct err *e)
 	_free_ char *cwd = NULL;
 	int x;
 
-	r->host.cwd = r->host.cwd ? r->host.cwd : getcwd(NULL, 0);
+	if (r->host.cwd == NULL)
+		r->host.cwd = getcwd(NULL, 0);
 	x = run_each_flag(r, r->argc, r->argv, refuse_flag, e);
 	if (x < 0)
 		return x;
@@ -256,7 +278,7 @@ static bool is_to_be_repeated(const struct run *r, const struct outcome *o)
 	       (o->why == END_ERROR && o->err.kind == ERR_CONFLICT && o->err.num == EBUSY);
 }
 
-static int run_once(struct run *r, struct outcome *o, struct err *e)
+static int run_once(struct run *r, bool *was_given, struct outcome *o, struct err *e)
 {
 	_close_ int conn = FD_NONE;
 	int x = 0;
@@ -273,31 +295,50 @@ static int run_once(struct run *r, struct outcome *o, struct err *e)
 		x = run_plan(r, e);
 	if (x == 0 && r->is_new)
 		x = run_create(r, e);
-	return x < 0 ? x : run_start(r, o, e);
+	if (x < 0)
+		return x;
+	x = run_start(r, *was_given, o, e);
+	*was_given = true;
+	return x;
 }
 
-int cmd_run(int argc, char **argv, struct err *e)
+static int run_all(struct run *r, struct err *e)
 {
-	struct run r;
 	struct outcome o = { 0 };
-	int x = run_parse(&r, argc, argv, e);
+	bool was_given = false;
+	int x = 0;
 
-	if (x == 0 && r.command[0] == NULL)
-		x = err_set(e, ERR_USAGE, EINVAL,
-			    "run: no command; try 'vitrine run -- CMD', 'vitrine run shell' or "
-			    "'vitrine help run'");
-	if (r.has_def)
-		r.flags |= KEEP_RECORD;
 	for (int i = 0; x == 0; i++) {
-		x = run_once(&r, &o, e);
-		if (x < 0 || i == 500 || !is_to_be_repeated(&r, &o))
+		x = run_once(r, &was_given, &o, e);
+		if (x < 0 || i == 500 || !is_to_be_repeated(r, &o))
 			break;
 		buf_done(&o.notes);
 		(void)usleep(10000);
 	}
-	if (x >= 0)
-		x = report(&r, &o);
-	run_done(&r);
+	if (x < 0 && !was_given)
+		keeper_drop(r->early);
+	return x < 0 ? x : report(r, &o);
+}
+
+int cmd_run(int argc, char **argv, struct err *e)
+{
+	bool is_eager = mem_share(SHARE_MAX) == 0;
+	struct run *r = mem_new(1, sizeof(*r));
+	int x;
+
+	r->is_eager = is_eager;
+	x = run_parse(r, argc, argv, e);
+	if (x == 0 && r->command[0] == NULL)
+		x = err_set(e, ERR_USAGE, EINVAL,
+			    "run: no command; try 'vitrine run -- CMD', 'vitrine run shell' or "
+			    "'vitrine help run'");
+	if (r->has_def)
+		r->flags |= KEEP_RECORD;
+	if (x < 0)
+		keeper_drop(r->early);
+	else
+		x = run_all(r, e);
+	run_done(r);
 	return x;
 }
 
@@ -314,7 +355,7 @@ static void print_widenings(const struct policy *p, struct buf *out)
 int cmd_explain(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(16 * MIB);
-	struct run r;
+	struct run r = { 0 };
 	int x = run_parse(&r, argc, argv, e);
 
 	if (x == 0)

@@ -21,6 +21,8 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm;
+	bool is_eager;  /* have a keeper make the namespaces while we plan */
+	int early;      /* the connection to it, or FD_NONE */
 	unsigned flags; /* enum keep_flags */
 	uint8_t keys[KEEP_KEYS];
 	char *const *command;
@@ -30,9 +32,10 @@ struct run {
 	char **made_command;
 };
 
-/* Parses argv of the verb and finds out which sandbox is meant; starts nothing, makes nothing. */
+/* Parses argv of the verb and finds out which sandbox is meant; makes nothing, and starts nothing but, for an eager
+ * run without a name and after mem_share(), a keeper that waits for the plan. */
 int run_parse(struct run *r, int argc, char **argv, struct err *e);
-/* From there to the plan. */
+/* From there to the plan. Eager: with such a keeper, if there is none yet. */
 int run_plan(struct run *r, struct err *e);
 /* Every option that is about walls and that the definition does not hold, as the definition would keep it. Needs
  * host.cwd. */

@@ -73,8 +73,12 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->started = (uint64_t)time(NULL);
 	s->began_ns = clock_now();
 	session_begin(s, k->loop, checked_master(take_fd), keeper_moved, k);
+	/* Nothing of the record is on the way of somebody who waits; who does not wait may look for it at once. */
+	if (s->flags & KEEP_BEHIND)
+		story_begin(k, s);
 	clients_started(k, s);
-	story_begin(k, s);
+	if (!(s->flags & KEEP_BEHIND))
+		story_begin(k, s);
 	usage_start(k);
 }
 

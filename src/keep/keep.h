@@ -19,7 +19,9 @@
 
 enum keep_msg_type {
 	/* from the client */
-	KEEP_EXEC = 1, /* flags, rows, cols, keys; descriptors: request, stdin, stdout, stderr */
+	KEEP_PLAN =
+		1, /* the first client's first word: struct keeper_in is in shared memory; descriptor: the workspace */
+	KEEP_EXEC, /* flags, rows, cols, keys; descriptors: request, stdin, stdout, stderr */
 	KEEP_ATTACH, /* session (0: the newest), flags, rows, cols, keys; descriptors: stdin, stdout */
 	KEEP_SIGNAL, /* a = signal for the client's session */
 	KEEP_RESIZE, /* rows, cols */
@@ -117,6 +119,13 @@ struct keeper_in {
 
 /* Forks the keeper; returns in the client with its end of the connection. */
 int keeper_spawn(struct keeper_in *in, struct err *e);
+
+/* The same in two halves, so that namespaces are made while the plan is: forks a keeper that makes init and waits.
+ * After mem_share(); everything in struct keeper_in is then made before keeper_give() and never changed again. */
+int keeper_begin(const struct ids *ids, struct err *e);
+int keeper_give(int conn, struct keeper_in *in, struct err *e);
+/* There will be no plan: returns when nothing of it is left. */
+void keeper_drop(int take_conn);
 
 /* Connects to the keeper of a running sandbox. -ENOENT: it does not run. */
 int keep_connect(const char *state_dir, const char *name, struct err *e);

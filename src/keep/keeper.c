@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/keeper.c - one sandbox from start to end
  *
- * Forked from the client that starts the sandbox, so the plan is already in memory. Order of a life:
+ * Forked from the client that starts the sandbox, usually before there is a plan: the client makes it in memory that
+ * we share, and we make init and its namespaces meanwhile. Order of a life:
  *
  * part     leave the client's session, descriptors, directory and environment behind
- * start    clone init; while it builds, make the sandbox's directory, lock and control socket
+ * begin    clone init, then wait for the plan (unless we have it already)
+ * start    hand init the plan; while it builds, make the sandbox's directory, lock and control socket
  * serve    one loop: init's messages, clients, relays, timers, the workspace's watch
  * end      init is dead and with it every process inside; drain, sweep, clean up, tell the clients
  *
@@ -26,6 +28,8 @@
 #include "base/title.h"
 #include "core/def.h"
 #include "keep/keeper.h"
+
+#define CLAIM_AFTER (20 * NS_PER_MS)
 
 void keeper_end(struct keeper *k, enum end_reason why)
 {
@@ -60,10 +64,9 @@ void keeper_moved(void *keeper)
 /* ---- a life ---- */
 
 /* Leave everything of the client behind but the connection, the workspace and its stdio. */
-static void part(struct keeper_in *in)
+static void part(int client, int ws_fd)
 {
-	int keep[] = { in->client, in->ws_fd };
-	_free_ char *title = NULL;
+	int keep[] = { client, ws_fd, mem_share_fd() };
 	int max = 3;
 
 	(void)setsid(); /* we were just forked, so this cannot fail */
@@ -72,12 +75,11 @@ static void part(struct keeper_in *in)
 	for (size_t i = 0; i < ARRAY_LEN(keep); i++)
 		max = keep[i] >= max ? keep[i] + 1 : max;
 	for (int fd = 3; fd < max && !sabotaged("fds"); fd++)
-		if (fd != in->client && fd != in->ws_fd)
+		if (fd != keep[0] && fd != keep[1] && fd != keep[2])
 			(void)close(fd);
 	if (!sabotaged("fds"))
 		(void)syscall(SYS_close_range, max, ~0U, 0);
-	title = mem_fmt("vitrine keeper %s", in->plan->name);
-	title_set(title);
+	title_set("vitrine keeper");
 	/* Where root was dropped the kernel made us undumpable, and our children's files in /proc root's: their ids could
 	 * not be mapped. Only here, where root's arguments and environment have been wiped: the client stays closed. */
 	(void)prctl(PR_SET_DUMPABLE,
@@ -126,9 +128,12 @@ static int open_first(struct keeper *k, struct stdio *io, struct err *e)
 
 	if (in->plan->limits[LIMIT_OUTPUT].is_set || in->plan->limits[LIMIT_IDLE].is_set)
 		in->flags |= KEEP_SEE_OUTPUT;
-	*io = (struct stdio){ .fd = { FD_NONE, FD_NONE, FD_NONE } };
+	/* Nothing to hand over, where there is no command. */
+	*io = (struct stdio){ .fd = { FD_NONE, FD_NONE, FD_NONE },
+			      .flags = INIT_PTY_IN | INIT_PTY_OUT | INIT_PTY_ERR };
 	if (in->plan->argv[0] == NULL)
 		return 0;
+	*io = (struct stdio){ .fd = { FD_NONE, FD_NONE, FD_NONE } };
 	if (flags & (KEEP_RECORD | KEEP_BEHIND))
 		flags |= KEEP_SEE_OUTPUT;
 	*s = SESSION_NONE;
@@ -158,6 +163,19 @@ static void add_first_client(struct keeper *k)
 		client_enter(c, &k->sessions[0], &m);
 }
 
+/* Nobody knows a generated name yet, and most commands are over before anybody could: only one that stays gets a
+ * place where it can be found. */
+static void claim_late(void *keeper)
+{
+	struct keeper *k = keeper;
+	struct err e = ERR_INIT;
+
+	if (k->dir >= 0)
+		return;
+	if (place_claim(k, &e) < 0 || place_listen(k, &e) < 0)
+		keeper_note(k, e.msg); /* it runs on, but cannot be joined */
+}
+
 static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
@@ -173,7 +191,11 @@ static int start(struct keeper *k, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	r = native_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, &k->native, e);
+	if (k->native.pidfd < 0)
+		r = native_begin(&in->plan->ids, in->plan->has_cgroup ? &k->cgroup : NULL,
+				 &k->native, e);
+	if (r == 0)
+		r = native_go(&k->native, in->plan, &io, e);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
 	if (r < 0)
@@ -183,16 +205,16 @@ static int start(struct keeper *k, struct err *e)
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
 	add_first_client(k);
-	r = in->plan->is_named ? 0 : place_claim(k, e);
-	if (r == 0)
-		r = place_listen(k, e);
-	if (r < 0)
+	if (in->plan->is_named && (r = place_listen(k, e)) < 0)
 		return r;
+	if (in->flags & KEEP_BEHIND)
+		claim_late(k);
+	else if (!in->plan->is_named)
+		k->on_claim = watch_timer(k->loop, CLAIM_AFTER, false, claim_late, k);
 	if (in->plan->is_named || in->flags & KEEP_BEHIND)
 		forget_stdio();
 	if (in->plan->is_named)
 		story_numbers(k);
-	def_clean(in->plan->state_dir, in->plan->name);
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
 	masks_start(k);
@@ -301,27 +323,26 @@ static void judge_all(struct keeper *k)
 	}
 }
 
-static _Noreturn void keeper_main(struct keeper_in *in)
+static void name_self(const struct keeper_in *in)
 {
-	struct keeper *k = mem_new(1, sizeof(*k));
-	struct err e = ERR_INIT;
-	int r;
+	_free_ char *title = mem_fmt("vitrine keeper %s", in->plan->name);
 
-	part(in);
-	*k = (struct keeper){ .in = in,
-			      .native = NATIVE_NONE,
-			      .loop = loop_new(),
-			      .dir = FD_NONE,
-			      .lock = FD_NONE,
-			      .listener = FD_NONE,
-			      .sessions_dir = FD_NONE,
-			      .proc = FD_NONE };
-	r = start(k, &e);
+	title_set(title);
+}
+
+/* From the plan to the end. r: how it went so far, with the story in e. */
+static _Noreturn void live(struct keeper *k, int r, struct err *e)
+{
+	struct keeper_in *in = k->in;
+
+	name_self(in);
+	if (r == 0)
+		r = start(k, e);
 	if (r < 0) {
 		native_done(&k->native);
-		k->err = e;
+		k->err = *e;
 		k->why = END_ERROR;
-		k->status = err_exit_code(&e);
+		k->status = err_exit_code(e);
 	} else {
 		loop_run(k->loop);
 		finish(k);
@@ -337,10 +358,68 @@ static _Noreturn void keeper_main(struct keeper_in *in)
 		if (k->sessions[i].is_used)
 			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
 	clients_end_all(k, status_for(k), k->why);
+	def_clean(in->plan->state_dir, in->plan->name);
 	_exit(0);
 }
 
-int keeper_spawn(struct keeper_in *in, struct err *e)
+static struct keeper *keeper_new(void)
+{
+	struct keeper *k = mem_new(1, sizeof(*k));
+
+	*k = (struct keeper){ .native = NATIVE_NONE,
+			      .loop = loop_new(),
+			      .dir = FD_NONE,
+			      .lock = FD_NONE,
+			      .listener = FD_NONE,
+			      .sessions_dir = FD_NONE,
+			      .proc = FD_NONE };
+	return k;
+}
+
+/* The client plans meanwhile. If it has nothing for us there never was a sandbox. */
+static struct keeper_in *await_plan(struct keeper *k, int client)
+{
+	struct keeper_in *in = mem_new(1, sizeof(*in));
+	int fds[PACKET_FDS];
+	struct keep_msg m;
+
+	if (keep_recv(client, &m, fds) != 1 || m.type != KEEP_PLAN || fds[0] < 0 ||
+	    mem_share_take() < 0) {
+		native_done(&k->native);
+		_exit(0);
+	}
+	*in = *(struct keeper_in *)mem_share_root();
+	in->client = client;
+	in->ws_fd = fds[0];
+	return in;
+}
+
+static _Noreturn void begin(const struct ids *ids, int client)
+{
+	struct err e = ERR_INIT;
+	struct keeper *k;
+	int r;
+
+	mem_share_end();
+	part(client, FD_NONE);
+	k = keeper_new();
+	r = native_begin(ids, NULL, &k->native, &e);
+	k->in = await_plan(k, client);
+	live(k, r, &e);
+}
+
+static _Noreturn void begin_with_plan(struct keeper_in *in)
+{
+	struct err e = ERR_INIT;
+	struct keeper *k = keeper_new();
+
+	part(in->client, in->ws_fd);
+	k->in = in;
+	live(k, 0, &e);
+}
+
+/* The client's end of a connection; in the child the other one is in *ret_end and 0 is returned. */
+static int fork_connected(int *ret_end, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -353,11 +432,51 @@ int keeper_spawn(struct keeper_in *in, struct err *e)
 		fd_close(pair[1]);
 		return err_sys(e, "fork");
 	}
-	if (pid == 0) {
-		fd_close(pair[0]);
-		in->client = pair[1];
-		keeper_main(in);
+	fd_close(pair[pid == 0 ? 0 : 1]);
+	*ret_end = pair[1];
+	return pid == 0 ? 0 : pair[0];
+}
+
+int keeper_spawn(struct keeper_in *in, struct err *e)
+{
+	int end, r = fork_connected(&end, e);
+
+	if (r == 0) {
+		mem_share_end();
+		if (mem_share_take() < 0)
+			_exit(125);
+		in->client = end;
+		begin_with_plan(in);
 	}
-	fd_close(pair[1]);
-	return pair[0];
+	return r;
+}
+
+int keeper_begin(const struct ids *ids, struct err *e)
+{
+	int end, r = fork_connected(&end, e);
+
+	if (r == 0)
+		begin(ids, end);
+	return r;
+}
+
+int keeper_give(int conn, struct keeper_in *in, struct err *e)
+{
+	struct keep_msg m = { .type = KEEP_PLAN };
+	int r, ws_fd = in->ws_fd;
+
+	mem_share_give(in);
+	r = keep_send(conn, &m, &ws_fd, 1);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+}
+
+void keeper_drop(int take_conn)
+{
+	char end;
+
+	if (take_conn < 0)
+		return;
+	(void)shutdown(take_conn, SHUT_WR);
+	(void)io_read(take_conn, &end, 1); /* its end is the answer */
+	fd_close(take_conn);
 }

@@ -41,7 +41,7 @@ struct keeper {
 	struct cgroup cgroup;
 	struct loop *loop;
 	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
-	struct watch *on_time, *on_sample, *on_grace, *on_usage;
+	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage;
 	int dir, lock, listener;
 	int sessions_dir; /* sessions/ of a named sandbox, made when first needed */
 	struct session sessions[INIT_SESSIONS]; /* [0] is the command the sandbox was started for */

@@ -89,6 +89,7 @@ def exec_ends_with_a_run(box):
     """A run without a name ends with its command, and takes along what joined it."""
     p = box.start("run", "--", "sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
     eq(p.stdout.readline(), b"up\n")
+    soon(lambda: box.cli("ls", "--all", "-q").out, "it can be found")
     name = box.cli("ls", "--all", "-q").out.strip()
     e = box.start("exec", name, "--", "sh", "-c", "echo in; exec sleep 30")
     eq(e.stdout.readline(), b"in\n")

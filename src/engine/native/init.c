@@ -380,7 +380,7 @@ static void reap(const struct child *c)
  * ends of the relays (a command would never see the end of its input), the workspace without its covers. */
 static void let_go(const struct child *c)
 {
-	int keep[4] = { c->ctl, c->io->fd[0], c->io->fd[1], c->io->fd[2] };
+	int keep[4] = { c->ctl, c->io.fd[0], c->io.fd[1], c->io.fd[2] };
 	int from = 0;
 
 	if (sabotaged("fds"))
@@ -412,7 +412,7 @@ static void start_first(const struct child *c)
 	if (c->plan->argv[0] == NULL)
 		(void)init_send(c->ctl, &ready, NULL, 0);
 	else
-		start_session(c->ctl, 0, &first, c->io);
+		start_session(c->ctl, 0, &first, &c->io);
 	if (first.error && !c->plan->is_named)
 		_exit(0);
 }
