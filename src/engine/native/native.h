@@ -21,9 +21,11 @@ enum init_msg_type {
 	INIT_FAILED = 1, /* err: set-up stopped, nothing ran */
 	INIT_STARTED, /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
-	INIT_EXITED,      /* session; a = wait status */
+	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
+	INIT_READY,  /* there is no first command: init waits for requests */
+	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one */
 	/* to init */
 	INIT_PLAN, /* a = number of trees that follow; flags, rows, cols and descriptors: the first command's stdio */
 	INIT_TREE, /* a = number of a mount; with one descriptor: its id-mapped tree */
@@ -32,6 +34,8 @@ enum init_msg_type {
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
+	INIT_WANT_PROC, /* answered by INIT_PROC */
+	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
 	INIT_MSG_COUNT_
 };
 
@@ -47,8 +51,20 @@ struct init_msg {
 	int32_t a, b;
 	uint32_t flags;
 	uint16_t rows, cols;
+	uint64_t cpu_ns, max_rss;
 	const struct plan *plan; /* of INIT_PLAN: in memory that both have at the same address */
 	struct err err;
+};
+
+/* What init does for `vitrine cp`, behind its own walls and with nothing but its own rights. Paths are absolute. */
+enum file_op {
+	FILE_OPEN =
+		1, /* for reading: a file or a directory, no link at its end, nothing of /proc; gives it */
+	FILE_CREATE, /* a new file with this mode, none may be there; gives it, for writing */
+	FILE_MKDIR,  /* a new directory */
+	FILE_RENAME, /* first path to second, over what is there unless it is a directory */
+	FILE_UNLINK, /* a file that was created and not finished */
+	FILE_OP_COUNT_
 };
 
 /* A command for init, as bytes of a sealed memfd: this header, then argc + envc NUL-ended strings and the cwd. */
@@ -119,6 +135,7 @@ struct child {
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);
+void init_file(int ctl, const struct init_msg *m, int take_request);
 int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
 int lock_prove(char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
