@@ -24,6 +24,7 @@ enum {
 	OPT_WRITE,
 	OPT_HIDE,
 	OPT_PROTECT,
+	OPT_SOCKET,
 	OPT_MEMORY,
 	OPT_CPUS,
 	OPT_CPU_TIME,
@@ -65,6 +66,8 @@ const struct opt run_opts[] = {
 	  OPT_HIDE },
 	{ "protect", 0, "GLOB",
 	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "socket", 0, "PATH", "let it talk to a unix socket of the host, in bytes only",
+	  OPT_SOCKET },
 	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
 	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
 	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
@@ -310,6 +313,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SOCKET:
+		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
 	case OPT_ENGINE:

@@ -170,9 +170,9 @@ static void claim_late(void *keeper)
 	struct keeper *k = keeper;
 	struct err e = ERR_INIT;
 
-	if (k->dir >= 0)
+	if (k->listener >= 0)
 		return;
-	if (place_claim(k, &e) < 0 || place_listen(k, &e) < 0)
+	if ((k->dir < 0 && place_claim(k, &e) < 0) || place_listen(k, &e) < 0)
 		keeper_note(k, e.msg); /* it runs on, but cannot be joined */
 }
 
@@ -180,8 +180,10 @@ static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io;
-	int r = in->plan->is_named ? place_claim(k, e) : 0;
+	int r = in->plan->is_named || in->plan->n_sockets ? place_claim(k, e) : 0;
 
+	if (r == 0)
+		r = sockets_open(k, e);
 	if (r == 0)
 		r = open_first(k, &io, e);
 	if (r < 0)

@@ -59,6 +59,7 @@ struct keeper {
 	bool wants_proc;
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
+	struct sockets *sockets;
 	/* usage.c */
 	struct usage usage;
 	/* masks.c */
@@ -83,6 +84,10 @@ static inline bool keeper_is_named(const struct keeper *k)
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
 void place_release(struct keeper *k);
+
+/* sockets.c: the host's unix sockets that the plan names. */
+int sockets_open(struct keeper *k, struct err *e);
+void sockets_close(struct keeper *k);
 
 /* clients.c: who is connected. */
 struct client *client_add(struct keeper *k, int take_fd);

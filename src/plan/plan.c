@@ -144,10 +144,6 @@ static int check_policy(const struct policy *p, struct err *e)
 	if (p->network != NET_NONE)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "network mode 'gate' is not available yet; use \"none\"");
-	if (p->sockets.n > 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "host socket '%s': relayed sockets are not available yet",
-			       p->sockets.v[0].text);
 	return 0;
 }
 
@@ -395,6 +391,27 @@ static int plan_grants(struct plan *p, const struct policy *pol, const struct fa
 	return r;
 }
 
+static void plan_sockets(struct plan *p, const struct policy *pol)
+{
+	p->sockets = mem_new(pol->sockets.n, sizeof(*p->sockets));
+	for (size_t i = 0; i < pol->sockets.n; i++) {
+		_free_ char *ours =
+			mem_fmt("%s/sandboxes/%s/" SOCKETS_NAME "%zu", p->state_dir, p->name, i);
+
+		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
+		add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
+		p->n_sockets++;
+	}
+}
+
+static bool is_socket(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_sockets; i++)
+		if (str_eq(p->sockets[i].host, path))
+			return true;
+	return false;
+}
+
 static void plan_covers(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->n_covers; i++) {
@@ -402,6 +419,8 @@ static void plan_covers(struct plan *p, const struct facts *f)
 		_free_ char *path = mem_fmt("%s/%s", p->workspace, c->rel);
 		unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
 
+		if (is_socket(p, path))
+			continue; /* ours lies there already */
 		switch (c->kind) {
 		case COVER_HIDE:
 			add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
@@ -686,6 +705,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	ws->ino = f->ws_ino;
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
+	plan_sockets(&p, pol);
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
@@ -722,6 +742,9 @@ void plan_done(struct plan *p)
 		free(*v);
 	for (char **v = p->argv; v && *v; v++)
 		free(*v);
+	for (size_t i = 0; i < p->n_sockets; i++)
+		free(p->sockets[i].host);
+	free(p->sockets);
 	free(p->mounts);
 	free(p->skel);
 	free(p->access);

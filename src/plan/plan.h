@@ -157,6 +157,8 @@ struct ids {
 	bool is_root; /* the caller is, and is mapped away */
 };
 
+/* A socket of the host: inside, at the same path, lies one of the keeper's that carries its bytes. */
+#define SOCKETS_NAME "socket-" /* and its number: in the sandbox's folder */
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -176,6 +178,8 @@ struct plan {
 	size_t n_mounts, cap_mounts;
 	struct access *access;
 	size_t n_access, cap_access;
+	struct relay_socket *sockets;
+	size_t n_sockets;
 	struct plan_limit limits[LIMIT_COUNT_];
 	bool has_cgroup; /* one of the limits is enforced by a control group */
 	uint64_t private_bytes, private_inodes;
