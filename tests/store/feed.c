@@ -7,7 +7,7 @@
  *     sessions=N   commands, one after another  hold         wait for a line on stdin before the end
  *     events=N     of each session              rate=N       so many a second, in bursts of a millisecond
  *     text=STRING  what the events say          bytes=N      length of the text instead
- *     open         the last session does not end
+ *     open         the last session does not end ack         flush and say "ok N" after each event
  *
  * Prints the run's id first, and at the end "acknowledged N" with the processor time it used. An event counts as
  * acknowledged when the flush behind it returned 0.
@@ -20,7 +20,7 @@
 #include "keep/journal.h"
 
 struct feed {
-	bool is_named, dies, holds, leaves_open;
+	bool is_named, dies, holds, leaves_open, acks;
 	uint64_t sessions, events, rate, bytes;
 	const char *text;
 };
@@ -47,6 +47,7 @@ static void parse(struct feed *f, int argc, char **argv)
 		f->is_named |= str_eq(argv[i], "named");
 		f->dies |= str_eq(argv[i], "die");
 		f->holds |= str_eq(argv[i], "hold");
+		f->acks |= str_eq(argv[i], "ack");
 		f->leaves_open |= str_eq(argv[i], "open");
 		f->sessions = number(argv[i], "sessions", f->sessions);
 		f->events = number(argv[i], "events", f->events);
@@ -105,6 +106,10 @@ static void some_events(struct journal *j, const struct feed *fd, uint32_t s, co
 		if (fd->rate > 0 && i % (fd->rate / 1000 + 1) == 0)
 			pace(begun, i, fd->rate);
 		journal_event(j, s, EV_PROCESS_EXEC, f, ARRAY_LEN(f));
+		if (fd->acks && journal_flush(j) == 0) {
+			(void)printf("ok %llu\n", (unsigned long long)i);
+			(void)fflush(stdout);
+		}
 	}
 }
 
