@@ -136,28 +136,42 @@ static int add_type(struct events *v, const char *text, struct err *e)
 	return bad(e, "--type", text, "is not known; docs/EVENTS.md lists them");
 }
 
+/* --format is made of pieces: text, or a field as in the other listings: {{.Type}}. Upper or lower case. */
 static const char *const head_words[] = { "time", "type", "sandbox", "session", "run", "number" };
+
+static bool same_word(const char *name, const char *p, size_t n)
+{
+	return strlen(name) == n && strncasecmp(name, p, n) == 0;
+}
 
 static bool is_word(const char *p, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(head_words); i++)
-		if (strlen(head_words[i]) == n && memcmp(head_words[i], p, n) == 0)
+		if (same_word(head_words[i], p, n))
 			return true;
 	for (size_t i = 0; i < event_keys_n; i++)
-		if (strlen(event_keys[i].name) == n && memcmp(event_keys[i].name, p, n) == 0)
+		if (same_word(event_keys[i].name, p, n))
 			return true;
 	return false;
 }
 
+/* The field at p: its name's length, or 0 when there is only text. */
+static size_t field_at(const char *p)
+{
+	const char *end = str_starts(p, "{{.") ? strstr(p, "}}") : NULL;
+
+	return end ? (size_t)(end - p) - 3 : 0;
+}
+
 static int check_format(const char *text, struct err *e)
 {
-	for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{')) {
-		size_t n = strcspn(p + 1, "}");
+	for (const char *p = strstr(text, "{{"); p; p = strstr(p + 2, "{{")) {
+		size_t n = field_at(p);
 
-		if (p[1 + n] != '}')
-			return bad(e, "--format", text, "has a '{' without '}'");
-		if (!is_word(p + 1, n)) {
-			_free_ char *word = mem_strn(p + 1, n);
+		if (n == 0)
+			return bad(e, "--format", text, "has a '{{' that is no {{.Field}}");
+		if (!is_word(p + 3, n)) {
+			_free_ char *word = mem_strn(p + 3, n);
 
 			return bad(e, "--format:", word, "is no field; docs/EVENTS.md lists them");
 		}
@@ -278,7 +292,7 @@ static void put_field(const struct event *ev, const char *word, size_t n, struct
 		const struct event_field *f = &ev->fields[i];
 		const struct event_key_def *d = event_key_def(f->key);
 
-		if (d == NULL || strlen(d->name) != n || memcmp(d->name, word, n) != 0)
+		if (d == NULL || !same_word(d->name, word, n))
 			continue;
 		if (f->kind == EVENT_U64)
 			buf_printf(out, "%llu", (unsigned long long)f->num);
@@ -303,8 +317,7 @@ static void put_word(const struct event *ev, const struct event_origin *from, co
 	const struct event_type_def *d = event_type_def(ev->head.type);
 	size_t i = 0;
 
-	while (i < ARRAY_LEN(head_words) &&
-	       !(strlen(head_words[i]) == n && memcmp(head_words[i], p, n) == 0))
+	while (i < ARRAY_LEN(head_words) && !same_word(head_words[i], p, n))
 		i++;
 	if (i == 0)
 		event_time(ev->head.time_ns, out);
@@ -326,15 +339,17 @@ static void put_format(const struct events *v, const struct event *ev,
 		       const struct event_origin *from, struct buf *out)
 {
 	for (const char *p = v->format; *p;) {
-		size_t n;
+		size_t n = field_at(p);
 
-		if (*p != '{') {
+		if (n > 0) {
+			put_word(ev, from, p + 3, n, out);
+			p += n + 5;
+		} else if (p[0] == '\\' && (p[1] == 't' || p[1] == 'n')) {
+			buf_putc(out, p[1] == 't' ? '\t' : '\n');
+			p += 2;
+		} else {
 			buf_putc(out, *p++);
-			continue;
 		}
-		n = strcspn(p + 1, "}");
-		put_word(ev, from, p + 1, n, out);
-		p += n + 2;
 	}
 }
 
@@ -466,7 +481,7 @@ static void step_back(void)
 {
 	struct sched_param p = { 0 };
 
-	(void)setpriority(PRIO_PROCESS, 0, 10);
+	(void)setpriority(PRIO_PROCESS, 0, 19);
 	(void)sched_setscheduler(0, SCHED_BATCH, &p);
 }
 

@@ -21,8 +21,8 @@ const struct opt events_opts[] = {
 	{ "quiet", 'q', NULL, "only ids, RUN:NUMBER; with --verify only the exit status",
 	  OPT_QUIET },
 	{ "format", 0, "TEXT",
-	  "one line per event: {time} {type} {sandbox} {session} {run} {number}, or a field's name "
-	  "in braces",
+	  "one line per event, with {{.Time}} {{.Type}} {{.Sandbox}} {{.Session}} {{.Run}} "
+	  "{{.Number}} or a field such as {{.status}}",
 	  OPT_FORMAT },
 	{ "file", 0, "PATH", "read this events.db instead of the state directory", OPT_FILE },
 	{ NULL },

@@ -99,7 +99,7 @@ def forms(box):
     run = feed(box, "run-1", "events=1")
     r = box.cli("events", "-q")
     eq(r.out.split(), [f"{run}:{i}" for i in range(4)])
-    r = box.cli("events", "--format", "{type}|{sandbox}|{session}|{number}|{argv}|{status}")
+    r = box.cli("events", "--format", "{{.Type}}|{{.Sandbox}}|{{.Session}}|{{.Number}}|{{.argv}}|{{.status}}")
     eq(r.out.splitlines()[1], f"session.started|run-1|{run}-0|1|make test|")
     eq(r.out.splitlines()[3], f"session.ended|run-1|{run}-0|3||0")
     has(box.cli("events").out, "run-1/0 session.ended status=0 reason=exit")
@@ -110,8 +110,8 @@ def refusals(box):
     refused(box.cli("events", "--type", "session.begun"), "not known")
     refused(box.cli("events", "--type", "session.endde"), "did you mean 'session.ended'")
     refused(box.cli("events", "--since", "yesterday"), "is no time")
-    refused(box.cli("events", "--format", "{nothing}"), "is no field")
-    refused(box.cli("events", "--format", "{time"), "without '}'")
+    refused(box.cli("events", "--format", "{{.nothing}}"), "is no field")
+    refused(box.cli("events", "--format", "{{.time"), "is no {{.Field}}")
     refused(box.cli("events", "--verify", "-f"), "--verify")
     refused(box.cli("events", "a", "b"), "one too many")
     refused(box.cli("events", "../x"), "is not a name")
@@ -149,10 +149,10 @@ def what_comes_from_inside_is_escaped(box):
     feed(box, "run-1", "events=3", "text=" + text)
     got = events(box, "--type", "process.exec")
     eq([e["data"]["exe"] for e in got], [text] * 3)
-    for args in ([], ["--json"], ["--format", "{exe}"]):
+    for args in ([], ["--json"], ["--format", "{{.exe}}"]):
         r = box.cli("events", *args)
         lines = [l for l in r.out.split("\n") if l]
-        eq(len(lines), 6 if args != ["--format", "{exe}"] else 3, str(args))
+        eq(len(lines), 6 if args != ["--format", "{{.exe}}"] else 3, str(args))
         for c in "\x1b\r\u2028\u202e\x9b\x07\x7f":
             has_not(r.out, c)
 
@@ -522,6 +522,28 @@ def writers_and_readers_at_once(box):
     eq(len(got), 30 * 23)
     eq(len({(e["run"], e["number"]) for e in got}), 30 * 23)
     eq(verify(box)[0], 0)
+
+
+@test(who=("user",), timeout=60)
+def fifty_thousand_a_second(box):
+    """Ten seconds of them, named, so that ingest runs beside it as it does in life. tests/bench/events.py measures."""
+    place(box, "box")
+    p = box.popen([box.program.parent / "feed", box.state, "box", "named", "events=500000", "rate=50000"],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    t0 = time.monotonic()
+    r = box.finish(p, timeout=40)
+    took = time.monotonic() - t0
+    words = r.out.split()
+    eq(int(words[2]), 500003)
+    cpu = int(words[4]) / 1e9
+    if cpu > 0.05 * 10:
+        raise AssertionError(f"the keeper used {cpu:.2f} s of processor time for it")
+    if took > 20:
+        raise AssertionError(f"it took {took:.1f} s")
+    store = box.program.parent / "vitrine-store"
+    box.finish(box.popen([store, "ingest", "--wait"]), timeout=40)
+    last = json.loads(box.cli("events", "--verify", "--json", timeout=40).out.splitlines()[-1])
+    eq((last["ok"], last["events"]), (True, 500003))
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ def acknowledged(r):
 def check_acknowledged(box, r, what):
     """Whatever was called done is there; what was not may be."""
     run = r.out.split()[0]
-    r2 = box.cli("events", "--type", "process.exec", "--format", "{run} {pid}")
+    r2 = box.cli("events", "--type", "process.exec", "--format", "{{.Run}} {{.pid}}")
     eq(r2.rc, 0, r2.err)
     there = [int(l.split()[1]) for l in r2.out.splitlines() if l.startswith(run)]
     missing = set(acknowledged(r)) - set(there)
@@ -229,8 +229,8 @@ def the_disk_fills_while_a_keeper_writes(box):
         r = on_small_disk(box, kib, f"""
             {feed_path} {box.state} run-1 events=200 bytes=500 ack >{box.dir}/said
             {GROW} {box.dir}/state || exit 98
-            {vitrine} events --type process.exec --format '{{pid}}' >{box.dir}/there || exit 97
-            {vitrine} events --type journal.lost --format '{{count}}' >{box.dir}/lost || exit 97
+            {vitrine} events --type process.exec --format '{{{{.pid}}}}' >{box.dir}/there || exit 97
+            {vitrine} events --type journal.lost --format '{{{{.count}}}}' >{box.dir}/lost || exit 97
             {vitrine} events --verify""")
         eq(r.rc, 0, f"{kib} KiB: {r.out}{r.err}")
         said = [int(n) for n in re.findall(r"^ok (\d+)$", (box.dir / "said").read_text(), re.M)]
