@@ -589,7 +589,9 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		l.by = BY_WATCHED;
 		l.how = "keeper";
 		break;
-	case LIMIT_COUNT_:
+	case LIMIT_EVENTS_AGE:
+	case LIMIT_EVENTS_SIZE:
+	case LIMIT_ALL_:
 		bug_on(true);
 	}
 	return l;

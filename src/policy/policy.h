@@ -34,7 +34,11 @@ enum limit_id {
 	LIMIT_TIME,       /* ns of wall time */
 	LIMIT_IDLE,       /* ns without output and without CPU use */
 	LIMIT_OUTPUT,     /* bytes on stdout and stderr together */
-	LIMIT_COUNT_
+	LIMIT_COUNT_,
+	/* Not of a run but of what is kept about it; same words, read by the store. */
+	LIMIT_EVENTS_AGE = LIMIT_COUNT_, /* ns */
+	LIMIT_EVENTS_SIZE,               /* bytes for each sandbox */
+	LIMIT_ALL_
 };
 
 struct limit {
@@ -95,7 +99,7 @@ struct policy {
 	enum home_mode home;
 	enum net_mode network;
 	struct items sockets; /* host unix sockets by exact path */
-	struct limit limits[LIMIT_COUNT_];
+	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
 	char *engine;

@@ -23,14 +23,19 @@
 	X(IDLE, idle, TIME, 10 * NS_PER_MS, 10 * YEAR, 0)                                          \
 	X(OUTPUT, output, BYTES, 1, 1024 * TIB, 0)
 
-const struct limit_def limit_defs[LIMIT_COUNT_] = {
+/*  the same, of the section "events": how long and how much of it is kept */
+#define KEPT(X)                                                                                    \
+	X(EVENTS_AGE, max_age, TIME, 3600 * NS_PER_SEC, 10 * YEAR, 90 * 86400 * NS_PER_SEC)        \
+	X(EVENTS_SIZE, max_size, BYTES, 64 * KIB, 1024 * TIB, 1 * GIB)
+
+const struct limit_def limit_defs[LIMIT_ALL_] = {
 #define X(id, word, u, least, most, builtin)                                                       \
 	[LIMIT_##id] = { .name = #word,                                                            \
 			 .unit = UNIT_##u,                                                         \
 			 .min = (least),                                                           \
 			 .max = (most),                                                            \
 			 .preset = (builtin) },
-	LIMITS(X)
+	LIMITS(X) KEPT(X)
 #undef X
 };
 
@@ -88,7 +93,10 @@ const struct key_def key_defs[] = {
 #define X(id, word, u, least, most, builtin) { "limits", #word, KEY_LIMIT, LIMIT_##id },
 	LIMITS(X)
 #undef X
-		{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
+#define X(id, word, u, least, most, builtin) { "events", #word, KEY_LIMIT, LIMIT_##id },
+		KEPT(X)
+#undef X
+			{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
 	{ "env", "set", KEY_LIST, LIST_ENV_SET },
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
