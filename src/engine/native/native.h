@@ -9,6 +9,7 @@
 #ifndef VITRINE_ENGINE_NATIVE_NATIVE_H
 #define VITRINE_ENGINE_NATIVE_NATIVE_H
 
+#include "engine/native/spawn.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
 #include "sys/packet.h"
@@ -46,13 +47,6 @@ struct init_msg {
 	uint16_t rows, cols;
 	struct err err;
 };
-
-/* A command for init, as bytes of a sealed memfd: this header, then argc + envc NUL-ended strings and the cwd. */
-#define REQUEST_MAX (4 * MIB)
-struct request_head {
-	uint32_t magic, argc, envc, bytes;
-};
-#define REQUEST_MAGIC 0x76727131U
 
 struct stdio {
 	int fd[3];      /* what the first command gets, where it is not its own terminal */
