@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 
@@ -160,37 +159,10 @@ int client_serve(int conn, unsigned flags, struct outcome *out, struct err *e)
 	return r;
 }
 
-static void put_strings(struct buf *b, char *const *v, uint32_t *ret_n)
-{
-	for (*ret_n = 0; v && v[*ret_n]; ++*ret_n)
-		buf_add(b, v[*ret_n], strlen(v[*ret_n]) + 1);
-}
-
-static int make_request(char *const *argv, char *const *env, const char *cwd, struct err *e)
-{
-	_close_ int fd = memfd_create("vitrine-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX);
-	struct request_head head = { .magic = REQUEST_MAGIC };
-
-	if (fd < 0)
-		return err_sys(e, "memfd");
-	put_strings(&b, argv, &head.argc);
-	put_strings(&b, env, &head.envc);
-	buf_add(&b, cwd, strlen(cwd) + 1);
-	if (b.is_over)
-		return err_set(e, ERR_USAGE, E2BIG, "the command line is longer than %llu bytes",
-			       (unsigned long long)REQUEST_MAX);
-	head.bytes = (uint32_t)b.n;
-	if (io_write_all(fd, &head, sizeof(head)) < 0 || io_write_all(fd, b.p, b.n) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		return err_sys(e, "request");
-	return take_fd(fd);
-}
-
 int client_exec(int conn, unsigned flags, char *const *argv, char *const *env, const char *cwd,
 		struct err *e)
 {
-	_close_ int request = make_request(argv, env, cwd, e);
+	_close_ int request = request_make(argv, env, cwd, e);
 	struct keep_msg m = { .type = KEEP_EXEC, .flags = flags };
 	int fds[PACKET_FDS] = { request, 0, 1, 2 };
 	int r;

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "core/facts.h"
+#include "engine/engine.h"
 
 extern const struct opt run_opts[];
 
@@ -13,6 +14,7 @@ struct run {
 	struct host host;
 	struct plan plan;
 	bool has_plan;
+	const struct engine *engine;
 	const char *name, *workdir, *workspace, *user, *policy_file;
 	bool as_json, is_rm;
 	unsigned flags; /* enum keep_flags */

@@ -29,6 +29,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "base/title.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 
 /* ---- telling ---- */
@@ -72,8 +73,7 @@ void keeper_end(struct keeper *k, enum end_reason why)
 {
 	if (k->why == END_EXIT)
 		k->why = why;
-	/* The namespace's first process takes every other one with it. */
-	(void)syscall(SYS_pidfd_send_signal, k->native.pidfd, SIGKILL, NULL, 0);
+	engine_kill(&k->native);
 }
 
 static void fail(struct keeper *k, const struct err *e)
@@ -92,13 +92,16 @@ static struct session *find_session(struct keeper *k, uint32_t id)
 	return NULL;
 }
 
-/* The one descriptor init may send is the master side of a terminal; anything else is not kept. */
-static int checked_master(int fd)
+/* The one descriptor init may send is the master side of a terminal (behind other walls, vitrine-link's end of a
+ * socket pair that stands for it); anything else is not kept. */
+static int checked_master(const struct keeper *k, int fd)
 {
 	struct stat st;
 	unsigned n;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && ioctl(fd, TIOCGPTN, &n) == 0)
+	if (fd >= 0 && fstat(fd, &st) == 0 &&
+	    (k->native.tool > 0 ? S_ISSOCK(st.st_mode)
+				: S_ISCHR(st.st_mode) && ioctl(fd, TIOCGPTN, &n) == 0))
 		return fd;
 	fd_close(fd);
 	return FD_NONE;
@@ -113,7 +116,7 @@ static void on_started(struct keeper *k, struct session *s, int take_fd)
 {
 	struct keep_msg m = { .type = KEEP_STARTED };
 
-	session_begin(s, k->loop, checked_master(take_fd), on_moved, k);
+	session_begin(s, k->loop, checked_master(k, take_fd), on_moved, k);
 	if (s->client >= 0)
 		(void)keep_send(s->client, &m, NULL, 0);
 }
@@ -191,9 +194,12 @@ static void on_init(void *arg)
 		limits_proc(k, fds[0]);
 		return;
 	}
-	if (m.type == INIT_FROZEN) {
+	if (m.type == INIT_FROZEN || m.type == INIT_SAMPLE) {
 		fd_close(fds[0]);
-		masks_on_frozen(k);
+		if (m.type == INIT_FROZEN)
+			masks_on_frozen(k);
+		else
+			limits_sample(k, &(struct sample){ m.memory, m.cpu_ns, (uint64_t)m.a });
 		return;
 	}
 	s = find_session(k, m.session);
@@ -240,8 +246,6 @@ static void start_exec(struct keeper *k, struct session *s, const struct keep_ms
 	struct init_msg start = { .type = INIT_START, .session = s->id };
 	struct stdio io = { 0 };
 	struct err e = ERR_INIT;
-	int give[PACKET_FDS];
-	size_t n = 0;
 
 	if (!is_sealed(fds[0]) ||
 	    session_open(s, fds + 1, m->flags | (k->in->flags & KEEP_SEE_OUTPUT), &io, &e) < 0) {
@@ -254,11 +258,7 @@ static void start_exec(struct keeper *k, struct session *s, const struct keep_ms
 	start.flags = io.flags;
 	start.rows = io.rows;
 	start.cols = io.cols;
-	give[n++] = fds[0];
-	for (int i = 0; i < 3; i++)
-		if (!(io.flags & BIT(i)))
-			give[n++] = io.fd[i];
-	if (init_send(k->native.ctl, &start, give, n) < 0)
+	if (engine_exec(&k->native, &start, fds[0], io.fd) < 0)
 		keeper_end(k, END_ERROR);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
@@ -270,6 +270,16 @@ static void detach(struct session *s)
 	s->on_client = NULL;
 	fd_close(s->client);
 	s->client = FD_NONE;
+}
+
+static void resize(struct keeper *k, struct session *s, uint16_t rows, uint16_t cols)
+{
+	struct init_msg m = { .type = INIT_RESIZE, .session = s->id, .rows = rows, .cols = cols };
+
+	if (k->native.tool > 0)
+		(void)init_send(k->native.ctl, &m, NULL, 0); /* its end is seen elsewhere */
+	else
+		session_resize(s, rows, cols);
 }
 
 static void on_client(void *arg)
@@ -290,7 +300,7 @@ static void on_client(void *arg)
 		sig.a = m.a;
 		(void)init_send(k->native.ctl, &sig, NULL, 0); /* init's end is seen elsewhere */
 	} else if (r == 1 && m.type == KEEP_RESIZE) {
-		session_resize(s, m.rows, m.cols);
+		resize(k, s, m.rows, m.cols);
 	} else if (is_new) {
 		session_close(s); /* gone before it asked for anything */
 	} else {
@@ -515,7 +525,7 @@ static int start(struct keeper *k, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	r = native_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, &k->native, e);
+	r = engine_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, &k->native, e);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
 	if (r < 0)
@@ -554,12 +564,26 @@ static void last_messages(struct keeper *k)
 	}
 }
 
+/* A sandbox that did not come up: the engine's own words say more than that its init is not there. */
+static void engine_complains(struct keeper *k)
+{
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+
+	engine_words(&k->native, &b);
+	if (b.n == 0 || k->sessions[0].has_begun || k->why == END_STOPPED || k->why == END_TIME)
+		return;
+	err_put_(&k->err, ERR_SYSTEM, ECHILD, "engine '%s': %.400s", k->in->plan->engine,
+		 buf_cstr(&b));
+}
+
 static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
 
-	(void)waitpid(k->native.pid, NULL, 0);
+	engine_reap(&k->native, k->in->plan);
 	last_messages(k);
+	if (k->err.kind != ERR_NONE || !s->has_ended)
+		engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			session_drain(&k->sessions[i]);
@@ -613,7 +637,7 @@ static _Noreturn void keeper_main(struct keeper_in *in)
 			      .proc = FD_NONE };
 	r = start(k, &e);
 	if (r < 0) {
-		native_done(&k->native);
+		engine_done(&k->native);
 		k->err = e;
 		k->why = END_ERROR;
 		k->status = err_exit_code(&e);

@@ -4,6 +4,7 @@
 #define VITRINE_KEEP_KEEPER_H
 
 #include "keep/session.h"
+#include "sys/sample.h"
 
 /* What a client's watch needs to know. */
 struct keeper;
@@ -43,7 +44,8 @@ void keeper_note(struct keeper *k, const char *text);
 int limits_open(struct keeper *k, struct err *e);   /* makes the control groups */
 int limits_attach(struct keeper *k, struct err *e); /* puts init into them and lets it go */
 void limits_start(struct keeper *k);
-void limits_proc(struct keeper *k, int take_proc); /* init sent the sandbox's /proc */
+void limits_proc(struct keeper *k, int take_proc);            /* init sent the sandbox's /proc */
+void limits_sample(struct keeper *k, const struct sample *s); /* one was taken inside */
 void limits_check_output(void *keeper);
 void limits_finish(struct keeper *k);
 

@@ -5,7 +5,6 @@
  * timer for wall time, and a sample every 50 ms of the sandbox's own /proc where memory, CPU time or idleness must
  * be seen. The sandbox's /proc comes as a descriptor from init, sent before the first command runs.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -61,82 +60,6 @@ int limits_attach(struct keeper *k, struct err *e)
 
 /* ---- samples ---- */
 
-struct sample {
-	uint64_t memory, cpu_ns;
-};
-
-/* Field `want` (counted from 1) of /proc/N/stat, behind the name in parentheses; 0 when absent. */
-static uint64_t stat_field(const char *text, int want)
-{
-	const char *p = strrchr(text, ')');
-	int at = 2;
-
-	while (p && *p && at < want)
-		if (*p++ == ' ')
-			at++;
-	if (p == NULL || at != want)
-		return 0;
-	uint64_t v = 0;
-
-	for (; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (uint64_t)(*p - '0');
-	return v;
-}
-
-static size_t read_small(int dir, const char *name, char *p, size_t n)
-{
-	_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t r = fd < 0 ? -1 : io_read(fd, p, n - 1);
-
-	p[r > 0 ? r : 0] = '\0';
-	return r > 0 ? (size_t)r : 0;
-}
-
-static void add_process(int proc, const char *pid, struct sample *s)
-{
-	static uint64_t tick_ns, page;
-	char name[64], text[1024];
-
-	if (tick_ns == 0) {
-		tick_ns = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-		page = (uint64_t)sysconf(_SC_PAGESIZE);
-	}
-	(void)snprintf(name, sizeof(name), "%.16s/stat", pid);
-	if (read_small(proc, name, text, sizeof(text)) == 0)
-		return;
-	for (int f = 14; f <= 17;
-	     f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
-		s->cpu_ns += stat_field(text, f) * tick_ns;
-	(void)snprintf(name, sizeof(name), "%.16s/statm", pid);
-	if (read_small(proc, name, text, sizeof(text)) > 0) {
-		uint64_t v[3] = { 0 };
-		const char *p = text;
-
-		for (int i = 0; i < 3; i++) {
-			for (; *p >= '0' && *p <= '9'; p++)
-				v[i] = v[i] * 10 + (uint64_t)(*p - '0');
-			p += *p == ' ';
-		}
-		s->memory += v[1] > v[2] ? (v[1] - v[2]) * page
-					 : 0; /* resident and not shared with a file */
-	}
-}
-
-static void take_sample(struct keeper *k, struct sample *s)
-{
-	int fd = openat(k->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *en;
-
-	while (d && (en = readdir(d)) != NULL)
-		if (en->d_name[0] >= '1' && en->d_name[0] <= '9')
-			add_process(k->proc, en->d_name, s);
-	if (d)
-		(void)closedir(d);
-	else
-		fd_close(fd);
-}
-
 static bool is_over(const struct keeper *k, enum limit_id id, uint64_t now)
 {
 	return limit(k, id)->is_set && now > limit(k, id)->max;
@@ -158,21 +81,36 @@ static void check_idle(struct keeper *k, const struct sample *s)
 		keeper_end(k, END_IDLE);
 }
 
+static void end_pids(struct keeper *k)
+{
+	err_put_(&k->err, ERR_DENIED, EAGAIN,
+		 "ended: it started more processes than it may (limit %llu)",
+		 (unsigned long long)limit(k, LIMIT_PIDS)->max);
+	keeper_end(k, END_ERROR);
+}
+
+void limits_sample(struct keeper *k, const struct sample *s)
+{
+	if (s->memory > k->memory_peak)
+		k->memory_peak = s->memory;
+	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, s->memory) &&
+	    !sabotaged("memory"))
+		keeper_end(k, END_MEMORY);
+	else if (limit(k, LIMIT_PIDS)->by == BY_WATCHED && is_over(k, LIMIT_PIDS, s->pids))
+		end_pids(k);
+	else if (is_over(k, LIMIT_CPU_TIME, s->cpu_ns))
+		keeper_end(k, END_CPU_TIME);
+	else if (limit(k, LIMIT_IDLE)->is_set)
+		check_idle(k, s);
+}
+
 static void on_sample(void *arg)
 {
 	struct keeper *k = arg;
 	struct sample s = { 0 };
 
-	take_sample(k, &s);
-	if (s.memory > k->memory_peak)
-		k->memory_peak = s.memory;
-	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, s.memory) &&
-	    !sabotaged("memory"))
-		keeper_end(k, END_MEMORY);
-	else if (is_over(k, LIMIT_CPU_TIME, s.cpu_ns))
-		keeper_end(k, END_CPU_TIME);
-	else if (limit(k, LIMIT_IDLE)->is_set)
-		check_idle(k, &s);
+	sample_take(k->proc, &s);
+	limits_sample(k, &s);
 }
 
 static void on_time(void *arg)

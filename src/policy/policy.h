@@ -52,6 +52,7 @@ enum setting_id {
 	SETTING_TMP,
 	SETTING_NETWORK,
 	SETTING_ENGINE,
+	SETTING_ISOLATION,
 	SETTING_DEBUG,
 	SETTING_COUNT_
 };
@@ -67,6 +68,10 @@ enum list_id {
 	LIST_ENV_SET,
 	LIST_COUNT_
 };
+
+/* What separates the inside from the host's kernel: nothing but its own checks, a kernel in user space, or another
+ * kernel. */
+enum isolation { ISOLATION_PROCESS, ISOLATION_KERNEL, ISOLATION_VM, ISOLATION_COUNT_ };
 
 /* One entry of a list with where it came from. A protect or hide entry "!glob" takes an earlier one back. */
 struct item {
@@ -98,11 +103,12 @@ struct policy {
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
 	char *engine;
-	bool debug; /* features.debug: ptrace among processes inside */
+	enum isolation isolation; /* the least an engine must have */
+	bool debug;               /* features.debug: ptrace among processes inside */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
 		debug_origin;
-	enum layer tmp_origin;
+	enum layer tmp_origin, isolation_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };
 

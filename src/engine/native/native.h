@@ -24,12 +24,16 @@ enum init_msg_type {
 	INIT_EXITED,      /* session; a = wait status */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
+	INIT_SAMPLE, /* memory, cpu_ns: what is used inside, from an init whose /proc we cannot have */
 	/* to init */
 	INIT_GO, /* control groups are in place: start the first command */
 	INIT_START, /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
+	/* to vitrine-link, which stands for an init behind other walls */
+	INIT_PLAN, /* one descriptor: the guest half of the plan; a = milliseconds between samples, 0: none */
+	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
 	INIT_MSG_COUNT_
 };
 
@@ -45,6 +49,7 @@ struct init_msg {
 	int32_t a, b;
 	uint32_t flags;
 	uint16_t rows, cols;
+	uint64_t memory, cpu_ns;
 	struct err err;
 };
 
@@ -60,6 +65,10 @@ struct native {
 	int ctl;             /* the keeper's end */
 	int user_ns, mnt_ns; /* for putting masks back */
 	int skel;            /* holds a shared lock while the skeleton is in use */
+	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
+	pid_t tool; /* the engine's program; 0: the native engine */
+	int words;  /* what it says on its standard error */
+	int alive;  /* hangs up when init and the program are gone */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -67,7 +76,9 @@ struct native {
 			  .ctl = FD_NONE,                                                          \
 			  .user_ns = FD_NONE,                                                      \
 			  .mnt_ns = FD_NONE,                                                       \
-			  .skel = FD_NONE })
+			  .skel = FD_NONE,                                                         \
+			  .words = FD_NONE,                                                        \
+			  .alive = FD_NONE })
 
 /* Makes init. The command starts when native_go() is called or, without control groups, by itself. */
 int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
@@ -96,9 +107,10 @@ struct child {
 	int private; /* the sandbox's tmpfs */
 	int *trees;  /* per mount: its source, opened while the host is still visible */
 	bool needs_go, needs_proc;
-	pid_t net_maker; /* makes the network namespace while we build the view */
-	mode_t umask;    /* the caller's, for the commands */
-	char where[256]; /* what the step was working on, for its error */
+	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
+	pid_t net_maker;     /* makes the network namespace while we build the view */
+	mode_t umask;        /* the caller's, for the commands */
+	char where[256];     /* what the step was working on, for its error */
 };
 
 _Noreturn void child_main(struct child *c);
@@ -106,6 +118,7 @@ _Noreturn void init_main(struct child *c);
 int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
 int lock_prove(char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
+int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);

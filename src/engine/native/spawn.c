@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 
+#include "base/buf.h"
+#include "base/io.h"
 #include "base/sabotage.h"
 #include "engine/native/spawn.h"
 
@@ -210,4 +213,31 @@ void request_done(struct request *r)
 	free(r->text);
 	free(r->argv);
 	free(r->env);
+}
+
+static void put_strings(struct buf *b, char *const *v, uint32_t *ret_n)
+{
+	for (*ret_n = 0; v && v[*ret_n]; ++*ret_n)
+		buf_add(b, v[*ret_n], strlen(v[*ret_n]) + 1);
+}
+
+int request_make(char *const *argv, char *const *env, const char *cwd, struct err *e)
+{
+	_close_ int fd = memfd_create("vitrine-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX);
+	struct request_head head = { .magic = REQUEST_MAGIC };
+
+	if (fd < 0)
+		return err_sys(e, "memfd");
+	put_strings(&b, argv, &head.argc);
+	put_strings(&b, env, &head.envc);
+	buf_add(&b, cwd, strlen(cwd) + 1);
+	if (b.is_over)
+		return err_set(e, ERR_USAGE, E2BIG, "the command line is longer than %llu bytes",
+			       (unsigned long long)REQUEST_MAX);
+	head.bytes = (uint32_t)b.n;
+	if (io_write_all(fd, &head, sizeof(head)) < 0 || io_write_all(fd, b.p, b.n) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		return err_sys(e, "request");
+	return take_fd(fd);
 }

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "base/base.h"
+#include "base/err.h"
 
 struct command {
 	char *const *argv;
@@ -46,5 +46,8 @@ int request_parse(const struct request_head *head, char *take_text, char *const 
 /* The head alone: does it make sense? */
 bool request_is_head(const struct request_head *head);
 void request_done(struct request *r);
+
+/* A sealed memfd with a request in it, for whoever asks init. */
+int request_make(char *const *argv, char *const *env, const char *cwd, struct err *e);
 
 #endif

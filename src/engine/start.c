@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/start.c - one running sandbox, whatever its engine: the native one directly, the others through wall.c */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "engine/engine.h"
+
+int engine_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+		 struct native *ret, struct err *e)
+{
+	const struct engine *en = engine_find(p->engine);
+
+	if (en == NULL)
+		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'", p->engine);
+	return en->render ? wall_start(en, p, io, cg, ret, e) : native_start(p, io, cg, ret, e);
+}
+
+int engine_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3])
+{
+	int fds[PACKET_FDS] = { request, FD_NONE, FD_NONE, FD_NONE };
+	size_t n_fds = 1;
+
+	if (n->tool > 0)
+		return wall_exec(n, start, request, fd);
+	for (int i = 0; i < 3; i++)
+		if (!(start->flags & BIT(i)))
+			fds[n_fds++] = fd[i];
+	return init_send(n->ctl, start, fds, n_fds);
+}
+
+/* For the native engine this is init, the first process of the namespace, which takes every other with it. For the
+ * others it is vitrine-link: with it the stream to init ends, and then init does. */
+void engine_kill(const struct native *n)
+{
+	(void)syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL,
+		      0); /* it may be dead already */
+}
+
+void engine_reap(struct native *n, const struct plan *p)
+{
+	(void)waitpid(n->pid, NULL, 0);
+	if (n->tool > 0)
+		wall_reap(n, p);
+}
+
+void engine_done(struct native *n)
+{
+	native_done(n);
+}
+
+int engine_cover(const struct native *n, const struct mount *m, struct err *e)
+{
+	if (n->tool > 0)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "the host replaced '%s', and this engine cannot cover it again; the "
+			       "native engine can",
+			       m->dst);
+	return native_cover(n, m, e);
+}
+
+void engine_words(const struct native *n, struct buf *out)
+{
+	char text[1024];
+	ssize_t r = n->words < 0 ? 0 : read(n->words, text, sizeof(text));
+
+	for (; r > 0 && (text[r - 1] == '\n' || text[r - 1] == ' '); r--)
+		;
+	if (r > 0)
+		buf_esc(out, text, (size_t)r);
+}
