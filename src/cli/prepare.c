@@ -322,6 +322,7 @@ static int pick_engine(struct run *r, struct err *e)
 		return x;
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
+	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);
 	r->policy.engine = mem_str(r->engine->name);

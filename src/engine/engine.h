@@ -46,6 +46,9 @@ struct engine {
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
+	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
+	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
+	int (*prepare)(const struct plan *p, const char *tool, struct err *e);
 	render_fn *render; /* NULL: native */
 };
 
@@ -91,6 +94,11 @@ void engine_words(const struct native *n, struct buf *out);
 
 /* stage.c: in the child that becomes the tool. 0 or -errno. */
 int stage_enter(void);
+/* Both versions of control groups at once, which crun refuses. */
+bool stage_is_hybrid(void);
+
+/* container/load.c */
+int docker_prepare(const struct plan *p, const char *tool, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,

@@ -16,13 +16,13 @@
 
 struct render_in {
 	const struct plan *plan;
-	const char *tool;       /* path of the program */
-	const char *skel;       /* the skeleton: the root directory inside */
-	const char *dir;        /* the sandbox's own directory for the tool: bundles, pid files */
-	const char *id;         /* unique on this host */
-	const bool *gone;       /* per mount: the name it covers has vanished; NULL: none has */
-	bool is_root;           /* the tool runs as root */
-	unsigned cgroup_usable; /* BIT(CG_x) that the tool could use by itself */
+	const char *tool; /* path of the program */
+	const char *skel; /* the skeleton: the root directory inside */
+	const char *dir;  /* the sandbox's own directory for the tool: bundles, pid files */
+	const char *id;   /* unique on this host */
+	const bool *gone; /* per mount: the name it covers has vanished; NULL: none has */
+	const char *
+		runtime; /* for a container engine: its OCI runtime; NULL: what it takes by itself */
 };
 
 /* What to run, and a file it wants to find in `dir` first. */

@@ -24,7 +24,7 @@ static int put(const char *path, const char *text)
 }
 
 /* Both versions of control groups at once: crun refuses to start there, though it is told to leave them alone. */
-static bool is_hybrid(void)
+bool stage_is_hybrid(void)
 {
 	struct statfs fs;
 
@@ -44,7 +44,7 @@ int stage_enter(void)
 	char map[32];
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
-	bool hides = is_hybrid();
+	bool hides = stage_is_hybrid();
 	int r;
 
 	if (unshare(CLONE_NEWUSER | (hides ? CLONE_NEWNS : 0)) < 0)

@@ -62,11 +62,15 @@ int engine_cover(const struct native *n, const struct mount *m, struct err *e)
 
 void engine_words(const struct native *n, struct buf *out)
 {
-	char text[1024];
+	char text[4096];
 	ssize_t r = n->words < 0 ? 0 : read(n->words, text, sizeof(text));
+	ssize_t from;
 
 	for (; r > 0 && (text[r - 1] == '\n' || text[r - 1] == ' '); r--)
 		;
+	/* The last line: what comes before are warnings. */
+	for (from = r; from > 0 && text[from - 1] != '\n'; from--)
+		;
 	if (r > 0)
-		buf_esc(out, text, (size_t)r);
+		buf_esc(out, text + from, (size_t)(r - from));
 }

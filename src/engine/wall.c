@@ -301,7 +301,7 @@ static int render(const struct engine *en, const struct plan *p, const char *ske
 				.dir = dir,
 				.id = path_name(dir),
 				.gone = gone,
-				.is_root = geteuid() == 0 };
+				.runtime = stage_is_hybrid() ? "runc" : NULL };
 	int r;
 
 	if (tool == NULL)
@@ -310,7 +310,10 @@ static int render(const struct engine *en, const struct plan *p, const char *ske
 	r = path_make(dir, 0700);
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
-	r = en->render(&in, out, e);
+	if (en->prepare)
+		r = en->prepare(p, tool, e);
+	if (r == 0)
+		r = en->render(&in, out, e);
 	if (r == 0 && out->file)
 		r = write_file(dir, out->file, &out->text, e);
 	return r;

@@ -31,6 +31,7 @@ struct link {
 	struct buf pending; /* bytes for the peer */
 	size_t pending_at;
 	bool is_busy; /* nghttp2 is calling us */
+	bool is_deaf; /* the peer reads no more */
 	bool is_down;
 	char *chunk;      /* for reading */
 	struct head head; /* being received */
@@ -209,7 +210,7 @@ static void pump(struct link *l)
 		left = l->pending.n - l->pending_at;
 		if (l->is_down || left == 0 || l->out < 0)
 			break;
-		n = write(l->out, l->pending.p + l->pending_at, left);
+		n = l->is_deaf ? (ssize_t)left : write(l->out, l->pending.p + l->pending_at, left);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -217,8 +218,9 @@ static void pump(struct link *l)
 			return;
 		}
 		if (n < 0) {
-			go_down(l, "the peer takes nothing more");
-			return;
+			/* Nobody reads; what the peer said before it went is still to be heard. */
+			l->is_deaf = true;
+			n = (ssize_t)left;
 		}
 		l->pending_at += (size_t)n;
 		if (l->pending_at == l->pending.n)

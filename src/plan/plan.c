@@ -527,12 +527,16 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 
 	switch (id) {
 	case LIMIT_MEMORY:
-		l.by = cg & BIT(CG_MEMORY) ? BY_KERNEL : BY_WATCHED;
-		l.how = cg & BIT(CG_MEMORY) ? "cgroup" : "keeper samples every 50 ms";
+		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_MEMORY) ? "cgroup"
+					      : "keeper samples every 50 ms";
 		break;
 	case LIMIT_CPUS:
-		l.by = cg & BIT(CG_CPU) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_CPU) ? "cgroup" : "no cpu controller";
+		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_CPU)    ? "cgroup"
+					      : "no cpu controller";
 		break;
 	case LIMIT_PIDS:
 		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
@@ -545,8 +549,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		break;
 	case LIMIT_IO_READ:
 	case LIMIT_IO_WRITE:
-		l.by = cg & BIT(CG_IO) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_IO) ? "cgroup" : "no block I/O controller";
+		l.by = cg & BIT(CG_IO) && !f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = l.by == BY_KERNEL ? "cgroup" : "no block I/O controller";
 		break;
 	case LIMIT_OPEN_FILES:
 		l.by = BY_KERNEL;

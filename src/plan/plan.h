@@ -71,6 +71,7 @@ struct facts {
 	unsigned cgroup_usable;   /* BIT(CG_x) */
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
+	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
 	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 

@@ -150,6 +150,9 @@ class Box:
                "XDG_CACHE_HOME": str(self.dir / "cache")}
         if "VITRINE_SABOTAGE" in os.environ:  # does nothing but in a build that is made for it
             env["VITRINE_SABOTAGE"] = os.environ["VITRINE_SABOTAGE"]
+        for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST"):  # where a container engine finds its own things
+            if engine in ("podman", "docker") and key in os.environ:
+                env[key] = os.environ[key]
         for key, value in (extra or {}).items():
             if value is None:
                 env.pop(key, None)

@@ -9,7 +9,7 @@
 
 struct json_list {
 	struct buf *out;
-	bool has_one;
+	bool has_one, has_rro;
 };
 
 static void next(struct json_list *l)
@@ -41,12 +41,15 @@ static void put_mount(struct json_list *l, const char *type, const char *src, co
 	buf_puts(l->out, "}");
 }
 
+/* "rro": read-only with all that is mounted below it. gVisor knows no such word, and needs none: what it serves from
+ * the host comes through the one mount. */
 static void put_bind(struct json_list *l, const struct render_in *in, const struct mount *m)
 {
 	_free_ char *src = render_source(in, m);
 	bool is_ro = m->flags & MOUNT_RO || m->kind == MOUNT_HIDE;
 	const char *options[] = {
-		"rbind", "nosuid", "nodev", "private", is_ro ? "ro" : "rw", NULL
+		"rbind", "nosuid", "nodev", "private", !is_ro ? "rw" : l->has_rro ? "rro" : "ro",
+		NULL
 	};
 
 	put_mount(l, "bind", src, m->dst, options);
@@ -89,11 +92,11 @@ static void put_one(struct json_list *l, const struct render_in *in, const struc
 	}
 }
 
-static void put_mounts(const struct render_in *in, struct buf *out)
+static void put_mounts(const struct render_in *in, bool has_rro, struct buf *out)
 {
 	static const char *const dev[] = { "nosuid", "noexec", "mode=0755", "size=65536", NULL };
 	const struct plan *p = in->plan;
-	struct json_list l = { .out = out };
+	struct json_list l = { .out = out, .has_rro = has_rro };
 	bool has_dev = false;
 
 	for (size_t i = 0; i < p->n_mounts; i++) {
@@ -137,7 +140,7 @@ static void put_caps(struct buf *out)
 	buf_puts(out, "\"inheritable\":[],\"ambient\":[]");
 }
 
-static void put_config(const struct render_in *in, struct buf *out)
+static void put_config(const struct render_in *in, bool has_rro, struct buf *out)
 {
 	const struct plan *p = in->plan;
 
@@ -153,7 +156,7 @@ static void put_config(const struct render_in *in, struct buf *out)
 		      "  \"capabilities\":{");
 	put_caps(out);
 	buf_puts(out, "}},\n \"mounts\":[");
-	put_mounts(in, out);
+	put_mounts(in, has_rro, out);
 	buf_puts(out, "\n ],\n \"linux\":{");
 	buf_puts(out, "\n  "
 		      "\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"ipc\"},{\"type\":\"uts\"},"
@@ -163,10 +166,10 @@ static void put_config(const struct render_in *in, struct buf *out)
 	buf_puts(out, "]\n }\n}\n");
 }
 
-static int render(const struct render_in *in, struct rendering *out)
+static int render(const struct render_in *in, bool has_rro, struct rendering *out)
 {
 	out->file = mem_str("config.json");
-	put_config(in, &out->text);
+	put_config(in, has_rro, &out->text);
 	args_add(&out->args, in->tool);
 	args_add(&out->args, "--root");
 	args_addf(&out->args, "%s/state", in->dir);
@@ -181,7 +184,7 @@ static int run(const struct render_in *in, struct rendering *out)
 
 int render_crun(const struct render_in *in, struct rendering *out, struct err *e)
 {
-	(void)render(in, out);
+	(void)render(in, true, out);
 	/* The control groups are ours: the runtime is started in them. */
 	args_add(&out->args, "--cgroup-manager=disabled");
 	return run(in, out);
@@ -189,14 +192,14 @@ int render_crun(const struct render_in *in, struct rendering *out, struct err *e
 
 int render_runc(const struct render_in *in, struct rendering *out, struct err *e)
 {
-	(void)render(in, out);
+	(void)render(in, true, out);
 	args_add(&out->args, "--rootless=true"); /* cgroups that it may not use are no error */
 	return run(in, out);
 }
 
 int render_runsc(const struct render_in *in, struct rendering *out, struct err *e)
 {
-	(void)render(in, out);
+	(void)render(in, false, out);
 	args_put(&out->args, "--rootless", "--network=none", "--ignore-cgroups",
 		 "--platform=ptrace", NULL);
 	return run(in, out);
