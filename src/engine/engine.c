@@ -149,7 +149,7 @@ unsigned engine_steps_of(const struct plan *p)
 			 BIT(STEP_ENV) | BIT(STEP_IDS) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) |
 			 BIT(STEP_PTY) | BIT(STEP_EXEC);
 
-	if (p->is_root)
+	if (p->ids.is_root)
 		steps |= BIT(STEP_ROOT);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (p->limits[limits[i].limit].is_set)

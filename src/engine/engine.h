@@ -78,7 +78,7 @@ int engine_pick(const char *name, enum engine_strength least, const struct engin
 
 /* ---- a running sandbox ---- */
 
-/* As native_start(), for the engine that the plan names. */
+/* For the engine that the plan names. *ret is NATIVE_NONE or what native_begin() has made already. */
 int engine_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
 		 struct native *ret, struct err *e);
 /* Hands a command to init: `request` and the stdio descriptors that are not its terminal. 0 or -errno. */

@@ -11,10 +11,17 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 		 struct native *ret, struct err *e)
 {
 	const struct engine *en = engine_find(p->engine);
+	int r = 0;
 
 	if (en == NULL)
 		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'", p->engine);
-	return en->render ? wall_start(en, p, io, cg, ret, e) : native_start(p, io, cg, ret, e);
+	if (en->render) {
+		engine_done(ret); /* namespaces that were made before the engine was known */
+		return wall_start(en, p, io, cg, ret, e);
+	}
+	if (ret->pidfd < 0)
+		r = native_begin(&p->ids, cg, ret, e);
+	return r < 0 ? r : native_go(ret, p, io, e);
 }
 
 int engine_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3])

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -216,28 +215,21 @@ static int write_file(const char *dir, const char *name, const struct buf *text,
 
 /* ---- what init and link are given ---- */
 
-static int sealed(const struct buf *b, struct err *e)
-{
-	_close_ int fd = memfd_create("vitrine-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || b->is_over || io_write_all(fd, b->p, b->n) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		return err_sys(e, "the plan for init");
-	return take_fd(fd);
-}
-
 static int send_plan(const struct engine *en, const struct plan *p, int ctl, struct err *e)
 {
 	_cleanup_(buf_done) struct buf guest = BUF(GUEST_MAX);
 	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS };
-	struct init_msg m = { .type = INIT_PLAN, .a = plan_needs_samples(p) ? SAMPLE_MS : 0 };
+	struct init_msg m = { .type = INIT_GUEST,
+			      .a = plan_needs_samples(p) ? SAMPLE_MS : 0,
+			      .b = p->argv[0] == NULL,
+			      .flags = p->is_named };
 	_close_ int fd = FD_NONE;
 	int r;
 
 	walls.umask = umask(0);
 	(void)umask((mode_t)walls.umask);
 	guest_encode(p, &walls, &guest);
-	fd = sealed(&guest, e);
+	fd = request_seal(&guest, e);
 	if (fd < 0)
 		return fd;
 	r = init_send(ctl, &m, &fd, 1);
@@ -279,9 +271,12 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 	struct init_msg m = {
 		.type = INIT_START, .flags = io->flags, .rows = io->rows, .cols = io->cols
 	};
-	_close_ int request = request_make(p->argv, NULL, "", e);
+	_close_ int request = FD_NONE;
 	int r;
 
+	if (p->argv[0] == NULL)
+		return 0; /* it will only stand ready */
+	request = request_make(p->argv, NULL, "", e);
 	if (request < 0)
 		return request;
 	r = wall_exec(n, &m, request, io->fd);
@@ -334,9 +329,13 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	char skel[4096];
 	int r;
 
-	n.skel = skel_open(p, skel, sizeof(skel), e);
+	n.skel = skel_open(p, e);
 	if (n.skel < 0)
 		return n.skel;
+	r = skel_path(p, skel, sizeof(skel));
+	if (r < 0)
+		return err_set(e, ERR_USAGE, ENAMETOOLONG,
+			       "the state directory's path is too long");
 	r = verify(p, e);
 	if (r == 0)
 		r = render(en, p, skel, dir, &out, e);

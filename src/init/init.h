@@ -44,6 +44,7 @@ struct command_session {
 	struct part *part[4]; /* in, out, err, tty: NULL when there is none, or none any more */
 	struct part *main;
 	int status;
+	uint64_t cpu_ns, rss;
 };
 
 struct server {

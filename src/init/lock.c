@@ -33,13 +33,13 @@ static int map_ids(const struct plan *p)
 	groups = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
 	if (groups >= 0)
 		(void)io_write_all(groups, "deny", 4); /* it may be so already */
-	r = write_map("/proc/self/gid_map", p->gid_in);
-	return r < 0 ? r : write_map("/proc/self/uid_map", p->uid_in);
+	r = write_map("/proc/self/gid_map", p->ids.gid_in);
+	return r < 0 ? r : write_map("/proc/self/uid_map", p->ids.uid_in);
 }
 
 static int take_ids(const struct plan *p)
 {
-	if (geteuid() == p->uid_in && getegid() == p->gid_in)
+	if (geteuid() == p->ids.uid_in && getegid() == p->ids.gid_in)
 		return 0;
 	return geteuid() == 0 ? map_ids(p) : -EPERM;
 }

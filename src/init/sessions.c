@@ -109,7 +109,7 @@ static void not_started(struct command_session *s, int error, bool is_chdir)
 	head_add(&h, "step", "%s", is_chdir ? "chdir" : "exec");
 	(void)stream_respond(s->main->stream, &h, NULL, false); /* a dead link is seen elsewhere */
 	s->main->kind = PART_DONE;
-	s->server->is_over |= s->id == 0;
+	s->server->is_over |= s->id == 0 && !s->server->plan.is_named;
 	for (size_t i = 0; i < ARRAY_LEN(s->part); i++)
 		if (s->part[i] && s->part[i]->from)
 			source_finish(s->part[i]->from);
@@ -191,17 +191,20 @@ static void try_end(struct command_session *s)
 	if (!s->has_ended || !s->is_used || !has_said_all(s))
 		return;
 	head_add(&h, "exit", "%d", s->status);
+	head_add(&h, "cpu", "%llu", (unsigned long long)s->cpu_ns);
+	head_add(&h, "rss", "%llu", (unsigned long long)s->rss);
 	if (s->main)
 		(void)stream_trailers(s->main->stream, &h);
-	s->server->is_over |= s->id == 0;
+	s->server->is_over |= s->id == 0 && !s->server->plan.is_named;
 	release(s);
 }
 
-static void on_exit_of(struct command_session *s, int status)
+static void on_exit_of(struct command_session *s, int status, const struct rusage *used)
 {
 	s->status = status;
 	s->has_ended = true;
-	if (s->id == 0)
+	command_used(used, &s->cpu_ns, &s->rss);
+	if (s->id == 0 && !s->server->plan.is_named)
 		(void)kill(-1, SIGKILL); /* the sandbox ends with the command it was made for */
 	for (size_t i = 1; i < ARRAY_LEN(s->part); i++)
 		if (s->part[i] && s->part[i]->from)
@@ -211,14 +214,15 @@ static void on_exit_of(struct command_session *s, int status)
 
 void session_reap(struct server *sv)
 {
+	struct rusage used;
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0)
 		for (size_t i = 0; i < INIT_SESSIONS; i++)
 			if (sv->sessions[i].is_used && sv->sessions[i].pid == pid &&
 			    !sv->sessions[i].has_ended)
-				on_exit_of(&sv->sessions[i], status);
+				on_exit_of(&sv->sessions[i], status, &used);
 }
 
 ssize_t part_pull(void *arg, void *p, size_t n)

@@ -5,12 +5,9 @@
  * timer for wall time, and a sample every 50 ms of the sandbox's own /proc where memory, CPU time or idleness must
  * be seen. The sandbox's /proc comes as a descriptor from init, sent before the first command runs.
  */
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include "base/io.h"
-#include "base/num.h"
 #include "base/sabotage.h"
 #include "keep/keeper.h"
 
@@ -65,7 +62,7 @@ static bool is_over(const struct keeper *k, enum limit_id id, uint64_t now)
 	return limit(k, id)->is_set && now > limit(k, id)->max;
 }
 
-static void check_idle(struct keeper *k, const struct sample *s)
+static void check_idle(struct keeper *k)
 {
 	uint64_t now = clock_now();
 
@@ -73,8 +70,8 @@ static void check_idle(struct keeper *k, const struct sample *s)
 		if (k->sessions[i].is_used && session_last_ns(&k->sessions[i]) > k->idle_since_ns)
 			k->idle_since_ns = session_last_ns(&k->sessions[i]);
 	/* A sleeping program wakes now and then; a tenth of a second of work is none. */
-	if (s->cpu_ns > k->cpu_ns + 100 * NS_PER_MS) {
-		k->cpu_ns = s->cpu_ns;
+	if (k->usage.cpu_ns > k->cpu_ns + 100 * NS_PER_MS) {
+		k->cpu_ns = k->usage.cpu_ns;
 		k->idle_since_ns = now;
 	}
 	if (is_over(k, LIMIT_IDLE, now - k->idle_since_ns))
@@ -89,28 +86,24 @@ static void end_pids(struct keeper *k)
 	keeper_end(k, END_ERROR);
 }
 
-void limits_sample(struct keeper *k, const struct sample *s)
+void limits_look(struct keeper *k)
 {
-	if (s->memory > k->memory_peak)
-		k->memory_peak = s->memory;
-	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, s->memory) &&
+	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, k->usage.memory) &&
 	    !sabotaged("memory"))
 		keeper_end(k, END_MEMORY);
-	else if (limit(k, LIMIT_PIDS)->by == BY_WATCHED && is_over(k, LIMIT_PIDS, s->pids))
+	else if (limit(k, LIMIT_PIDS)->by == BY_WATCHED &&
+		 is_over(k, LIMIT_PIDS, k->usage.processes))
 		end_pids(k);
-	else if (is_over(k, LIMIT_CPU_TIME, s->cpu_ns))
+	else if (is_over(k, LIMIT_CPU_TIME, k->usage.cpu_ns))
 		keeper_end(k, END_CPU_TIME);
 	else if (limit(k, LIMIT_IDLE)->is_set)
-		check_idle(k, s);
+		check_idle(k);
 }
 
 static void on_sample(void *arg)
 {
-	struct keeper *k = arg;
-	struct sample s = { 0 };
-
-	sample_take(k->proc, &s);
-	limits_sample(k, &s);
+	usage_take(arg);
+	limits_look(arg);
 }
 
 static void on_time(void *arg)
@@ -129,9 +122,9 @@ void limits_proc(struct keeper *k, int take_proc)
 {
 	struct statfs fs;
 
-	/* Only once, only before anything foreign runs, and only if it is what it claims to be. */
-	if (k->proc >= 0 || k->sessions[0].has_begun || fstatfs(take_proc, &fs) < 0 ||
-	    fs.f_type != PROC_SUPER_MAGIC) {
+	/* Only once, only before anything foreign runs or when we asked, and only if it is what it claims to be. */
+	if (k->proc >= 0 || (k->sessions[0].has_begun && !k->wants_proc) ||
+	    fstatfs(take_proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC) {
 		fd_close(take_proc);
 		return;
 	}
@@ -140,9 +133,8 @@ void limits_proc(struct keeper *k, int take_proc)
 		k->on_sample = watch_timer(k->loop, SAMPLE_NS, true, on_sample, k);
 }
 
-void limits_check_output(void *keeper)
+void limits_check_output(struct keeper *k)
 {
-	struct keeper *k = keeper;
 	uint64_t sum = 0;
 
 	if (!limit(k, LIMIT_OUTPUT)->is_set)
@@ -158,13 +150,17 @@ void limits_check_output(void *keeper)
 			session_mute(&k->sessions[i]);
 }
 
-void limits_finish(struct keeper *k)
+enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why)
 {
-	if (k->in->plan->has_cgroup && k->why == END_EXIT && limit(k, LIMIT_MEMORY)->is_set &&
-	    cgroup_oom_kills(&k->cgroup) > 0 && (k->status == 137 || !k->sessions[0].has_ended))
-		k->why = END_MEMORY;
+	if (k->in->plan->has_cgroup && limit(k, LIMIT_MEMORY)->is_set && status == 137) {
+		uint64_t kills = cgroup_oom_kills(&k->cgroup), before = k->oom_kills;
+
+		k->oom_kills = kills;
+		if (kills > before)
+			return END_MEMORY;
+	}
 	/* RLIMIT_CPU ends one process; the reason is the same limit. */
-	if (k->why == END_EXIT && limit(k, LIMIT_CPU_TIME)->is_set &&
-	    k->status == 128 + 24 /* SIGXCPU */)
-		k->why = END_CPU_TIME;
+	if (limit(k, LIMIT_CPU_TIME)->is_set && status == 128 + 24 /* SIGXCPU */)
+		return END_CPU_TIME;
+	return why;
 }

@@ -27,9 +27,11 @@ static void put_number(struct buf *out, const char *key, uint64_t n)
 
 void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf *out)
 {
-	put_number(out, "uid", p->uid_in);
-	put_number(out, "gid", p->gid_in);
+	put_number(out, "uid", p->ids.uid_in);
+	put_number(out, "gid", p->ids.gid_in);
 	put_number(out, "debug", p->debug);
+	put_number(out, "named", p->is_named);
+	put_number(out, "check_reads", p->check_reads);
 	put_number(out, "landlock", w->has_landlock ? p->landlock_abi : 0);
 	put_number(out, "umask", w->umask);
 	put_number(out, "sample", w->sample_ms);
@@ -75,11 +77,15 @@ static bool take_number(struct reader *r, const char *key, const char *value)
 	if (to_number(value, UINT32_MAX, &n) < 0)
 		return false;
 	if (str_eq(key, "uid"))
-		p->uid_in = (uid_t)n;
+		p->ids.uid_in = (uid_t)n;
 	else if (str_eq(key, "gid"))
-		p->gid_in = (gid_t)n;
+		p->ids.gid_in = (gid_t)n;
 	else if (str_eq(key, "debug"))
 		p->debug = n != 0;
+	else if (str_eq(key, "named"))
+		p->is_named = n != 0;
+	else if (str_eq(key, "check_reads"))
+		p->check_reads = n != 0;
 	else if (str_eq(key, "landlock"))
 		p->landlock_abi = (unsigned)n;
 	else if (str_eq(key, "umask"))

@@ -153,6 +153,13 @@ struct plan_limit {
 	const char *how; /* "cgroup", "rlimit", "tmpfs", "keeper", ... */
 };
 
+/* Who the sandbox's processes are, inside and outside. */
+struct ids {
+	uid_t uid_in, uid_out;
+	gid_t gid_in, gid_out;
+	bool is_root; /* the caller is, and is mapped away */
+};
+
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -163,9 +170,7 @@ struct plan {
 	char *workspace;
 	uint64_t ws_dev, ws_ino;
 	unsigned ns; /* enum ns_bits */
-	uid_t uid_in, uid_out;
-	gid_t gid_in, gid_out;
-	bool is_root;
+	struct ids ids;
 	char *user, *home, *hostname;
 	struct skel *skel;
 	size_t n_skel, cap_skel;
@@ -179,6 +184,7 @@ struct plan {
 	uint64_t private_bytes, private_inodes;
 	unsigned landlock_abi;
 	bool debug;
+	bool check_reads; /* Landlock judges reading too */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -197,6 +203,9 @@ struct errand {
 	char *const *argv;   /* NULL-ended */
 	const char *workdir; /* inside, relative to the workspace; NULL: where the caller is */
 };
+
+/* Known before the rest, so that init can be made meanwhile. */
+struct ids plan_ids(const struct facts *f);
 
 int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e);

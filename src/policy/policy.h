@@ -54,6 +54,7 @@ enum setting_id {
 	SETTING_ENGINE,
 	SETTING_ISOLATION,
 	SETTING_DEBUG,
+	SETTING_CHECK_READS,
 	SETTING_COUNT_
 };
 
@@ -105,10 +106,12 @@ struct policy {
 	char *engine;
 	enum isolation isolation; /* the least an engine must have */
 	bool debug;               /* features.debug: ptrace among processes inside */
+	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin;
-	enum layer tmp_origin, isolation_origin;
+		debug_origin, check_reads_origin;
+	enum layer isolation_origin;
+	enum layer tmp_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };
 

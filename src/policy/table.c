@@ -57,7 +57,8 @@ static const struct choice isolation_words[ISOLATION_COUNT_] = {
 	[ISOLATION_KERNEL] = { "kernel", 1 },
 	[ISOLATION_VM] = { "vm", 2 },
 };
-static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } };
+static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } }; /* true widens */
+static const struct choice check_words[] = { { "false", 0 }, { "true", 1 } };
 
 #define WORDS(w, origin)                                                                           \
 	.choices = (w), .n = ARRAY_LEN(w), .origin_at = offsetof(struct policy, origin)
@@ -69,6 +70,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
 	[SETTING_ISOLATION] = { WORDS(isolation_words, isolation_origin) },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
+	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 };
 
 #define AT(field) .at = offsetof(struct policy, field)
@@ -103,6 +105,7 @@ const struct key_def key_defs[] = {
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
 	{ NULL, "isolation", KEY_SETTING, SETTING_ISOLATION },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
+	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
 

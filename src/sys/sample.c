@@ -6,7 +6,18 @@
 #include "base/io.h"
 #include "sys/sample.h"
 
-/* Field `want` (counted from 1) of /proc/N/stat, behind the name in parentheses; 0 when absent. */
+/* The number at p, which moves behind it and the blank that follows. */
+static uint64_t take_number(const char **p)
+{
+	uint64_t v = 0;
+
+	for (; **p >= '0' && **p <= '9'; ++*p)
+		v = v * 10 + (uint64_t)(**p - '0');
+	*p += **p == ' ';
+	return v;
+}
+
+/* Field `want` (counted from 1), behind the name in parentheses; 0 when absent. */
 static uint64_t stat_field(const char *text, int want)
 {
 	const char *p = strrchr(text, ')');
@@ -15,13 +26,7 @@ static uint64_t stat_field(const char *text, int want)
 	while (p && *p && at < want)
 		if (*p++ == ' ')
 			at++;
-	if (p == NULL || at != want)
-		return 0;
-	uint64_t v = 0;
-
-	for (; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (uint64_t)(*p - '0');
-	return v;
+	return p && at == want ? take_number(&p) : 0;
 }
 
 static size_t read_small(int dir, const char *name, char *p, size_t n)
@@ -33,7 +38,7 @@ static size_t read_small(int dir, const char *name, char *p, size_t n)
 	return r > 0 ? (size_t)r : 0;
 }
 
-static void add_process(int proc, const char *pid, struct sample *s)
+bool process_look(int proc, const char *pid, struct process *ret)
 {
 	static uint64_t tick_ns, page;
 	char name[64], text[1024];
@@ -44,24 +49,23 @@ static void add_process(int proc, const char *pid, struct sample *s)
 	}
 	(void)snprintf(name, sizeof(name), "%.16s/stat", pid);
 	if (read_small(proc, name, text, sizeof(text)) == 0)
-		return;
-	s->pids++;
+		return false;
+	*ret = (struct process){ .sid = stat_field(text, 6) };
 	for (int f = 14; f <= 17;
 	     f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
-		s->cpu_ns += stat_field(text, f) * tick_ns;
+		ret->cpu_ns += stat_field(text, f) * tick_ns;
 	(void)snprintf(name, sizeof(name), "%.16s/statm", pid);
 	if (read_small(proc, name, text, sizeof(text)) > 0) {
-		uint64_t v[3] = { 0 };
 		const char *p = text;
+		uint64_t resident, shared;
 
-		for (int i = 0; i < 3; i++) {
-			for (; *p >= '0' && *p <= '9'; p++)
-				v[i] = v[i] * 10 + (uint64_t)(*p - '0');
-			p += *p == ' ';
-		}
-		s->memory += v[1] > v[2] ? (v[1] - v[2]) * page
-					 : 0; /* resident and not shared with a file */
+		(void)take_number(&p);
+		resident = take_number(&p);
+		shared = take_number(&p);
+		ret->memory = resident > shared ? (resident - shared) * page
+						: 0; /* not shared with a file */
 	}
+	return true;
 }
 
 void sample_take(int proc, struct sample *ret)
@@ -69,10 +73,15 @@ void sample_take(int proc, struct sample *ret)
 	int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *en;
+	struct process p;
 
 	while (d && (en = readdir(d)) != NULL)
-		if (en->d_name[0] >= '1' && en->d_name[0] <= '9')
-			add_process(proc, en->d_name, ret);
+		if (en->d_name[0] >= '1' && en->d_name[0] <= '9' &&
+		    process_look(proc, en->d_name, &p)) {
+			ret->memory += p.memory;
+			ret->cpu_ns += p.cpu_ns;
+			ret->pids++;
+		}
 	if (d)
 		(void)closedir(d);
 	else

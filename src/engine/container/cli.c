@@ -47,7 +47,7 @@ static void add_private(struct args *a, const struct plan *p, const struct mount
 	if (bytes)
 		buf_printf(&b, ",size=%llu", (unsigned long long)bytes);
 	if (has_ids)
-		buf_printf(&b, ",uid=%u,gid=%u", p->uid_in, p->gid_in);
+		buf_printf(&b, ",uid=%u,gid=%u", p->ids.uid_in, p->ids.gid_in);
 	args_put(a, "--tmpfs", buf_cstr(&b), NULL);
 }
 
@@ -107,7 +107,7 @@ static void add_walls(struct args *a, const struct render_in *in, struct renderi
 	args_put(a, "run", "--rm", "--interactive", "--name", in->id, "--network=none",
 		 "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", NULL);
 	args_addf(a, "--security-opt=seccomp=%s/seccomp.json", in->dir);
-	args_addf(a, "--user=%u:%u", p->uid_in, p->gid_in);
+	args_addf(a, "--user=%u:%u", p->ids.uid_in, p->ids.gid_in);
 	args_addf(a, "--hostname=%s", p->hostname);
 	args_put(a, "--ipc=private", "--workdir=/", "--entrypoint=" INIT_INSIDE, NULL);
 	if (in->runtime)

@@ -24,6 +24,7 @@ struct session {
 	uint32_t id;
 	bool is_used, has_started, has_exit, has_told;
 	int status;
+	uint64_t cpu_ns, rss;
 	struct flow *main;
 	struct flow *stdio[4]; /* 0, 1, 2, the terminal */
 	struct port *tail[3];  /* sinks whose streams have ended: still being written */
@@ -46,7 +47,9 @@ struct outer {
 	struct link *link;
 	int ctl;
 	struct watch *on_ctl;
-	bool is_started, is_down, has_failed;
+	bool is_idle;  /* has no first command */
+	bool is_named; /* lasts longer than its first command */
+	bool is_started, is_down, has_failed, has_samples;
 	unsigned sample_ms;
 	struct link_sample sample;
 	size_t sample_n;
@@ -170,14 +173,20 @@ static void try_end(void *arg)
 {
 	struct session *s = arg;
 	struct outer *o = s->outer;
-	struct init_msg m = { .type = INIT_EXITED, .session = s->id, .a = s->status };
+	struct init_msg m = { .type = INIT_EXITED,
+			      .session = s->id,
+			      .a = s->status,
+			      .cpu_ns = s->cpu_ns,
+			      .max_rss = s->rss };
 
 	if (!s->is_used || s->has_told || !s->has_exit || !is_quiet(s))
 		return;
 	s->has_told = true;
 	tell(o, &m, NULL, 0);
-	if (s->id == 0)
+	if (s->id == 0 && !o->is_named)
 		loop_stop(o->loop); /* closing the link is what ends init, whatever it thinks */
+	else
+		close_session(s);
 }
 
 /* ---- the keeper's messages ---- */
@@ -210,6 +219,8 @@ static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FD
 		fail(o, "the plan cannot be read");
 		return;
 	}
+	o->is_named = m->flags != 0;
+	o->is_idle = m->b != 0;
 	o->sample_ms = m->a > 0 ? (unsigned)m->a : 0;
 	(void)ask(o, ROLE_START, &h, &guest, NULL);
 	watch_set(o->on_ctl, false); /* nothing else before the lock holds */
@@ -340,13 +351,36 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 	s->main->which = tty; /* handed out when it runs */
 }
 
+/* Their /proc is behind other walls; what it says comes as samples. */
+static void ask_samples(struct outer *o, unsigned ms)
+{
+	struct head h = request("GET", "/samples/%u", ms);
+
+	o->has_samples = true;
+	ask_short(o, ROLE_SAMPLES, &h);
+}
+
+static void no_file(struct outer *o, const struct init_msg *m)
+{
+	struct init_msg no = { .type = INIT_FILE_DONE, .session = m->session, .a = ENOTSUP };
+
+	tell(o, &no, NULL, 0);
+}
+
 void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	struct head h;
 
 	switch (m->type) {
-	case INIT_PLAN:
+	case INIT_GUEST:
 		on_plan(o, m, fds);
+		break;
+	case INIT_WANT_PROC:
+		if (!o->has_samples)
+			ask_samples(o, 1000);
+		break;
+	case INIT_FILE:
+		no_file(o, m);
 		break;
 	case INIT_START:
 		on_start(o, m, fds);
@@ -391,10 +425,9 @@ static void on_ctl(void *arg)
 
 static int start_answer(struct outer *o, const struct head *h)
 {
+	struct init_msg ready = { .type = INIT_READY };
 	const char *error = head_get(h, "error");
 	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
-	struct head samples = request("GET", "/samples/%u", o->sample_ms);
-
 	if (h->status != 200) {
 		buf_puts(&text, error ? error : "init refused the plan");
 		fail(o, buf_cstr(&text));
@@ -403,7 +436,9 @@ static int start_answer(struct outer *o, const struct head *h)
 	o->is_started = true;
 	watch_set(o->on_ctl, true);
 	if (o->sample_ms)
-		ask_short(o, ROLE_SAMPLES, &samples);
+		ask_samples(o, o->sample_ms);
+	if (o->is_idle)
+		tell(o, &ready, NULL, 0);
 	return 0;
 }
 
@@ -432,7 +467,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 	m.a = (int32_t)n;
 	m.b = head_get(h, "step") && str_eq(head_get(h, "step"), "chdir");
 	tell(s->outer, &m, NULL, 0);
-	if (s->id == 0)
+	if (s->id == 0 && !s->outer->is_named)
 		loop_stop(s->outer->loop);
 	close_session(s);
 	return 0;
@@ -442,7 +477,9 @@ static int main_trailer(struct session *s, const struct head *h)
 {
 	uint64_t n;
 
-	if (!s->has_started || s->has_exit || head_number(h, "exit", 0xffff, &n) < 0)
+	if (!s->has_started || s->has_exit || head_number(h, "exit", 0xffff, &n) < 0 ||
+	    head_number(h, "cpu", UINT64_MAX, &s->cpu_ns) < 0 ||
+	    head_number(h, "rss", UINT64_MAX, &s->rss) < 0)
 		return -EBADMSG;
 	s->status = (int)n;
 	s->has_exit = true;
@@ -485,7 +522,7 @@ static int take_samples(struct outer *o, const char *p, size_t n)
 		if (o->sample_n < sizeof(o->sample))
 			continue;
 		o->sample_n = 0;
-		m.memory = o->sample.memory;
+		m.max_rss = o->sample.memory;
 		m.cpu_ns = o->sample.cpu_ns;
 		m.a = (int32_t)(o->sample.pids & INT32_MAX);
 		tell(o, &m, NULL, 0);

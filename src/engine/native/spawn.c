@@ -157,6 +157,17 @@ pid_t command_spawn(struct command *c)
 	return pid;
 }
 
+static uint64_t ns_of(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * NS_PER_SEC + (uint64_t)t->tv_usec * 1000;
+}
+
+void command_used(const struct rusage *used, uint64_t *ret_cpu_ns, uint64_t *ret_rss)
+{
+	*ret_cpu_ns = ns_of(&used->ru_utime) + ns_of(&used->ru_stime);
+	*ret_rss = (uint64_t)used->ru_maxrss * KIB;
+}
+
 /* ---- requests ---- */
 
 bool request_is_head(const struct request_head *head)
@@ -235,23 +246,31 @@ static void put_strings(struct buf *b, char *const *v, uint32_t *ret_n)
 		buf_add(b, v[*ret_n], strlen(v[*ret_n]) + 1);
 }
 
-int request_make(char *const *argv, char *const *env, const char *cwd, struct err *e)
+int request_seal(const struct buf *b, struct err *e)
 {
 	_close_ int fd = memfd_create("vitrine-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX);
-	struct request_head head = { .magic = REQUEST_MAGIC };
 
 	if (fd < 0)
 		return err_sys(e, "memfd");
+	if (io_write_all(fd, b->p, b->n) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		return err_sys(e, "request");
+	return take_fd(fd);
+}
+
+int request_make(char *const *argv, char *const *env, const char *cwd, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX + sizeof(struct request_head));
+	struct request_head head = { .magic = REQUEST_MAGIC };
+
+	buf_add(&b, &head, sizeof(head));
 	put_strings(&b, argv, &head.argc);
 	put_strings(&b, env, &head.envc);
 	buf_add(&b, cwd, strlen(cwd) + 1);
 	if (b.is_over)
 		return err_set(e, ERR_USAGE, E2BIG, "the command line is longer than %llu bytes",
 			       (unsigned long long)REQUEST_MAX);
-	head.bytes = (uint32_t)b.n;
-	if (io_write_all(fd, &head, sizeof(head)) < 0 || io_write_all(fd, b.p, b.n) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		return err_sys(e, "request");
-	return take_fd(fd);
+	head.bytes = (uint32_t)(b.n - sizeof(head));
+	memcpy(b.p, &head, sizeof(head));
+	return request_seal(&b, e);
 }

@@ -3,8 +3,10 @@
 #ifndef VITRINE_ENGINE_NATIVE_SPAWN_H
 #define VITRINE_ENGINE_NATIVE_SPAWN_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct command {
@@ -21,6 +23,9 @@ struct command {
 
 /* Its pid, or < 0. A child that did not become the command is reaped: `error` says why, `is_chdir` at what. */
 pid_t command_spawn(struct command *c);
+
+/* What it and all it waited for used, from wait4(). */
+void command_used(const struct rusage *used, uint64_t *ret_cpu_ns, uint64_t *ret_rss);
 
 /* A terminal of the sandbox's own: returns the master side or -errno. */
 int command_pty(uint16_t rows, uint16_t cols, int *ret_slave);
@@ -47,7 +52,9 @@ int request_parse(const struct request_head *head, char *take_text, char *const 
 bool request_is_head(const struct request_head *head);
 void request_done(struct request *r);
 
-/* A sealed memfd with a request in it, for whoever asks init. */
+/* Bytes in a sealed memfd, which nobody changes while it is read. */
+int request_seal(const struct buf *b, struct err *e);
+/* A command so, for whoever asks init. */
 int request_make(char *const *argv, char *const *env, const char *cwd, struct err *e);
 
 #endif

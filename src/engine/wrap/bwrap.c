@@ -104,9 +104,9 @@ int render_bwrap(const struct render_in *in, struct rendering *out, struct err *
 	int r;
 
 	args_put(a, in->tool, "--unshare-all", "--unshare-user", "--uid", NULL);
-	args_addf(a, "%u", p->uid_in);
+	args_addf(a, "%u", p->ids.uid_in);
 	args_add(a, "--gid");
-	args_addf(a, "%u", p->gid_in);
+	args_addf(a, "%u", p->ids.gid_in);
 	args_put(a, "--hostname", p->hostname, "--die-with-parent", "--new-session", "--as-pid-1",
 		 "--cap-drop", "ALL", "--disable-userns", "--clearenv", NULL);
 	r = add_mounts(a, in, e);

@@ -71,8 +71,8 @@ int render_nsjail(const struct render_in *in, struct rendering *out, struct err 
 
 	args_put(a, in->tool, "--mode=o", "--really_quiet", "--time_limit=0", "--chroot", in->skel,
 		 NULL);
-	args_addf(a, "--user=%u:%u:1", p->uid_in, p->uid_out);
-	args_addf(a, "--group=%u:%u:1", p->gid_in, p->gid_out);
+	args_addf(a, "--user=%u:%u:1", p->ids.uid_in, p->ids.uid_out);
+	args_addf(a, "--group=%u:%u:1", p->ids.gid_in, p->ids.gid_out);
 	args_addf(a, "--hostname=%s", p->hostname);
 	args_put(a, "--cwd=/", "--disable_rlimits", "--skip_setsid", NULL);
 	for (size_t i = 0; r == 0 && i < p->n_mounts; i++)

@@ -52,8 +52,8 @@ static int add_private(struct args *a, const struct plan *p, const struct mount 
 
 	buf_puts(&b, "--property=TemporaryFileSystem=");
 	r = put_path(&b, m->dst, e);
-	buf_printf(&b, ":mode=%04o,nosuid,nodev,uid=%u,gid=%u", render_mode(m), p->uid_out,
-		   p->gid_out);
+	buf_printf(&b, ":mode=%04o,nosuid,nodev,uid=%u,gid=%u", render_mode(m), p->ids.uid_out,
+		   p->ids.gid_out);
 	if (bytes)
 		buf_printf(&b, ",size=%llu", (unsigned long long)bytes);
 	if (r == 0)
@@ -134,8 +134,8 @@ static int render(const struct render_in *in, const char *manager, struct render
 		 "--service-type=exec", NULL);
 	args_addf(a, "--unit=%s", in->id);
 	if (str_eq(manager, "--system")) {
-		args_addf(a, "--uid=%u", p->uid_out);
-		args_addf(a, "--gid=%u", p->gid_out);
+		args_addf(a, "--uid=%u", p->ids.uid_out);
+		args_addf(a, "--gid=%u", p->ids.gid_out);
 	}
 	args_addf(a, "--property=RootDirectory=%s", in->skel);
 	for (size_t i = 0; i < ARRAY_LEN(walls); i++)
