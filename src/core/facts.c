@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "base/sabotage.h"
 #include "core/facts.h"
 
@@ -422,6 +423,17 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 	return 0;
 }
 
+int host_engine(struct host *h, struct err *e)
+{
+	_free_ char *path = NULL;
+	int r = program_find("vitrine-init", &path, e);
+
+	if (r == 0)
+		r = path_real(path, &h->init_exe, e);
+	h->facts.init_exe = h->init_exe;
+	return r;
+}
+
 static void entries_done(struct entries *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -450,6 +462,7 @@ void host_done(struct host *h)
 	free(h->workspace);
 	free(h->cwd);
 	free(h->self_exe);
+	free(h->init_exe);
 	free(h->state_dir);
 	free(h->config_dir);
 	*h = (struct host){ .ws_fd = FD_NONE };

@@ -32,6 +32,7 @@ bool plan_needs_samples(const struct plan *p)
 	const struct plan_limit *l = p->limits;
 
 	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
+	       (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
 	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
@@ -552,16 +553,21 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 
 	switch (id) {
 	case LIMIT_MEMORY:
-		l.by = cg & BIT(CG_MEMORY) ? BY_KERNEL : BY_WATCHED;
-		l.how = cg & BIT(CG_MEMORY) ? "cgroup" : "keeper samples every 50 ms";
+		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_MEMORY) ? "cgroup"
+					      : "keeper samples every 50 ms";
 		break;
 	case LIMIT_CPUS:
-		l.by = cg & BIT(CG_CPU) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_CPU) ? "cgroup" : "no cpu controller";
+		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_CPU)    ? "cgroup"
+					      : "no cpu controller";
 		break;
 	case LIMIT_PIDS:
-		l.by = BY_KERNEL;
-		l.how = "rlimit of the user namespace";
+		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
+		l.how = f->has_own_kernel ? "keeper samples every 50 ms"
+					  : "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
 		l.by = BY_KERNEL;
@@ -569,8 +575,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		break;
 	case LIMIT_IO_READ:
 	case LIMIT_IO_WRITE:
-		l.by = cg & BIT(CG_IO) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_IO) ? "cgroup" : "no block I/O controller";
+		l.by = cg & BIT(CG_IO) && !f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = l.by == BY_KERNEL ? "cgroup" : "no block I/O controller";
 		break;
 	case LIMIT_OPEN_FILES:
 		l.by = BY_KERNEL;
@@ -672,6 +678,26 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 	return 0;
 }
 
+/* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR", "DOCKER_HOST",
+					   "DOCKER_CONTEXT",  "DOCKER_CONFIG",
+					   "CONTAINER_HOST",  "DBUS_SESSION_BUS_ADDRESS" };
+
+static void plan_engine(struct plan *p, const struct facts *f)
+{
+	size_t n = 0;
+
+	add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 3, sizeof(*p->engine_env));
+	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
+				     "sbin:/bin");
+	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
+	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
+		for (char *const *v = f->environ; v && *v; v++)
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=')
+				p->engine_env[n++] = mem_str(*v);
+}
+
 int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e)
 {
@@ -717,6 +743,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		return r;
 	}
 	plan_covers(&p, f);
+	if (!str_eq(p.engine, "native"))
+		plan_engine(&p, f);
 	plan_mount_points(&p);
 	add_skel(&p, SKEL_DIR, "var", "");
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
@@ -747,6 +775,9 @@ void plan_done(struct plan *p)
 	for (size_t i = 0; i < p->n_sockets; i++)
 		free(p->sockets[i].host);
 	free(p->sockets);
+	for (char **v = p->engine_env; v && *v; v++)
+		free(*v);
+	free(p->engine_env);
 	free(p->mounts);
 	free(p->skel);
 	free(p->access);
