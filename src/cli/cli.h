@@ -90,6 +90,8 @@ int cmd_trust(int argc, char **argv, struct err *e);
 int cmd_engines(int argc, char **argv, struct err *e);
 int cmd_doctor(int argc, char **argv, struct err *e);
 int cmd_demo(int argc, char **argv, struct err *e);
+int cmd_hook(int argc, char **argv, struct err *e);
+int cmd_guard(int argc, char **argv, struct err *e);
 int cmd_version(int argc, char **argv, struct err *e);
 int cmd_help(int argc, char **argv, struct err *e);
 int cmd_completion(int argc, char **argv, struct err *e);

@@ -19,6 +19,8 @@ extern const struct opt trust_opts[];
 extern const struct opt json_opts[];
 extern const struct opt help_opts[];
 extern const struct opt events_opts[];
+extern const struct opt hook_opts[];
+extern const struct opt guard_opts[];
 
 const struct verb verbs[] = {
 	{ "run", cmd_run, "run [options] [AGENT|NAME] [PATH] [-- ARGS...]",
@@ -136,6 +138,21 @@ const struct verb verbs[] = {
 	  "what it should not. The table says what worked and what was stopped, and by which wall. "
 	  "The exit status is 0 when "
 	  "all was as it should be, else 1. Nothing is left behind." },
+	{ "hook", cmd_hook, "hook [--agent NAME] [--unattended]",
+	  "judge one tool call of an agent, in its own hook protocol", hook_opts,
+	  "Agents call it, not people: 'vitrine guard install AGENT' writes it into their "
+	  "settings. The call "
+	  "comes as JSON on stdin, the answer goes to stdout. Whatever goes wrong is a refusal." },
+	{ "guard", cmd_guard,
+	  "guard install|uninstall AGENT | guard test|explain 'CMD' | guard stats",
+	  "advice before action: rules for what an agent may run", guard_opts,
+	  "'test' gives the verdict for one command, 'explain' also all that it would run and "
+	  "every rule that "
+	  "fits; the exit status is 0 for allow, 1 for ask, 3 for deny. 'stats' adds up the "
+	  "decisions so far. "
+	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
+	  "  vitrine guard install claude\n"
+	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
