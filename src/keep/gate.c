@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "keep/keeper.h"
 
 enum { FRONT, DIAL, PROCESSES };
@@ -110,7 +111,13 @@ static void forget(struct gate *g)
 static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
 {
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
+#ifdef VITRINE_SABOTAGE
+	static char list[512];
+	char *const env[] = { list, NULL };
+	sabotage_env(list, sizeof(list));
+#else
 	char *const env[] = { NULL };
+#endif
 	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
