@@ -101,6 +101,10 @@ fuzz: fuzzers
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
 SCRIPTS = tools/deps .ci/run
 
+# Documents that are made from tables of the source.
+docs: asan
+	@VITRINE_UPDATE=1 VITRINE_DOCS=docs build/asan/src/event/manual_test
+
 format:
 	@clang-format -i $(SOURCES)
 
@@ -130,4 +134,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz format lint install clean
+.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

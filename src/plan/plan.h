@@ -163,6 +163,13 @@ struct plan_net {
 	char *upstream; /* or NULL */
 };
 
+/* Who the sandbox's processes are, inside and outside. */
+struct ids {
+	uid_t uid_in, uid_out;
+	gid_t gid_in, gid_out;
+	bool is_root; /* the caller is, and is mapped away */
+};
+
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -173,9 +180,7 @@ struct plan {
 	char *workspace;
 	uint64_t ws_dev, ws_ino;
 	unsigned ns; /* enum ns_bits */
-	uid_t uid_in, uid_out;
-	gid_t gid_in, gid_out;
-	bool is_root;
+	struct ids ids;
 	char *user, *home, *hostname;
 	struct skel *skel;
 	size_t n_skel, cap_skel;
@@ -190,6 +195,7 @@ struct plan {
 	unsigned landlock_abi;
 	bool debug;
 	struct plan_net net;
+	bool check_reads; /* Landlock judges reading too */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -207,6 +213,9 @@ struct errand {
 	char *const *argv;   /* NULL-ended */
 	const char *workdir; /* inside, relative to the workspace; NULL: where the caller is */
 };
+
+/* Known before the rest, so that init can be made meanwhile. */
+struct ids plan_ids(const struct facts *f);
 
 int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e);

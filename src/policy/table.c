@@ -50,7 +50,8 @@ static const struct choice preset_words[NET_LEVEL_COUNT_] = { [LEVEL_NONE] = { "
 							      [LEVEL_BALANCED] = { "balanced", 1 },
 							      [LEVEL_OPEN] = { "open", 0 } };
 static const struct choice engine_words[] = { { "native", 0 } };
-static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } };
+static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } }; /* true widens */
+static const struct choice check_words[] = { { "false", 0 }, { "true", 1 } };
 
 #define WORDS(w, origin)                                                                           \
 	.choices = (w), .n = ARRAY_LEN(w), .origin_at = offsetof(struct policy, origin)
@@ -63,6 +64,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_NET_ASK] = { WORDS(bool_words, net_ask_origin), .is_bool = true },
 	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
+	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 };
 
 #define AT(field) .at = offsetof(struct policy, field)
@@ -108,6 +110,7 @@ const struct key_def key_defs[] = {
 	{ "env", "set", KEY_LIST, LIST_ENV_SET },
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
+	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
 

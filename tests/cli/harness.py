@@ -145,8 +145,9 @@ class Box:
                "SHELL": "/bin/sh", "USER": self.account.pw_name if self.account else "tester",
                "XDG_STATE_HOME": str(self.dir / "state"), "XDG_CONFIG_HOME": str(self.config),
                "XDG_CACHE_HOME": str(self.dir / "cache")}
-        if "VITRINE_SABOTAGE" in os.environ:  # does nothing but in a build that is made for it
-            env["VITRINE_SABOTAGE"] = os.environ["VITRINE_SABOTAGE"]
+        for key in ("VITRINE_SABOTAGE", "ASAN_OPTIONS"):  # do nothing but in builds that are made for it
+            if key in os.environ:
+                env[key] = os.environ[key]
         for key, value in (extra or {}).items():
             if value is None:
                 env.pop(key, None)
@@ -288,6 +289,19 @@ class Term:
 def children():
     found = [int(c) for c in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     return [c for c in found if c not in lasting]
+
+
+def below(pid):
+    """All processes below pid."""
+    found, todo = [], [pid]
+    while todo:
+        try:
+            kids = Path(f"/proc/{(p := todo.pop())}/task/{p}/children").read_text().split()
+        except OSError:
+            continue
+        found += [int(k) for k in kids]
+        todo += [int(k) for k in kids]
+    return found
 
 
 def describe(pid):
