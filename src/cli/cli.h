@@ -26,7 +26,11 @@ struct verb {
 	const char *summary;      /* "run a command in a sandbox" */
 	const struct opt *opts;   /* ends with a NULL name; may be NULL */
 	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
+	unsigned flags;
 };
+
+/* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
+enum { VERB_STORE = 1 };
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
 

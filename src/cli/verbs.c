@@ -18,6 +18,7 @@ extern const struct opt policy_opts[];
 extern const struct opt trust_opts[];
 extern const struct opt json_opts[];
 extern const struct opt help_opts[];
+extern const struct opt events_opts[];
 
 const struct verb verbs[] = {
 	{ "run", cmd_run, "run [options] [AGENT|NAME] [PATH] [-- ARGS...]",
@@ -102,6 +103,18 @@ const struct verb verbs[] = {
 	  "Nothing is written through a link." },
 	{ "wait", cmd_wait, "wait NAME [SESSION]",
 	  "wait for a session, or for the sandbox, and print its exit status", start_opts, NULL },
+	{ "events", NULL, "events [options] [NAME]", "show what happened, live or later",
+	  events_opts,
+	  "Everything that happens in a sandbox is on record outside its reach: docs/EVENTS.md "
+	  "describes each type. "
+	  "Without NAME, the events of all sandboxes and runs. --verify checks that none was "
+	  "edited, removed, reordered or "
+	  "cut off, prints what it found and exits with 1 when something is wrong.\n\n"
+	  "  vitrine events box --since 10m\n"
+	  "  vitrine events -f --type net.verdict --type limit.hit\n"
+	  "  vitrine events box --json | jq .data\n"
+	  "  vitrine events --verify",
+	  VERB_STORE },
 	{ "explain", cmd_explain, "explain [options] -- CMD [ARGS...]",
 	  "print the plan for a command and run nothing", run_opts,
 	  "Takes the options of 'run'. What is printed is exactly what the engine would carry "
@@ -127,5 +140,5 @@ const struct verb verbs[] = {
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
 	{ "help", cmd_help, "help [--man] [VERB]", "explain a verb", help_opts, NULL },
-	{ NULL, NULL, NULL, NULL, NULL, NULL },
+	{ NULL },
 };

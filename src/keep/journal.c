@@ -42,7 +42,7 @@ struct journal {
 	bool is_stuck; /* the last write failed */
 	bool is_torn;  /* bytes behind `size` must be cut off first */
 	pid_t ingest;  /* the last one we started, 0: none */
-	char run[24];
+	char run[EVENT_RUN_CHARS + 1];
 };
 
 static uint64_t now_ns(void)
@@ -144,9 +144,14 @@ static int write_at(int fd, const struct buf *b, uint64_t at)
 	return 0;
 }
 
-static char *part_name(const struct journal *j, uint32_t part, const char *hidden)
+static char *part_name(const struct journal *j, uint32_t part, bool is_hidden)
 {
-	return mem_fmt("%s/journal/%s%s.%06u", j->state_dir, hidden, j->run, part);
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+	struct event_part p = { .part = part, .is_hidden = is_hidden };
+
+	memcpy(p.run, j->run, EVENT_RUN_CHARS);
+	event_part_name(&p, &b);
+	return mem_fmt("%s/journal/%s", j->state_dir, buf_cstr(&b));
 }
 
 static int make_file(const struct journal *j, const char *path)
@@ -168,7 +173,7 @@ static int make_file(const struct journal *j, const char *path)
 static int open_part(struct journal *j, uint32_t part, const struct buf *first, uint64_t *ret_size)
 {
 	_cleanup_(buf_done) struct buf head = BUF(PENDING_MAX + 3 * EVENT_MAX_BYTES);
-	_free_ char *hidden = part_name(j, part, "."), *path = part_name(j, part, "");
+	_free_ char *hidden = part_name(j, part, true), *path = part_name(j, part, false);
 	_close_ int fd = make_file(j, hidden);
 	int r;
 
