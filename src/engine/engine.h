@@ -31,6 +31,7 @@ enum engine_step {
 	STEP_DISK,
 	STEP_PTY,  /* a terminal of its own */
 	STEP_EXEC, /* further commands in a running sandbox */
+	STEP_GATE, /* a network through the gate */
 	STEP_COUNT_
 };
 

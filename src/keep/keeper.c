@@ -217,6 +217,7 @@ static int start(struct keeper *k, struct err *e)
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
 	masks_start(k);
+	gate_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 
@@ -270,6 +271,7 @@ static void finish(struct keeper *k)
 		k->status = 125;
 	}
 	masks_finish(k);
+	gate_finish(k);
 }
 
 static int status_for(const struct keeper *k)

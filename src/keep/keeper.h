@@ -3,6 +3,7 @@
 #ifndef VITRINE_KEEP_KEEPER_H
 #define VITRINE_KEEP_KEEPER_H
 
+#include "keep/gate.h"
 #include "keep/journal.h"
 #include "keep/keys.h"
 #include "keep/session.h"
@@ -55,6 +56,7 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
+	struct gate *gate; /* gate.c; NULL: no network */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;

@@ -39,6 +39,7 @@ BUILT = Path(__file__).resolve().parent.parent.parent / "build" / "vitrine"
 # The programs that `vitrine` finds beside itself.
 
 tests = []
+lasting = set()  # processes of the tests' own that outlive a test: a fake internet
 engine = None  # --engine NAME: the same tests behind other walls
 
 
@@ -296,7 +297,8 @@ class Term:
 
 
 def children():
-    return [int(c) for c in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    found = [int(c) for c in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    return [c for c in found if c not in lasting]
 
 
 def below(pid):
