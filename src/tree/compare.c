@@ -200,3 +200,17 @@ void tree_compare(const struct tree_index *a, const struct tree_index *b, bool w
 	if (with_renames)
 		find_renames(ret);
 }
+
+bool tree_is_among(char *const *paths, const char *path)
+{
+	if (paths == NULL)
+		return true;
+	for (; *paths; paths++) {
+		size_t n = strlen(*paths);
+
+		if (n == 0 ||
+		    (strncmp(path, *paths, n) == 0 && (path[n] == '/' || path[n] == '\0')))
+			return true;
+	}
+	return false;
+}

@@ -89,20 +89,28 @@ bool tree_same_stat(const struct tree_entry *a, const struct tree_entry *b)
 
 /* ---- writing ---- */
 
-/* Where the string went; NUL-ended, so that a reader can use it where it lies. */
-static uint32_t put_string(struct buf *b, size_t base, const char *p, size_t n)
+/* NUL-ended, so that a reader can use it where it lies. */
+static void put_string(struct buf *b, const char *p, size_t n)
 {
-	size_t at = b->n - base;
-
 	buf_add(b, p, n);
 	buf_putc(b, '\0');
-	return (uint32_t)at;
 }
 
-static struct record to_record(const struct tree_entry *en, struct buf *b, size_t base)
+static void put_strings(struct buf *b, const struct tree_entry *en)
+{
+	put_string(b, en->name, strlen(en->name));
+	if (en->target_len)
+		put_string(b, en->target, en->target_len);
+	if (en->xattr_len)
+		put_string(b, en->xattrs, en->xattr_len);
+}
+
+/* `at` is where the entry's strings begin, and then where the next one's do. */
+static void put_record(struct buf *b, const struct tree_entry *en, uint32_t *at)
 {
 	struct record r = { .parent = en->parent,
 			    .link_of = en->link_of,
+			    .name = *at,
 			    .name_len = (uint32_t)strlen(en->name),
 			    .target_len = en->target_len,
 			    .xattr_len = en->xattr_len,
@@ -119,42 +127,47 @@ static struct record to_record(const struct tree_entry *en, struct buf *b, size_
 			    .ctime = en->ctime };
 
 	memcpy(r.hash, en->hash, sizeof(r.hash));
-	r.name = put_string(b, base, en->name, r.name_len);
-	if (r.target_len)
-		r.target = put_string(b, base, en->target, r.target_len);
-	if (r.xattr_len)
-		r.xattrs = put_string(b, base, en->xattrs, r.xattr_len);
-	return r;
+	*at += r.name_len + 1;
+	if (r.target_len) {
+		r.target = *at;
+		*at += r.target_len + 1;
+	}
+	if (r.xattr_len) {
+		r.xattrs = *at;
+		*at += r.xattr_len + 1;
+	}
+	buf_add(b, &r, sizeof(r));
 }
 
 int tree_encode(const struct tree_index *x, struct buf *out, struct err *e)
 {
-	_free_ struct record *v = mem_grow(NULL, x->n + 1, sizeof(*v));
 	struct head h = { .count = x->n,
 			  .id = x->id,
 			  .created = x->created,
 			  .since = x->since,
 			  .kind = x->kind,
 			  .root_mode = x->root_mode };
+	const char *message = x->message ? x->message : "", *root = x->root ? x->root : "";
 	uint8_t sum[SHA256_BYTES];
-	size_t base;
+	uint32_t at;
 
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
-	h.message_len = x->message ? (uint32_t)strlen(x->message) : 0;
-	h.root_len = x->root ? (uint32_t)strlen(x->root) : 0;
+	h.message_len = (uint32_t)strlen(message);
+	h.root_len = (uint32_t)strlen(root);
+	at = h.message_len + h.root_len + 2;
 	buf_add(out, &h, sizeof(h));
-	base = out->n;
-	(void)put_string(out, base, x->message ? x->message : "", h.message_len);
-	(void)put_string(out, base, x->root ? x->root : "", h.root_len);
+	put_string(out, message, h.message_len);
+	put_string(out, root, h.root_len);
 	for (size_t i = 0; i < x->n; i++)
-		v[i] = to_record(&x->v[i], out, base);
-	while ((out->n - base) % 8)
+		put_strings(out, &x->v[i]);
+	while ((out->n - sizeof(h)) % 8)
 		buf_putc(out, '\0');
 	if (out->is_over || out->n > UINT32_MAX)
 		return err_set(e, ERR_SYSTEM, EMSGSIZE, "the tree has too many or too long names");
-	h.strings = out->n - base;
+	h.strings = out->n - sizeof(h);
 	memcpy(out->p, &h, sizeof(h));
-	buf_add(out, v, x->n * sizeof(*v));
+	for (size_t i = 0; i < x->n; i++)
+		put_record(out, &x->v[i], &at);
 	sha256(out->p, out->n, sum);
 	buf_add(out, sum, sizeof(sum));
 	return out->is_over ? err_set(e, ERR_SYSTEM, EMSGSIZE, "the index is too large") : 0;
@@ -298,23 +311,21 @@ static bool read_all(struct reader *r, const struct head *h)
 	return true;
 }
 
-int tree_decode(const void *p, size_t n, struct tree_index *ret, struct err *e)
+int tree_decode_take(char *take_p, size_t n, struct tree_index *ret, struct err *e)
 {
-	_cleanup_(tree_index_done) struct tree_index x = { 0 };
+	_cleanup_(tree_index_done) struct tree_index x = { .loaded = take_p };
 	struct reader r = { .x = &x };
 	uint8_t sum[SHA256_BYTES];
 	struct head h;
 
 	if (n < sizeof(h) + SHA256_BYTES || n > TREE_FILE_MAX)
 		return err_set(e, ERR_SYSTEM, EBADMSG, "not an index: wrong size");
-	memcpy(&h, p, sizeof(h));
+	memcpy(&h, x.loaded, sizeof(h));
 	if (!is_head(&h, n))
 		return err_set(e, ERR_SYSTEM, EBADMSG, "not an index: wrong head");
-	sha256(p, n - SHA256_BYTES, sum);
-	if (memcmp(sum, (const char *)p + n - SHA256_BYTES, sizeof(sum)) != 0)
+	sha256(x.loaded, n - SHA256_BYTES, sum);
+	if (memcmp(sum, x.loaded + n - SHA256_BYTES, sizeof(sum)) != 0)
 		return err_set(e, ERR_SYSTEM, EBADMSG, "the index is damaged: wrong checksum");
-	x.loaded = mem_grow(NULL, n, 1);
-	memcpy(x.loaded, p, n);
 	x.id = h.id;
 	x.created = h.created;
 	x.since = h.since;
@@ -327,4 +338,12 @@ int tree_decode(const void *p, size_t n, struct tree_index *ret, struct err *e)
 	*ret = x;
 	x = (struct tree_index){ 0 };
 	return 0;
+}
+
+int tree_decode(const void *p, size_t n, struct tree_index *ret, struct err *e)
+{
+	char *copy = mem_grow(NULL, n + 1, 1);
+
+	memcpy(copy, p, n);
+	return tree_decode_take(copy, n, ret, e);
 }

@@ -305,4 +305,5 @@ void packs_done(struct store *s)
 	s->added = NULL;
 	s->n_packs = s->cap_packs = s->n = s->size = s->n_added = s->cap_added = 0;
 	s->is_loaded = false;
+	s->n_put = 0;
 }

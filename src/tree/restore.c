@@ -319,15 +319,7 @@ static bool is_wanted(const struct restore *r, const struct change *c)
 		r->sum->kept++;
 		return false;
 	}
-	if (r->job->only == NULL)
-		return true;
-	for (char *const *o = r->job->only; *o; o++) {
-		size_t n = strlen(*o);
-
-		if (n == 0 || (strncmp(path, *o, n) == 0 && (path[n] == '/' || path[n] == '\0')))
-			return true;
-	}
-	return false;
+	return tree_is_among(r->job->only, path);
 }
 
 static int make_change(struct restore *r, const struct change *c)

@@ -20,6 +20,7 @@
 #define NEW_NAME ".new"
 #define SEAL "seal"
 #define PENDING "pending"
+#define FEW 64
 
 static const char *const folders[] = { "packs", "objects", "checkpoints" };
 
@@ -153,7 +154,7 @@ static int load_file(int dir, const char *name, struct tree_index *ret, struct e
 	p = mem_grow(NULL, (size_t)st.st_size + 1, 1);
 	if (content_read(fd, p, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
 		return err_set(e, ERR_SYSTEM, EIO, "checkpoint %s cannot be read", name);
-	r = tree_decode(p, (size_t)st.st_size, ret, e);
+	r = tree_decode_take(take(p), (size_t)st.st_size, ret, e);
 	return r < 0 ? err_wrap(e, r, "checkpoint %s", name) : 0;
 }
 
@@ -375,7 +376,8 @@ int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new,
 		return err_sys(e, "read '%s'", en->path);
 	}
 	en->size = (uint64_t)got;
-	r = pack_load_all(s, e);
+	/* For a few files the tables of what is there already cost more than storing a content twice. */
+	r = ++s->n_put > FEW ? pack_load_all(s, e) : 0;
 	if (r < 0)
 		return r;
 	sha256(p, (size_t)got, en->hash);

@@ -26,6 +26,7 @@ struct store {
 	struct place *table; /* open addressing, a power of two */
 	size_t n, size;
 	bool is_loaded;
+	size_t n_put;
 	int out; /* the pack being written, FD_NONE when there is none; it is the last of packs */
 	uint64_t out_at;
 	struct buf pending; /* bytes of it not yet written */

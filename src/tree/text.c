@@ -2,7 +2,9 @@
 /* tree/text.c - see text.h */
 #include "tree/text.h"
 
-#define ROOM_SIZE (256 * KIB)
+/* Blocks grow: each large one is a mapping of its own, and giving it back is not free. */
+#define ROOM_FIRST (64 * KIB)
+#define ROOM_LAST (16 * MIB)
 
 struct block {
 	struct block *next;
@@ -26,7 +28,10 @@ char *text_room(struct tree_text **t, size_t n)
 	(*t)->total += n;
 	b = (*t)->first;
 	if (b == NULL || b->size - b->n < n) {
-		size_t size = n > ROOM_SIZE ? n : ROOM_SIZE;
+		size_t size = b ? b->size * 2 : ROOM_FIRST;
+
+		size = size > ROOM_LAST ? ROOM_LAST : size;
+		size = size < n ? n : size;
 
 		b = mem_grow(NULL, sizeof(*b) + size, 1);
 		b->size = size;

@@ -84,9 +84,10 @@ const char *tree_kind_name(enum tree_kind kind);
 const struct tree_entry *tree_find(const struct tree_index *x, const char *path);
 
 /* Bytes of an index file, and back. The reader takes nothing on trust: every offset, order, parent, name and the hash
- * over all of it. -EBADMSG when something is wrong. tree_decode() copies. */
+ * over all of it. -EBADMSG when something is wrong. The first copies, the second takes ownership. */
 int tree_encode(const struct tree_index *x, struct buf *out, struct err *e);
 int tree_decode(const void *p, size_t n, struct tree_index *ret, struct err *e);
+int tree_decode_take(char *take_p, size_t n, struct tree_index *ret, struct err *e);
 
 /* Parents before children, siblings by bytes: the order of an index. */
 int tree_path_cmp(const char *a, const char *b);
@@ -205,6 +206,9 @@ const char *change_kind_name(enum change_kind kind);
 void tree_compare(const struct tree_index *a, const struct tree_index *b, bool with_renames,
 		  struct changes *ret);
 void changes_done(struct changes *c);
+
+/* Is path one of these, or below one? NULL: all are meant; "" is the root. */
+bool tree_is_among(char *const *paths, const char *path);
 
 /* ---- restoring ---- */
 
