@@ -127,19 +127,12 @@ static bool is_as_found(const struct tree_entry *now, const struct tree_entry *f
 static bool is_host_edit(const struct back *b, const struct change *c)
 {
 	const struct tree_entry *now = c->a;
-	const struct tree_entry *left;
 
 	if (b->present && now)
 		return !is_as_found(now, tree_find(b->present, now->path));
 	if (b->seal == NULL)
 		return false;
-	left = tree_find(b->seal, now ? now->path : c->b->path);
-	if (now == NULL || left == NULL)
-		return (now == NULL) != (left == NULL);
-	if (S_ISDIR(now->mode))
-		return !S_ISDIR(left->mode) || (now->mode != left->mode && c->kind == CHANGE_MODE);
-	return left->ino != now->ino || left->size != now->size || left->mtime != now->mtime ||
-	       left->ctime != now->ctime;
+	return tree_was_touched(b->seal, now ? now->path : c->b->path, now);
 }
 
 static bool skips(void *arg, const struct change *c)

@@ -58,6 +58,10 @@ struct facts {
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
 	const char *state_dir, *config_dir;
+	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
+	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
+	char *const *ws_layers;
+	char *const *home_layers;
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
@@ -109,6 +113,8 @@ enum mount_kind {
 	MOUNT_HIDE,    /* the unreadable file or directory over a name */
 	MOUNT_PROTECT, /* a name over itself, read-only */
 	MOUNT_PIN,     /* a directory over itself, so that it cannot be renamed */
+	MOUNT_LAYER, /* part of the overlay that follows at the same place; never visible itself */
+	MOUNT_OVERLAY, /* the layers before it, top first, as one tree */
 	MOUNT_KIND_COUNT_
 };
 
@@ -186,6 +192,9 @@ struct plan {
 
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
 int plan_check_workspace(const struct facts *f, struct err *e);
+
+/* Layers of one overlay: what the kernel takes is more, but each costs a look-up. */
+#define PLAN_LAYERS_MAX 64
 
 /* What is to be run. */
 struct errand {

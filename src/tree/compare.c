@@ -214,3 +214,16 @@ bool tree_is_among(char *const *paths, const char *path)
 	}
 	return false;
 }
+
+bool tree_was_touched(const struct tree_index *earlier, const char *path,
+		      const struct tree_entry *now)
+{
+	const struct tree_entry *then = tree_find(earlier, path);
+
+	if (now == NULL || then == NULL)
+		return (now == NULL) != (then == NULL);
+	if (S_ISDIR(now->mode) || S_ISDIR(then->mode))
+		return (now->mode & S_IFMT) != (then->mode & S_IFMT);
+	return then->ino != now->ino || then->size != now->size || then->mtime != now->mtime ||
+	       then->ctime != now->ctime;
+}

@@ -6,6 +6,8 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/xattr.h>
 
 #include "tree/content.h"
@@ -103,6 +105,43 @@ int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES])
 		return got < 0 ? (int)got : -ESTALE;
 	sha256(p, (size_t)size, ret);
 	return 0;
+}
+
+/* ---- copying ---- */
+
+struct copy {
+	int fd;
+};
+
+static int copy_chunk(void *arg, const char *p, size_t n, uint64_t at)
+{
+	const struct copy *c = arg;
+
+	while (n > 0) {
+		ssize_t w = pwrite(c->fd, p, n, (off_t)at);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -errno;
+		p += w;
+		n -= (size_t)w;
+		at += (size_t)w;
+	}
+	return 0;
+}
+
+int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES])
+{
+	struct copy c = { .fd = to };
+	int r;
+
+	if (ioctl(to, FICLONE, from) == 0)
+		return tree_hash_fd(to, size, hash);
+	r = content_chunks(from, size, copy_chunk, &c, hash);
+	if (r == 0 && ftruncate(to, (off_t)size) < 0)
+		r = -errno;
+	return r;
 }
 
 /* ---- looking at one file ---- */

@@ -16,6 +16,10 @@ void content_zero_hash(size_t n, uint8_t ret[static SHA256_BYTES]);
 int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
 		   uint8_t ret[static SHA256_BYTES]);
 
+/* Content of `from` to the empty file `to`: shared where the file system can, else copied without its holes. The hash
+ * is of what arrived. */
+int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES]);
+
 /* Opens the regular file of an entry and takes its stat anew. fd or -errno. */
 int content_open(int root_fd, struct tree_entry *en);
 /* After the content was read: did it change meanwhile? */

@@ -162,17 +162,25 @@ static void times_of(const struct tree_entry *en, struct timespec t[static 2])
 				  .tv_nsec = rest < 0 ? rest + ns : rest };
 }
 
+static mode_t mode_of(const struct restore *r, const struct tree_entry *en)
+{
+	return en->mode & (r->job->no_xattrs ? 0777 : 07777);
+}
+
 static int fill_file(struct restore *r, int fd, const struct tree_entry *en)
 {
 	struct timespec t[2];
-	int x = store_write_to(r->job->store, en, fd, r->e);
+	int x = r->job->write ? r->job->write(r->job->write_arg, en, fd, r->e)
+			      : store_write_to(r->job->store, en, fd, r->e);
 
 	if (x < 0)
 		return x;
-	set_owner(fd, en);
-	tree_write_xattrs(fd, en);
+	if (!r->job->no_xattrs) {
+		set_owner(fd, en);
+		tree_write_xattrs(fd, en);
+	}
 	times_of(en, t);
-	if (fchmod(fd, en->mode & 07777) < 0 || futimens(fd, t) < 0)
+	if (fchmod(fd, mode_of(r, en)) < 0 || futimens(fd, t) < 0)
 		return err_sys(r->e, "restore '%s'", en->path);
 	return 0;
 }
@@ -239,7 +247,7 @@ static int put_one(struct restore *r, const struct tree_entry *was, const struct
 
 	if (S_ISSOCK(en->mode) || S_ISCHR(en->mode) || S_ISBLK(en->mode))
 		return 0; /* means nothing without the process or driver behind it */
-	if (S_ISREG(en->mode) && en->flags & (TREE_UNSAVED | TREE_UNHASHED)) {
+	if (S_ISREG(en->mode) && en->flags & (TREE_UNSAVED | TREE_UNHASHED) && !r->job->write) {
 		conflict(r, en->path, "its content was not saved; left as it is");
 		return 0;
 	}
@@ -301,9 +309,10 @@ static void set_meta(struct restore *r, const struct tree_entry *was, const stru
 			 fd < 0 ? strerrordesc_np(-fd) : "changed just now; left alone");
 		return;
 	}
-	tree_write_xattrs(fd, en);
+	if (!r->job->no_xattrs)
+		tree_write_xattrs(fd, en);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if ((st.st_mode & 07777) != (en->mode & 07777) && chmod(path, en->mode & 07777) < 0)
+	if ((st.st_mode & 07777) != mode_of(r, en) && chmod(path, mode_of(r, en)) < 0)
 		conflict(r, en->path, strerrordesc_np(errno));
 	else
 		r->sum->written++;
@@ -371,10 +380,12 @@ static void settle_dirs(struct restore *r)
 		fd = tree_open(r->job->root_fd, en->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 		if (fd < 0)
 			continue;
-		tree_write_xattrs(fd, en);
-		set_owner(fd, en);
+		if (!r->job->no_xattrs) {
+			tree_write_xattrs(fd, en);
+			set_owner(fd, en);
+		}
 		times_of(en, t);
-		if (futimens(fd, t) < 0 || fchmod(fd, en->mode & 07777) < 0)
+		if (futimens(fd, t) < 0 || fchmod(fd, mode_of(r, en)) < 0)
 			conflict(r, en->path, strerrordesc_np(errno));
 	}
 }

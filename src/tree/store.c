@@ -8,9 +8,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 
 #include "tree/store.h"
 
@@ -138,7 +136,7 @@ int store_replace(int dir, const char *name, const void *p, size_t n, struct err
 	return 0;
 }
 
-static int load_file(int dir, const char *name, struct tree_index *ret, struct err *e)
+int tree_load(int dir, const char *name, struct tree_index *ret, struct err *e)
 {
 	_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_free_ char *p = NULL;
@@ -158,7 +156,7 @@ static int load_file(int dir, const char *name, struct tree_index *ret, struct e
 	return r < 0 ? err_wrap(e, r, "checkpoint %s", name) : 0;
 }
 
-static int save_file(int dir, const char *name, const struct tree_index *x, struct err *e)
+int tree_save(int dir, const char *name, const struct tree_index *x, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(TREE_FILE_MAX);
 	int r = tree_encode(x, &b, e);
@@ -218,7 +216,7 @@ int store_load(struct store *s, uint64_t id, struct tree_index *ret, struct err 
 	if (dir < 0)
 		return dir;
 	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)id);
-	return load_file(dir, name, ret, e);
+	return tree_load(dir, name, ret, e);
 }
 
 int store_commit(struct store *s, struct tree_index *x, struct err *e)
@@ -237,7 +235,7 @@ int store_commit(struct store *s, struct tree_index *x, struct err *e)
 	x->id = n > 0 ? ids[n - 1] + 1 : 1;
 	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)x->id);
 	r = pack_commit(s, name, e);
-	return r < 0 ? r : save_file(dir, name, x, e);
+	return r < 0 ? r : tree_save(dir, name, x, e);
 }
 
 int store_remove(struct store *s, uint64_t id, struct err *e)
@@ -257,12 +255,12 @@ int store_remove(struct store *s, uint64_t id, struct err *e)
 
 int store_load_seal(struct store *s, struct tree_index *ret, struct err *e)
 {
-	return load_file(s->dir, SEAL, ret, e);
+	return tree_load(s->dir, SEAL, ret, e);
 }
 
 int store_save_seal(struct store *s, const struct tree_index *x, struct err *e)
 {
-	return save_file(s->dir, SEAL, x, e);
+	return tree_save(s->dir, SEAL, x, e);
 }
 
 int store_pending(struct store *s, uint64_t *ret_target, uint64_t *ret_present)
@@ -291,43 +289,6 @@ int store_set_pending(struct store *s, uint64_t target, uint64_t present, struct
 
 /* ---- large objects ---- */
 
-struct copy {
-	int fd;
-};
-
-static int copy_chunk(void *arg, const char *p, size_t n, uint64_t at)
-{
-	const struct copy *c = arg;
-
-	while (n > 0) {
-		ssize_t w = pwrite(c->fd, p, n, (off_t)at);
-
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0)
-			return -errno;
-		p += w;
-		n -= (size_t)w;
-		at += (size_t)w;
-	}
-	return 0;
-}
-
-/* Content of `from` to the empty file `to`: shared where the file system can, else copied without its holes. The hash
- * is of what arrived. */
-static int copy_content(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES])
-{
-	struct copy c = { .fd = to };
-	int r;
-
-	if (ioctl(to, FICLONE, from) == 0)
-		return tree_hash_fd(to, size, hash);
-	r = content_chunks(from, size, copy_chunk, &c, hash);
-	if (r == 0 && ftruncate(to, (off_t)size) < 0)
-		r = -errno;
-	return r;
-}
-
 static int put_large(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new,
 		     struct err *e)
 {
@@ -342,7 +303,7 @@ static int put_large(struct store *s, int fd, struct tree_entry *en, uint64_t *r
 	out = openat(objects, NEW_NAME, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out < 0)
 		return err_sys(e, "'%s/objects'", s->path);
-	r = copy_content(fd, out, en->size, en->hash);
+	r = content_copy(fd, out, en->size, en->hash);
 	if (r < 0) {
 		(void)unlinkat(objects, NEW_NAME, 0);
 		errno = -r;
@@ -459,7 +420,7 @@ int store_write_to(struct store *s, const struct tree_entry *en, int fd, struct 
 	from = open_large(s, en->hash, e);
 	if (from < 0)
 		return from;
-	r = copy_content(from, fd, en->size, sum);
+	r = content_copy(from, fd, en->size, sum);
 	if (r < 0) {
 		errno = -r;
 		return err_sys(e, "write '%s'", en->path);

@@ -137,6 +137,10 @@ struct store;
 int store_open(const char *path, bool may_wait, struct store **ret, struct err *e);
 void store_close(struct store *s);
 
+/* One index as a file of its own, below `dir`; replaced in one step. */
+int tree_save(int dir, const char *name, const struct tree_index *x, struct err *e);
+int tree_load(int dir, const char *name, struct tree_index *ret, struct err *e);
+
 /* The whole content of a small object; -EMSGSIZE when it is over the buffer's ceiling, -ENOENT, -EBADMSG when what lies
  * there is not what its name says. */
 int store_read(struct store *s, const uint8_t hash[static SHA256_BYTES], uint64_t size,
@@ -207,6 +211,10 @@ void tree_compare(const struct tree_index *a, const struct tree_index *b, bool w
 		  struct changes *ret);
 void changes_done(struct changes *c);
 
+/* Is what lies at `path` now (NULL: nothing) another thing than an earlier look found there? */
+bool tree_was_touched(const struct tree_index *earlier, const char *path,
+		      const struct tree_entry *now);
+
 /* Is path one of these, or below one? NULL: all are meant; "" is the root. */
 bool tree_is_among(char *const *paths, const char *path);
 
@@ -222,6 +230,10 @@ struct restore_job {
 		      const struct change *c); /* may be NULL; true: leave it, count it as kept */
 	void (*conflict)(void *arg, const char *path, const char *why); /* left as it is */
 	void *arg;
+	/* Where contents come from when it is not the store. */
+	int (*write)(void *arg, const struct tree_entry *en, int fd, struct err *e);
+	void *write_arg;
+	bool no_xattrs; /* leave extended attributes, owners and special mode bits out */
 };
 
 struct restored {
