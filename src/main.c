@@ -27,7 +27,7 @@ static const struct verb *find_verb(const char *name)
 
 static int unknown_verb(const char *word)
 {
-	const char *names[32] = { NULL };
+	const char *names[64] = { NULL };
 	_free_ char *text = NULL;
 	const char *near;
 	size_t n = 0;

@@ -2,52 +2,113 @@
 /* cli/spot.c - see spot.h */
 #include "cli/spot.h"
 
-#include "base/io.h"
-#include "base/json.h"
 #include "base/path.h"
+#include "core/settings.h"
 
-/* The workspace that the definition of a sandbox names. -ENOENT: there is no such sandbox. */
-static int sandbox_workspace(const char *state_dir, const char *name, char **ret)
+static bool is_review_of(const struct spot *s, const char *name)
 {
-	_free_ char *path = mem_fmt("%s/sandboxes/%s/sandbox.json", state_dir, name);
-	_cleanup_(buf_done) struct buf b = BUF(256 * KIB);
+	_cleanup_(def_done) struct def d = { 0 };
+	struct layers l;
 	struct err ignored;
-	struct json_doc doc;
-	const struct json *v;
+	bool is;
 
-	if (strchr(name, '/') || name[0] == '.' || io_read_file(path, &b, &ignored) < 0 ||
-	    json_parse(buf_cstr(&b), b.n, &doc, &ignored) < 0)
-		return -ENOENT;
-	v = doc.root->type == JSON_OBJECT ? json_get(doc.root, "workspace") : NULL;
-	if (v && v->type == JSON_STRING && path_is_clean(v->text))
-		*ret = mem_str(v->text);
-	json_done(&doc);
-	return *ret ? 0 : -ENOENT;
+	if (def_read(s->host.state_dir, name, &d, &ignored) < 0 ||
+	    !str_eq(d.workspace, s->host.workspace) ||
+	    layers_read(s->host.state_dir, name, &l, &ignored) < 0)
+		return false;
+	is = l.ws.n > 0;
+	layers_done(&l);
+	return is;
 }
 
-int spot_open(struct spot *s, const char *workspace, char *const **words, struct err *e)
+/* The one sandbox whose changes to this workspace wait. */
+static int find_review(struct spot *s, struct err *e)
 {
-	_free_ char *found = NULL;
-	int r = host_init(&s->host, NULL, e);
+	char **names = NULL;
+	int r = def_list(s->host.state_dir, false, &names, e);
 
+	for (char **n = names; r == 0 && n && *n; n++) {
+		if (!is_review_of(s, *n))
+			continue;
+		if (s->sandbox)
+			r = err_set(e, ERR_USAGE, EINVAL,
+				    "the changes of several sandboxes wait for review here: '%s', "
+				    "'%s'; name one",
+				    s->sandbox, *n);
+		else
+			s->sandbox = mem_str(*n);
+	}
+	def_list_free(names);
+	return r;
+}
+
+static int load_policy(struct spot *s, struct err *e)
+{
+	struct settings_in in = { .config_dir = s->host.config_dir,
+				  .workspace = s->host.workspace,
+				  .use_project = true };
+	int r;
+
+	policy_init(&s->policy);
+	r = settings_load(&s->policy, &in, e);
+	for (size_t i = 0; r == 0 && i < s->def.n_flags; i++)
+		if (str_starts(s->def.flags[i], "--protect="))
+			r = policy_add(&s->policy, LIST_PROTECT,
+				       s->def.flags[i] + strlen("--protect="), LAYER_FLAGS, e);
+	return r;
+}
+
+static int open_sandbox(struct spot *s, struct err *e)
+{
+	int r = load_policy(s, e);
+
+	if (r == 0)
+		r = review_open(&s->review, s->host.state_dir, s->sandbox, s->host.ws_fd,
+				&s->policy, e);
+	s->is_review = r == 0 && s->review.layers.ws.n > 0;
+	return r;
+}
+
+int spot_open(struct spot *s, const char *workspace, bool wants_review, char *const **words,
+	      struct err *e)
+{
+	struct err ignored;
+	int r = host_become(&s->host, NULL, e);
+
+	if (r == 0)
+		r = host_locate(&s->host, e);
 	if (r < 0)
 		return r;
-	if (*words && **words && sandbox_workspace(s->host.state_dir, **words, &found) == 0)
+	if (**words && def_is_name(**words) &&
+	    def_read(s->host.state_dir, **words, &s->def, &ignored) == 0)
 		s->sandbox = mem_str(*(*words)++);
-	if (found && workspace)
+	if (s->sandbox && workspace)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "either the name of a sandbox or --workspace, not both");
-	r = host_workspace(&s->host, found ? found : workspace, e);
+	r = host_workspace(&s->host, s->sandbox ? s->def.workspace : workspace, e);
 	if (r == 0)
 		r = plan_check_workspace(&s->host.facts, e);
-	return r < 0 ? r
-		     : undo_open(&s->undo, s->host.state_dir, s->host.workspace, s->host.ws_fd,
-				 true, e);
+	if (r == 0 && wants_review && s->sandbox == NULL)
+		r = find_review(s, e);
+	if (r == 0 && s->sandbox)
+		r = open_sandbox(s, e);
+	if (r < 0 || s->is_review)
+		return r;
+	return undo_open(&s->undo, s->host.state_dir, s->host.workspace, s->host.ws_fd, true, e);
+}
+
+int spot_own(struct spot *s, struct err *e)
+{
+	return def_own(s->host.state_dir, s->sandbox, &s->owned, e);
 }
 
 void spot_close(struct spot *s)
 {
 	undo_close(&s->undo);
+	review_close(&s->review);
+	policy_done(&s->policy);
+	def_let_go(&s->owned);
+	def_done(&s->def);
 	host_done(&s->host);
 	free(s->sandbox);
 }

@@ -8,7 +8,7 @@
 
 #include "base/num.h"
 #include "cli/cli.h"
-#include "cli/spot.h"
+#include "cli/review.h"
 
 #define OUT_MAX (256 * MIB)
 
@@ -175,7 +175,7 @@ static void format_size(uint64_t n, char *out, size_t size)
 	(void)snprintf(out, size, u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
-static void format_time(uint64_t ns, char *out, size_t size)
+void cli_format_time(uint64_t ns, char *out, size_t size)
 {
 	time_t t = (time_t)(ns / NS_PER_SEC);
 	struct tm tm;
@@ -225,12 +225,13 @@ static void say_resumed(const struct undone *d)
 }
 
 /* Opens what is meant; what an earlier command left unfinished is finished first. */
-static int begin(struct spot *s, const struct args *a, char *const **words, struct err *e)
+static int begin(struct spot *s, const struct args *a, bool wants_review, char *const **words,
+		 struct err *e)
 {
 	struct undone resumed;
-	int r = spot_open(s, a->workspace, words, e);
+	int r = spot_open(s, a->workspace, wants_review, words, e);
 
-	if (r == 0) {
+	if (r == 0 && !s->is_review) {
 		r = undo_resume(&s->undo, &resumed, e);
 		if (r > 0)
 			say_resumed(&resumed);
@@ -286,10 +287,12 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 
 	words = a.words;
 	if (r == 0)
-		r = begin(&s, &a, &words, e);
+		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = no_more(words, e);
-	if (r == 0) {
+	if (r == 0 && s.is_review) {
+		r = review_cli_checkpoint(&s, a.message, a.as_json, e);
+	} else if (r == 0) {
 		struct tree_options o = options(&a, progress(&last));
 		struct tree_note note = { .kind = TREE_MANUAL,
 					  .message = a.message,
@@ -297,9 +300,9 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 
 		r = tree_checkpoint(s.undo.store, s.undo.fd, &note, &o, &saved, NULL, e);
 		end_progress(last);
+		if (r == 0)
+			print_saved(&saved, a.as_json);
 	}
-	if (r == 0)
-		print_saved(&saved, a.as_json);
 	free(a.words);
 	return r;
 }
@@ -323,7 +326,7 @@ static void list_one(const struct tree_index *x, bool as_json, bool is_first, st
 		buf_putc(out, '}');
 		return;
 	}
-	format_time(x->created, when, sizeof(when));
+	cli_format_time(x->created, when, sizeof(when));
 	buf_printf(out, "%4llu  %s  %-7s %7zu files  ", (unsigned long long)x->id, when,
 		   tree_kind_name(x->kind), files);
 	buf_esc(out, x->message, strlen(x->message));
@@ -371,6 +374,14 @@ static int prune(struct spot *s, uint64_t keep, struct err *e)
 	return 0;
 }
 
+static int list_review(struct spot *s, bool as_json, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
+	int r = review_cli_list(s, as_json, &out, e);
+
+	return r < 0 ? r : cli_print(&out, e);
+}
+
 int cmd_checkpoints(int argc, char **argv, struct err *e)
 {
 	_cleanup_(spot_close) struct spot s = SPOT_NONE;
@@ -380,10 +391,12 @@ int cmd_checkpoints(int argc, char **argv, struct err *e)
 
 	words = a.words;
 	if (r == 0)
-		r = begin(&s, &a, &words, e);
+		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = no_more(words, e);
-	if (r == 0)
+	if (r == 0 && s.is_review)
+		r = a.has_keep ? review_cli_prune(&s, a.keep, e) : list_review(&s, a.as_json, e);
+	else if (r == 0)
 		r = a.has_keep ? prune(&s, a.keep, e) : list(&s, a.as_json, e);
 	free(a.words);
 	return r;
@@ -450,6 +463,12 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 			return err_wrap(e, r, "checkpoint");
 		words++;
 	}
+	if (s->is_review)
+		return words[0] ? err_set(e, ERR_USAGE, EINVAL,
+					  "'%.64s': a sandbox under review goes back as a whole; "
+					  "'vitrine discard' takes paths",
+					  words[0])
+				: review_cli_restore(s, id, a->as_json, e);
 	r = spot_paths(s, words, &paths, e);
 	w.only = paths;
 	if (r == 0)
@@ -467,7 +486,7 @@ static int cmd_back(int argc, char **argv, bool is_undo, struct err *e)
 
 	words = a.words;
 	if (r == 0)
-		r = begin(&s, &a, &words, e);
+		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = restore(&a, is_undo, words, &s, e);
 	free(a.words);
@@ -542,6 +561,19 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 	return r;
 }
 
+static int diff_review(const struct args *a, char *const *words, struct spot *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
+	int r;
+
+	if (a->since)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "changes under review are compared with the host's workspace; "
+			       "--since is for workspaces that are written in place");
+	r = review_cli_diff(s, words, a->form, &out, e);
+	return r < 0 ? r : print_foreign(&out, e);
+}
+
 int cmd_diff(int argc, char **argv, struct err *e)
 {
 	_cleanup_(spot_close) struct spot s = SPOT_NONE;
@@ -551,9 +583,9 @@ int cmd_diff(int argc, char **argv, struct err *e)
 
 	words = a.words;
 	if (r == 0)
-		r = begin(&s, &a, &words, e);
+		r = begin(&s, &a, true, &words, e);
 	if (r == 0)
-		r = diff(&a, words, &s, e);
+		r = s.is_review ? diff_review(&a, words, &s, e) : diff(&a, words, &s, e);
 	free(a.words);
 	return r;
 }

@@ -19,12 +19,6 @@
 
 /* ---- who ---- */
 
-struct account {
-	uid_t uid;
-	gid_t gid;
-	char *name, *home, *shell;
-};
-
 static void account_done(struct account *a)
 {
 	free(a->name);
@@ -150,42 +144,55 @@ static char *self_path(void)
 	return n > 0 ? mem_strn(path, (size_t)n) : mem_str("/nonexistent");
 }
 
+int host_become(struct host *h, const char *user, struct err *e)
+{
+	*h = (struct host){ .ws_fd = FD_NONE };
+	if (drop_root(user, &h->account, &h->is_dropped, e) < 0)
+		return -e->num;
+	h->facts.uid = geteuid();
+	h->facts.gid = getegid();
+	h->facts.is_root = geteuid() == 0;
+	return 0;
+}
+
+static void locate_home(struct host *h)
+{
+	struct account *a = &h->account;
+	bool is_known = h->is_dropped;
+	const char *home = h->is_dropped ? NULL : getenv("HOME");
+	const char *shell = h->is_dropped ? NULL : getenv("SHELL");
+	const char *user = h->is_dropped ? NULL : getenv("USER");
+
+	if (!is_known && (home == NULL || shell == NULL || user == NULL))
+		is_known = find_account(NULL, geteuid(), a);
+	h->home = home_of(home ? home : a->home);
+	h->user = mem_str(user ? user : is_known ? a->name : "user");
+	h->shell = mem_str(shell ? shell : is_known && a->shell[0] ? a->shell : "/bin/sh");
+}
+
 int host_init(struct host *h, const char *user, struct err *e)
 {
-	_cleanup_(account_done) struct account a = { 0 };
-	bool is_dropped, is_known;
-	const char *home, *shell;
-	int r;
+	int r = host_become(h, user, e);
 
-	*h = (struct host){ .ws_fd = FD_NONE };
-	r = drop_root(user, &a, &is_dropped, e);
-	if (r < 0)
-		return r;
-	is_known = is_dropped;
-	home = is_dropped ? NULL : getenv("HOME");
-	shell = is_dropped ? NULL : getenv("SHELL");
-	if (!is_known && (home == NULL || shell == NULL || getenv("USER") == NULL))
-		is_known = find_account(NULL, geteuid(), &a);
-	h->home = home_of(home ? home : a.home);
-	h->user = mem_str(is_dropped || getenv("USER") == NULL ? (is_known ? a.name : "user")
-							       : getenv("USER"));
-	h->shell = mem_str(shell ? shell : is_known && a.shell[0] ? a.shell : "/bin/sh");
+	return r < 0 ? r : host_locate(h, e);
+}
+
+int host_locate(struct host *h, struct err *e)
+{
+	locate_home(h);
 	if (strpbrk(h->user, ":\n") || strpbrk(h->home, ":\n") || strpbrk(h->shell, ":\n"))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "USER, HOME or SHELL holds a ':' or a line break");
-	h->state_dir = xdg("XDG_STATE_HOME", h->home, ".local/state", is_dropped);
-	h->config_dir = xdg("XDG_CONFIG_HOME", h->home, ".config", is_dropped);
+	h->state_dir = xdg("XDG_STATE_HOME", h->home, ".local/state", h->is_dropped);
+	h->config_dir = xdg("XDG_CONFIG_HOME", h->home, ".config", h->is_dropped);
 	h->self_exe = self_path();
-	h->facts = (struct facts){ .uid = geteuid(),
-				   .gid = getegid(),
-				   .is_root = geteuid() == 0,
-				   .user = h->user,
-				   .home = h->home,
-				   .shell = h->shell,
-				   .self_exe = h->self_exe,
-				   .state_dir = h->state_dir,
-				   .config_dir = h->config_dir,
-				   .environ = environ };
+	h->facts.user = h->user;
+	h->facts.home = h->home;
+	h->facts.shell = h->shell;
+	h->facts.self_exe = h->self_exe;
+	h->facts.state_dir = h->state_dir;
+	h->facts.config_dir = h->config_dir;
+	h->facts.environ = environ;
 	return 0;
 }
 
@@ -414,6 +421,7 @@ void host_done(struct host *h)
 	free(h->facts.covers);
 	scan_done(&h->scan);
 	fd_close(h->ws_fd);
+	account_done(&h->account);
 	free(h->user);
 	free(h->home);
 	free(h->shell);

@@ -71,15 +71,11 @@ void layers_done(struct layers *l)
 
 /* ---- making ---- */
 
-static int make_layer(const struct layers *l, mode_t mode, bool with_fs, char id[LAYER_ID_BYTES],
-		      struct err *e)
+static int make_dirs(const struct layers *l, const char *id, mode_t mode, bool with_fs,
+		     struct err *e)
 {
-	uint64_t random;
 	static const char *const parts[] = { "", "/work", "/fs" };
 
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return err_sys(e, "getrandom");
-	(void)snprintf(id, LAYER_ID_BYTES, "%016llx", (unsigned long long)random);
 	for (size_t i = 0; i < (with_fs ? 3U : 2U); i++) {
 		_free_ char *path = layer_path(l, id, parts[i]);
 
@@ -87,6 +83,24 @@ static int make_layer(const struct layers *l, mode_t mode, bool with_fs, char id
 			return err_sys(e, "'%s'", path);
 	}
 	return 0;
+}
+
+static int new_id(char id[LAYER_ID_BYTES], struct err *e)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return err_sys(e, "getrandom");
+	(void)snprintf(id, LAYER_ID_BYTES, "%016llx", (unsigned long long)random);
+	return 0;
+}
+
+static int make_layer(const struct layers *l, mode_t mode, bool with_fs, char id[LAYER_ID_BYTES],
+		      struct err *e)
+{
+	int r = new_id(id, e);
+
+	return r < 0 ? r : make_dirs(l, id, mode, with_fs, e);
 }
 
 static mode_t mode_of_top(const struct layers *l, const struct stack *s)
@@ -97,37 +111,62 @@ static mode_t mode_of_top(const struct layers *l, const struct stack *s)
 	return lstat(path, &st) == 0 ? st.st_mode & 07777 : 0755;
 }
 
-/* The kernel's own directory must be fresh for every mount: a volatile one says of itself that it was one. */
-static int fresh_work(const struct layers *l, const struct stack *s, struct err *e)
+int layers_first(struct layers *l, struct err *e)
 {
-	_free_ char *dir = layer_path(l, s->v[0], "");
-	_free_ char *work = layer_path(l, s->v[0], "/work");
-	_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char id[LAYER_ID_BYTES];
+	int r = new_id(id, e);
 
-	if (fd < 0)
-		return err_sys(e, "layer '%s'", dir);
-	(void)path_remove(fd, "work"); /* if it stays, making it says so */
-	return mkdir(work, 0700) < 0 ? err_sys(e, "'%s'", work) : 0;
+	if (r == 0)
+		stack_push(&l->ws, id);
+	return r;
 }
 
-int layers_start(struct layers *l, bool wants_ws, mode_t ws_mode, struct err *e)
+int layers_put_first(struct layers *l, int ws_fd, struct err *e)
 {
 	_close_ int lock = layers_lock(l->state_dir, e);
-	char id[LAYER_ID_BYTES];
-	int r = lock < 0 ? lock : 0;
+	_free_ char *path = layer_path(l, l->ws.v[0], "");
+	struct layers now;
+	struct stat st;
+	bool is_same;
+	int r = lock < 0 ? lock : layers_read(l->state_dir, l->name, &now, e);
 
-	if (r == 0 && wants_ws && l->ws.n == 0) {
-		r = make_layer(l, ws_mode, true, id, e);
-		if (r == 0) {
-			stack_push(&l->ws, id);
-			r = layers_write(l, e);
-		}
-	}
-	if (r == 0 && wants_ws)
-		r = fresh_work(l, &l->ws, e);
-	if (r == 0 && l->home.n > 0)
-		r = fresh_work(l, &l->home, e);
-	return r;
+	if (r < 0)
+		return r;
+	is_same = now.ws.n == 0 || str_eq(now.ws.v[0], l->ws.v[0]);
+	layers_done(&now);
+	if (!is_same)
+		return err_set(e, ERR_CONFLICT, EBUSY,
+			       "somebody has just changed the layers of '%s'; try again", l->name);
+	if (lstat(path, &st) == 0)
+		return 0;
+	if (fstat(ws_fd, &st) < 0)
+		return err_sys(e, "the workspace");
+	r = make_dirs(l, l->ws.v[0], st.st_mode, true, e);
+	return r < 0 ? r : layers_write(l, e);
+}
+
+/* The kernel's own directory must be fresh for every mount: a volatile one says of itself that it was one. */
+int layers_claim(const char *state_dir, const char *name, const char *top, struct err *e)
+{
+	_free_ char *work = mem_fmt("%s/work", top);
+	_close_ int fd = FD_NONE;
+	struct layers l;
+	const char *id = path_name(top);
+	bool is_top;
+	int r = layers_read(state_dir, name, &l, e);
+
+	if (r < 0)
+		return r;
+	is_top = (l.ws.n > 0 && str_eq(l.ws.v[0], id)) || (l.home.n > 0 && str_eq(l.home.v[0], id));
+	layers_done(&l);
+	if (!is_top)
+		return err_set(e, ERR_CONFLICT, EAGAIN,
+			       "the layers of '%s' were changed while it started; try again", name);
+	fd = open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "layer '%s'", top);
+	(void)path_remove(fd, "work"); /* if it stays, making it says so */
+	return mkdir(work, 0700) < 0 ? err_sys(e, "'%s'", work) : 0;
 }
 
 char **layers_paths(const struct layers *l, const struct stack *s)
@@ -438,6 +477,109 @@ int layers_merge(struct layers *l, int base, struct err *e)
 	}
 	free(frozen.v);
 	return r;
+}
+
+static bool stacks_equal(const struct stack *a, const struct stack *b, size_t skip)
+{
+	return a->n == b->n + skip &&
+	       (b->n == 0 || memcmp(a->v + skip, b->v, b->n * sizeof(*b->v)) == 0);
+}
+
+/* Is the head what this checkpoint froze, with nothing written since? */
+static bool is_present(const struct layers *l, const struct point *p)
+{
+	bool same_ws = l->ws.n == 0 || (is_empty(l, l->ws.v[0]) && stacks_equal(&l->ws, &p->ws, 1));
+	bool same_home = l->home.n == 0
+				 ? !has_plain_home(l)
+				 : is_empty(l, l->home.v[0]) && stacks_equal(&l->home, &p->home, 1);
+
+	return same_ws && same_home;
+}
+
+uint64_t layers_undo_target(const struct layers *l)
+{
+	uint64_t most = UINT64_MAX;
+
+	for (size_t i = l->n_points; i-- > 0;) {
+		const struct point *p = &l->points[i];
+
+		if (p->kind == TREE_PRESENT && p->since > 0 && most == UINT64_MAX)
+			most = p->since; /* the last thing that happened was a restore */
+		if (p->kind == TREE_PRESENT || p->id > most)
+			continue;
+		if (!is_present(l, p))
+			return p->id;
+		if (most == UINT64_MAX)
+			most = p->id;
+	}
+	return 0;
+}
+
+static void drop_points(struct layers *l, enum tree_kind kind, size_t keep)
+{
+	size_t seen = 0;
+
+	for (size_t i = l->n_points; i-- > 0;) {
+		struct point *p = &l->points[i];
+
+		if (p->kind != kind || ++seen <= keep)
+			continue;
+		free(p->message);
+		free(p->ws.v);
+		free(p->home.v);
+		memmove(p, p + 1, (l->n_points - i - 1) * sizeof(*p));
+		l->n_points--;
+	}
+}
+
+int layers_before_start(struct layers *l, int base, const char *message, struct err *e)
+{
+	uint64_t id;
+	int r;
+
+	if (l->ws.n == 0 || is_empty(l, l->ws.v[0]))
+		return 0;
+	drop_points(l, TREE_START, LAYERS_AUTO_KEPT - 1);
+	drop_points(l, TREE_PRESENT, LAYERS_AUTO_KEPT);
+	r = layers_checkpoint(l, TREE_START, message, 0, &id, e);
+	if (r == 0)
+		r = layers_merge(l, base, e);
+	return r < 0 ? r : layers_collect(l->state_dir, &(uint64_t){ 0 }, e);
+}
+
+int layers_clear(struct layers *l, struct err *e)
+{
+	static const struct stack nothing = { 0 };
+	_close_ int lock = layers_lock(l->state_dir, e);
+	int r = lock < 0 ? lock : new_head(l, &l->ws, &nothing, e);
+
+	return r < 0 ? r : layers_write(l, e);
+}
+
+int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct err *e)
+{
+	static const struct stack nothing = { 0 };
+	_close_ int lock = FD_NONE;
+	int r = layers_checkpoint(l, TREE_PRESENT, "before a fresh start", 0, ret_present, e);
+
+	if (r < 0)
+		return r;
+	lock = layers_lock(l->state_dir, e);
+	if (lock < 0)
+		return lock;
+	if (l->home.n > 0)
+		r = new_head(l, &l->home, &nothing, e);
+	if (r == 0 && with_ws && l->ws.n > 0)
+		r = new_head(l, &l->ws, &nothing, e);
+	return r < 0 ? r : layers_write(l, e);
+}
+
+int layers_reset_home(struct layers *l, struct err *e)
+{
+	if (l->home.n == 0)
+		return 0;
+	l->home.n = 0;
+	return layers_write(l, e);
 }
 
 int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct err *e)

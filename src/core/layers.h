@@ -17,6 +17,7 @@
 #define LAYER_ID_BYTES 17 /* 16 hex digits and a NUL */
 #define LAYERS_MERGE_AT 24
 #define LAYERS_POINTS_MAX 512
+#define LAYERS_AUTO_KEPT 20
 
 struct stack {
 	char (*v)[LAYER_ID_BYTES]; /* top first; in a head v[0] is the one that is written */
@@ -43,8 +44,14 @@ int layers_read(const char *state_dir, const char *name, struct layers *ret, str
 int layers_write(const struct layers *l, struct err *e);
 void layers_done(struct layers *l);
 
-/* Makes sure that the workspace has a layer to write in, with the mode of the workspace itself; clean for a start. */
-int layers_start(struct layers *l, bool wants_ws, mode_t ws_mode, struct err *e);
+/* A workspace without layers gets its first: in memory, then on disk with the workspace's own mode. -EBUSY when
+ * somebody else was faster. */
+int layers_first(struct layers *l, struct err *e);
+int layers_put_first(struct layers *l, int ws_fd, struct err *e);
+
+/* For whoever holds the sandbox's lock and is about to mount: is this still the layer on top, and clean for it?
+ * `top` is its directory. */
+int layers_claim(const char *state_dir, const char *name, const char *top, struct err *e);
 
 /* Paths as struct facts wants them, top first, NULL-ended. NULL when the stack is empty. */
 char **layers_paths(const struct layers *l, const struct stack *s);
@@ -62,6 +69,18 @@ int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_
 /* Makes one layer of many, where looking through them would begin to cost. `base` is the tree below them. */
 int layers_merge(struct layers *l, int base, struct err *e);
 int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct err *e);
+
+/* The newest checkpoint that somebody may want back and that is not what is there now; 0: there is none. */
+uint64_t layers_undo_target(const struct layers *l);
+/* Before a start: freezes what is there, drops the oldest checkpoints of this kind, keeps the stack short. `base` is the
+ * tree below. */
+int layers_before_start(struct layers *l, int base, const char *message, struct err *e);
+/* The workspace as the host has it, nothing saved: for when there is nothing left to review. */
+int layers_clear(struct layers *l, struct err *e);
+/* A clean home and, with_ws, a clean workspace; what was there is saved. */
+int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct err *e);
+/* The home's layers are forgotten. */
+int layers_reset_home(struct layers *l, struct err *e);
 
 /* A new sandbox's layers, with all that `from` has. Writes its file. */
 int layers_fork(struct layers *from, const char *name, struct err *e);

@@ -10,8 +10,6 @@
 
 #include "base/path.h"
 
-#define BASE_FILE "ws.base"
-
 static int open_folder(const struct layers *l, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s", l->state_dir, l->name);
@@ -34,7 +32,7 @@ int review_open(struct review *r, const char *state_dir, const char *name, int w
 	if (x < 0)
 		return x;
 	dir = open_folder(&r->layers, &ignored);
-	r->has_base = dir >= 0 && tree_load(dir, BASE_FILE, &r->base, &ignored) == 0;
+	r->has_base = dir >= 0 && tree_load(dir, REVIEW_BASE_FILE, &r->base, &ignored) == 0;
 	return 0;
 }
 
@@ -51,7 +49,7 @@ static int save_base(const struct review *r, const struct tree_index *x, struct 
 {
 	_close_ int dir = open_folder(&r->layers, e);
 
-	return dir < 0 ? dir : tree_save(dir, BASE_FILE, x, e);
+	return dir < 0 ? dir : tree_save(dir, REVIEW_BASE_FILE, x, e);
 }
 
 struct merge {
@@ -89,9 +87,28 @@ static void append(struct merge *m, const struct tree_entry *en)
 	}
 }
 
-/* What a layer has built on keeps the record of then; everything else is as it is now. */
+static bool is_changed(const struct changes *c, const char *path)
+{
+	size_t lo = 0, hi = c->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct change *at = &c->v[mid];
+		int order = tree_path_cmp(at->b ? at->b->path : at->a->path, path);
+
+		if (order == 0)
+			return true;
+		if (order < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
+/* What the sandbox has another version of keeps the record of then; everything else is as it is now. */
 static void merge_base(const struct tree_index *then, const struct tree_index *now,
-		       const struct overlay_diff *touched, struct tree_index *out)
+		       const struct changes *changes, struct tree_index *out)
 {
 	struct merge m = { .out = out };
 	size_t i = 0, k = 0;
@@ -101,8 +118,7 @@ static void merge_base(const struct tree_index *then, const struct tree_index *n
 			: k == now->n ? -1
 				      : tree_path_cmp(then->v[i].path, now->v[k].path);
 		const char *path = c <= 0 ? then->v[i].path : now->v[k].path;
-		bool is_kept =
-			tree_find(&touched->after, path) || tree_find(&touched->before, path);
+		bool is_kept = is_changed(changes, path);
 
 		if (is_kept && c <= 0)
 			append(&m, &then->v[i]);
@@ -119,34 +135,22 @@ int review_remember(struct review *r, struct err *e)
 	const struct tree_options o = { .with_ignored = true };
 	_cleanup_(tree_index_done) struct tree_index now = { 0 };
 	struct tree_index out = { .kind = TREE_SEAL };
-	struct overlay_diff touched = { 0 };
+	struct overlay_diff d = { 0 };
 	int x = tree_look(r->ws_fd, r->has_base ? &r->base : NULL, &o, &now, e);
 
 	if (x < 0)
 		return x;
 	now.kind = TREE_SEAL;
-	x = overlay_names(&r->overlay, &touched, e);
-	if (x == 0 && (!r->has_base || touched.after.n + touched.before.n == 0)) {
+	x = overlay_compare(&r->overlay, false, &d, e);
+	if (x == 0 && (!r->has_base || d.changes.n == 0)) {
 		x = save_base(r, &now, e);
 	} else if (x == 0) {
-		merge_base(&r->base, &now, &touched, &out);
+		merge_base(&r->base, &now, &d.changes, &out);
 		x = save_base(r, &out, e);
 		free(out.v);
 	}
-	overlay_diff_done(&touched);
+	overlay_diff_done(&d);
 	return x;
-}
-
-/* ---- comparing ---- */
-
-int review_compare(struct review *r, uint64_t since, bool with_renames, struct overlay_diff *ret,
-		   struct err *e)
-{
-	if (since > 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "changes in layers are compared with the host's workspace; "
-			       "--since is for workspaces that are written in place");
-	return overlay_compare(&r->overlay, with_renames, ret, e);
 }
 
 /* ---- what runs code on the host ---- */
@@ -219,7 +223,10 @@ enum refusal review_refuses(const struct review *r, const struct apply_wish *w,
 {
 	const struct tree_entry *en = c->b ? c->b : c->a;
 
-	if ((review_danger(r->policy, en->path) || is_git_pointer(c->b)) &&
+	bool is_way =
+		c->kind == CHANGE_ADDED && S_ISDIR(en->mode) && tree_is_above(w->paths, en->path);
+
+	if ((review_danger(r->policy, en->path) || is_git_pointer(c->b)) && !is_way &&
 	    !is_named_itself(w->paths, en->path))
 		return REFUSED_PROTECTED;
 	if (c->b && S_ISLNK(c->b->mode) && !w->with_links)
@@ -265,6 +272,8 @@ static bool skips(void *arg, const struct change *c)
 				 review_danger(a->r->policy, path)
 					 ? review_danger(a->r->policy, path)
 					 : "git on the host follows this to another directory");
+	if (c->kind == CHANGE_ADDED && S_ISDIR(c->b->mode))
+		return true; /* what is in it says so itself */
 	a->sum->refused++;
 	say(a, path, danger ? danger : why[no]);
 	return true;
@@ -307,5 +316,18 @@ int review_apply(struct review *r, const struct apply_wish *w, struct applied *r
 		x = tree_restore(&job, &ret->sum, e);
 	}
 	overlay_diff_done(&d);
+	/* What was taken over is no edit of the host's. */
+	if (x == 0)
+		x = review_remember(r, e);
 	return x;
+}
+
+bool review_is_done(struct review *r)
+{
+	struct overlay_diff d = { 0 };
+	struct err ignored;
+	bool is_done = overlay_compare(&r->overlay, false, &d, &ignored) == 0 && d.changes.n == 0;
+
+	overlay_diff_done(&d);
+	return is_done;
 }

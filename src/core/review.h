@@ -11,6 +11,8 @@
 #include "policy/policy.h"
 #include "tree/show.h"
 
+#define REVIEW_BASE_FILE "ws.base"
+
 struct review {
 	struct layers layers;
 	struct overlay overlay;
@@ -27,10 +29,6 @@ void review_close(struct review *r);
 
 /* Before a start: remembers the host's files, but for those that a layer has already built on. */
 int review_remember(struct review *r, struct err *e);
-
-/* Against a checkpoint of the sandbox (`since` > 0) or against the host's workspace. */
-int review_compare(struct review *r, uint64_t since, bool with_renames, struct overlay_diff *ret,
-		   struct err *e);
 
 /* Why a change is not to be taken over without a word: what would run code on the host, or NULL. */
 const char *review_danger(const struct policy *p, const char *path);
@@ -59,6 +57,8 @@ struct applied {
 
 enum refusal review_refuses(const struct review *r, const struct apply_wish *w,
 			    const struct change *c);
+/* Nothing differs from the host any more. */
+bool review_is_done(struct review *r);
 int review_apply(struct review *r, const struct apply_wish *w, struct applied *ret, struct err *e);
 
 #endif

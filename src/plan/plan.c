@@ -27,6 +27,14 @@ const char *enforcer_name(enum enforcer by)
 	return names[by];
 }
 
+bool plan_is_review(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_OVERLAY && str_eq(p->mounts[i].dst, p->workspace))
+			return true;
+	return false;
+}
+
 bool plan_needs_samples(const struct plan *p)
 {
 	const struct plan_limit *l = p->limits;
@@ -184,12 +192,14 @@ static void plan_git(struct plan *p, const struct policy *pol)
 
 static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
-	_free_ char *passwd = mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
-				      "%s:x:%u:%u:%s:%s:%s\n"
-				      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
-				      "nologin\n",
-				      p->user, p->uid_in, p->gid_in, p->user, p->home, f->shell);
-	_free_ char *group = mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->gid_in);
+	_free_ char *passwd =
+		mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
+			"%s:x:%u:%u:%s:%s:%s\n"
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
+			"nologin\n",
+			p->user, p->ids.uid_in, p->ids.gid_in, p->user, p->home, f->shell);
+	_free_ char *group =
+		mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->ids.gid_in);
 	_free_ char *hosts =
 		mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
 
@@ -539,13 +549,18 @@ static void skel_name(struct plan *p)
 
 /* ---- ids, limits, environment ---- */
 
-static void plan_ids(struct plan *p, const struct facts *f)
+struct ids plan_ids(const struct facts *f)
 {
-	p->is_root = f->is_root;
-	p->uid_out = f->is_root ? ROOT_UID_OUT : f->uid;
-	p->gid_out = f->is_root ? ROOT_UID_OUT : f->gid;
-	p->uid_in = f->is_root ? ROOT_UID_IN : f->uid;
-	p->gid_in = f->is_root ? ROOT_UID_IN : f->gid;
+	return (struct ids){ .is_root = f->is_root,
+			     .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
+			     .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			     .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
+			     .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+}
+
+static void plan_names(struct plan *p, const struct facts *f)
+{
+	p->ids = plan_ids(f);
 	p->user = mem_str(f->is_root ? "agent" : f->user);
 	p->home = mem_str(f->home);
 	p->hostname = mem_str("vitrine");
@@ -700,7 +715,10 @@ static void plan_workspace(struct plan *p, const struct policy *pol, const struc
 int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e)
 {
-	struct plan p = { .ns = NS_ALL, .landlock_abi = f->landlock_abi, .debug = pol->debug };
+	struct plan p = { .ns = NS_ALL,
+			  .landlock_abi = f->landlock_abi,
+			  .debug = pol->debug,
+			  .check_reads = pol->check_reads };
 	int r;
 
 	r = plan_check_workspace(f, e);
@@ -715,7 +733,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.ws_ino = f->ws_ino;
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
-	plan_ids(&p, f);
+	plan_names(&p, f);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);

@@ -156,6 +156,13 @@ struct plan_limit {
 	const char *how; /* "cgroup", "rlimit", "tmpfs", "keeper", ... */
 };
 
+/* Who the sandbox's processes are, inside and outside. */
+struct ids {
+	uid_t uid_in, uid_out;
+	gid_t gid_in, gid_out;
+	bool is_root; /* the caller is, and is mapped away */
+};
+
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -166,9 +173,7 @@ struct plan {
 	char *workspace;
 	uint64_t ws_dev, ws_ino;
 	unsigned ns; /* enum ns_bits */
-	uid_t uid_in, uid_out;
-	gid_t gid_in, gid_out;
-	bool is_root;
+	struct ids ids;
 	char *user, *home, *hostname;
 	struct skel *skel;
 	size_t n_skel, cap_skel;
@@ -182,6 +187,7 @@ struct plan {
 	uint64_t private_bytes, private_inodes;
 	unsigned landlock_abi;
 	bool debug;
+	bool check_reads; /* Landlock judges reading too */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -203,12 +209,18 @@ struct errand {
 	const char *workdir; /* inside, relative to the workspace; NULL: where the caller is */
 };
 
+/* Known before the rest, so that init can be made meanwhile. */
+struct ids plan_ids(const struct facts *f);
+
 int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e);
 void plan_done(struct plan *p);
 
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
+
+/* Is the workspace an overlay whose changes wait for review? */
+bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
 bool plan_needs_samples(const struct plan *p);

@@ -241,6 +241,8 @@ unsigned setting_get(const struct policy *p, enum setting_id id)
 		return p->network;
 	case SETTING_DEBUG:
 		return p->debug;
+	case SETTING_CHECK_READS:
+		return p->check_reads;
 	case SETTING_ENGINE:
 		for (unsigned i = 0; i < setting_defs[id].n; i++)
 			if (p->engine && str_eq(p->engine, setting_defs[id].choices[i].name))
@@ -331,6 +333,9 @@ void setting_apply(struct policy *p, enum setting_id id, unsigned value, enum la
 		break;
 	case SETTING_DEBUG:
 		p->debug = value != 0;
+		break;
+	case SETTING_CHECK_READS:
+		p->check_reads = value != 0;
 		break;
 	case SETTING_ENGINE:
 		free(p->engine);

@@ -53,6 +53,7 @@ enum setting_id {
 	SETTING_NETWORK,
 	SETTING_ENGINE,
 	SETTING_DEBUG,
+	SETTING_CHECK_READS,
 	SETTING_COUNT_
 };
 
@@ -98,10 +99,11 @@ struct policy {
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
 	char *engine;
-	bool debug; /* features.debug: ptrace among processes inside */
+	bool debug;       /* features.debug: ptrace among processes inside */
+	bool check_reads; /* features.check_reads: Landlock judges reading too */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin;
+		debug_origin, check_reads_origin;
 	enum layer tmp_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };

@@ -46,7 +46,8 @@ static const struct choice network_words[NET_MODE_COUNT_] = {
 	[NET_NONE] = { "none", 1 }, [NET_GATE] = { "gate", 0 }
 };
 static const struct choice engine_words[] = { { "native", 0 } };
-static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } };
+static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } }; /* true widens */
+static const struct choice check_words[] = { { "false", 0 }, { "true", 1 } };
 
 #define WORDS(w, origin)                                                                           \
 	.choices = (w), .n = ARRAY_LEN(w), .origin_at = offsetof(struct policy, origin)
@@ -57,6 +58,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_NETWORK] = { WORDS(network_words, network_origin) },
 	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
+	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 };
 
 #define AT(field) .at = offsetof(struct policy, field)
@@ -90,6 +92,7 @@ const struct key_def key_defs[] = {
 	{ "env", "set", KEY_LIST, LIST_ENV_SET },
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
+	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
 

@@ -215,6 +215,16 @@ bool tree_is_among(char *const *paths, const char *path)
 	return false;
 }
 
+bool tree_is_above(char *const *paths, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	for (; paths && *paths; paths++)
+		if (strncmp(*paths, dir, n) == 0 && (*paths)[n] == '/')
+			return true;
+	return false;
+}
+
 bool tree_was_touched(const struct tree_index *earlier, const char *path,
 		      const struct tree_entry *now)
 {

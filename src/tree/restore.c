@@ -328,7 +328,10 @@ static bool is_wanted(const struct restore *r, const struct change *c)
 		r->sum->kept++;
 		return false;
 	}
-	return tree_is_among(r->job->only, path);
+	/* What is to be made needs the directories on the way. */
+	return tree_is_among(r->job->only, path) ||
+	       (c->kind == CHANGE_ADDED && S_ISDIR(c->b->mode) &&
+		tree_is_above(r->job->only, path));
 }
 
 static int make_change(struct restore *r, const struct change *c)

@@ -217,6 +217,8 @@ bool tree_was_touched(const struct tree_index *earlier, const char *path,
 
 /* Is path one of these, or below one? NULL: all are meant; "" is the root. */
 bool tree_is_among(char *const *paths, const char *path);
+/* Does one of these lie below dir? */
+bool tree_is_above(char *const *paths, const char *dir);
 
 /* ---- restoring ---- */
 

@@ -288,6 +288,19 @@ def children():
     return [int(c) for c in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
+def below(pid):
+    """All processes below pid."""
+    found, todo = [], [pid]
+    while todo:
+        try:
+            kids = Path(f"/proc/{(p := todo.pop())}/task/{p}/children").read_text().split()
+        except OSError:
+            continue
+        found += [int(k) for k in kids]
+        todo += [int(k) for k in kids]
+    return found
+
+
 def describe(pid):
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

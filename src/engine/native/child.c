@@ -4,8 +4,9 @@
  * Runs child_steps[] in order and stops at the first failure. Nothing here allocates or logs, so the file can be
  * read as a list of system calls. Failure leaves through the control socket as one struct err.
  *
- * network  Begun early by a helper, entered before the lock.
  * ids      Must: map the ids, so that files made from here on have an owner.
+ * part     Must: let no later mount of the host in; a loopback.    Need not: know the plan.
+ * plan     Waits until there is one. What came before was done meanwhile.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids (root only).
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
@@ -22,6 +23,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -47,12 +49,12 @@ static int write_text(const char *path, const char *text)
  * so with a byte on the control socket. */
 static int step_ids(struct child *c)
 {
-	const struct plan *p = c->plan;
+	const struct ids *ids = &c->ids;
 	char map[64];
 	char go;
 	int r;
 
-	if (p->is_root) {
+	if (ids->is_root) {
 		ssize_t n = io_read(c->ctl, &go, 1);
 
 		return n == 1 ? 0 : n < 0 ? (int)n : -EPIPE;
@@ -60,21 +62,12 @@ static int step_ids(struct child *c)
 	r = write_text("/proc/self/setgroups", "deny");
 	if (r < 0)
 		return r;
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->uid_in, p->uid_out);
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->uid_in, ids->uid_out);
 	r = write_text("/proc/self/uid_map", map);
 	if (r < 0)
 		return r;
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->gid_in, p->gid_out);
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 	return write_text("/proc/self/gid_map", map);
-}
-
-static int step_open(struct child *c)
-{
-	/* Later mounts of the host must not appear inside. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -errno;
-	c->umask = umask(0);
-	return mounts_open(c);
 }
 
 static int loopback_up(void)
@@ -87,57 +80,67 @@ static int loopback_up(void)
 	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
 }
 
-/* In the helper: its exit status is the descriptor, which it shares with us. 0 is no descriptor of ours. */
-static _Noreturn void make_net(void)
+static int step_part(struct child *c)
 {
-	int fd = FD_NONE;
-
-	if (unshare(CLONE_NEWNET) == 0 && loopback_up() == 0)
-		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	_exit(fd > 2 && fd < 256 ? fd : 0);
-}
-
-/* A network namespace is the dearest of all (half of what the others and the view cost together), and nothing of the
- * view depends on it. So a helper makes it meanwhile, on another processor where there is one. */
-static int step_net_begin(struct child *c)
-{
-	struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
-
-	if (!(c->plan->ns & NS_NET) || sabotaged("netns"))
-		return 0;
-	c->net_maker = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (c->net_maker == 0)
-		make_net();
-	return c->net_maker < 0 ? -errno : 0;
-}
-
-static int step_net_enter(struct child *c)
-{
-	_close_ int fd = FD_NONE;
-	int status;
-
-	if (c->net_maker == 0)
-		return 0;
-	if (waitpid(c->net_maker, &status, 0) < 0)
+	/* Later mounts of the host must not appear inside. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0)
-		return -EIO;
-	fd = WEXITSTATUS(status);
-	return setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+	c->umask = umask(0);
+	return sabotaged("netns") ? 0 : loopback_up();
+}
+
+/* No plan, no sandbox: the keeper or its client gave up, and said why to whom it concerns. */
+static void receive(const struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS])
+{
+	if (init_recv(c->ctl, m, fds) != 1 || m->type != type)
+		_exit(125);
+}
+
+static int step_plan(struct child *c)
+{
+	struct init_msg m, tree;
+	int fds[PACKET_FDS];
+	size_t at = 0;
+	void *trees;
+
+	receive(c, INIT_PLAN, &m, fds);
+	if (mem_share_take() < 0)
+		return -errno;
+	c->plan = m.plan;
+	c->io = (struct stdio){ .flags = m.flags, .rows = m.rows, .cols = m.cols };
+	for (int i = 0; i < 3; i++)
+		c->io.fd[i] = m.flags & BIT(i) ? FD_NONE : fds[at++];
+	trees = mmap(NULL, (c->plan->n_mounts + 1) * sizeof(int), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (trees == MAP_FAILED)
+		return -errno;
+	c->trees = trees;
+	for (size_t i = 0; i < c->plan->n_mounts; i++)
+		c->trees[i] = FD_NONE;
+	for (int i = 0; i < m.a; i++) {
+		receive(c, INIT_TREE, &tree, fds);
+		c->trees[tree.a] = fds[0];
+	}
+	return 0;
+}
+
+static int step_open(struct child *c)
+{
+	return mounts_open(c);
 }
 
 /* Root is not mapped, so this is no loss of root's powers inside: there never were any outside the namespace, and
  * the capabilities inside stay until the lock. */
 static int step_become(struct child *c)
 {
-	const struct plan *p = c->plan;
+	const struct ids *ids = &c->ids;
 
-	if (!p->is_root)
+	if (!ids->is_root)
 		return 0;
 	if (!sabotaged("groups") && setgroups(0, NULL) < 0)
 		return -errno;
-	if (setresgid(p->gid_in, p->gid_in, p->gid_in) < 0 ||
-	    setresuid(p->uid_in, p->uid_in, p->uid_in) < 0)
+	if (setresgid(ids->gid_in, ids->gid_in, ids->gid_in) < 0 ||
+	    setresuid(ids->uid_in, ids->uid_in, ids->uid_in) < 0)
 		return -errno;
 	return 0;
 }
@@ -237,16 +240,11 @@ static const struct {
 	const char *name;
 	int (*fn)(struct child *c);
 } child_steps[] = {
-	{ "map ids", step_ids },
-	{ "begin the network", step_net_begin },
-	{ "open sources", step_open },
-	{ "take ids", step_become },
-	{ "build the view", step_build },
-	{ "enter the view", step_pivot },
-	{ "enter the network", step_net_enter },
-	{ "settle", step_settle },
-	{ "set limits", step_rlimits },
-	{ "lock", step_lock },
+	{ "map ids", step_ids },          { "part from the host", step_part },
+	{ "take the plan", step_plan },   { "open sources", step_open },
+	{ "take ids", step_become },      { "build the view", step_build },
+	{ "enter the view", step_pivot }, { "settle", step_settle },
+	{ "set limits", step_rlimits },   { "lock", step_lock },
 	{ "prove the lock", step_prove },
 };
 
@@ -296,7 +294,7 @@ _Noreturn void child_main(struct child *c)
 		if (r < 0)
 			fail(c, child_steps[i].name, r);
 	}
-	if (c->needs_proc)
+	if (plan_needs_samples(c->plan))
 		send_proc(c);
 	(void)umask(c->umask);
 	if (c->needs_go)

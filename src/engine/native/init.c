@@ -2,8 +2,9 @@
 /* engine/native/init.c - pid 1 inside: starts commands, reaps everything, ends when its keeper does
  *
  * Init is locked in like every command it starts; what it starts inherits the walls and nothing else. It is not
- * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. When the first
- * command ends, init ends, and the kernel ends every other process of the namespace with it.
+ * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. In a sandbox
+ * without a name init ends with the first command; a named one ends when the keeper says so. Either way the kernel
+ * ends every other process of the namespace with it.
  *
  * Commands are started with vfork: the child shares our memory until execve, so a failed execve is known at once.
  */
@@ -13,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -305,6 +307,15 @@ static void on_signal(const struct init_msg *m)
 			(void)kill(-sessions[i].pid, m->a); /* it may just have ended */
 }
 
+static void send_proc(const struct child *c)
+{
+	struct init_msg m = { .type = INIT_PROC };
+	_close_ int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)init_send(c->ctl, &m, &fd, 1);
+}
+
 static void on_message(const struct child *c)
 {
 	struct init_msg m, frozen = { .type = INIT_FROZEN };
@@ -326,26 +337,40 @@ static void on_message(const struct child *c)
 	case INIT_THAW:
 		(void)kill(-1, SIGCONT);
 		break;
+	case INIT_WANT_PROC:
+		send_proc(c);
+		break;
+	case INIT_FILE:
+		init_file(c->ctl, &m, fds[0]);
+		break;
 	default:
 		break;
 	}
 }
 
+static uint64_t ns_of(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * NS_PER_SEC + (uint64_t)t->tv_usec * 1000;
+}
+
 static void reap(const struct child *c)
 {
 	struct init_msg m = { .type = INIT_EXITED };
+	struct rusage used;
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
 		for (int i = 0; i < INIT_SESSIONS; i++) {
 			if (sessions[i].pid != pid)
 				continue;
 			sessions[i].pid = 0;
 			m.session = sessions[i].session;
 			m.a = status;
+			m.cpu_ns = ns_of(&used.ru_utime) + ns_of(&used.ru_stime);
+			m.max_rss = (uint64_t)used.ru_maxrss * KIB;
 			(void)init_send(c->ctl, &m, NULL, 0);
-			if (m.session == 0)
+			if (m.session == 0 && !c->plan->is_named)
 				_exit(0);
 		}
 	}
@@ -355,7 +380,7 @@ static void reap(const struct child *c)
  * ends of the relays (a command would never see the end of its input), the workspace without its covers. */
 static void let_go(const struct child *c)
 {
-	int keep[4] = { c->ctl, c->io->fd[0], c->io->fd[1], c->io->fd[2] };
+	int keep[4] = { c->ctl, c->io.fd[0], c->io.fd[1], c->io.fd[2] };
 	int from = 0;
 
 	if (sabotaged("fds"))
@@ -379,9 +404,21 @@ static void let_go(const struct child *c)
 			_exit(125);
 }
 
-_Noreturn void init_main(struct child *c)
+static void start_first(const struct child *c)
 {
 	struct command first = { .argv = c->plan->argv, .env = c->plan->env, .cwd = c->plan->cwd };
+	struct init_msg ready = { .type = INIT_READY };
+
+	if (c->plan->argv[0] == NULL)
+		(void)init_send(c->ctl, &ready, NULL, 0);
+	else
+		start_session(c->ctl, 0, &first, &c->io);
+	if (first.error && !c->plan->is_named)
+		_exit(0);
+}
+
+_Noreturn void init_main(struct child *c)
+{
 	struct pollfd p[2] = { { .fd = c->ctl, .events = POLLIN }, { .events = POLLIN } };
 	sigset_t set;
 
@@ -392,9 +429,7 @@ _Noreturn void init_main(struct child *c)
 	p[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p[1].fd < 0)
 		_exit(125);
-	start_session(c->ctl, 0, &first, c->io);
-	if (first.error)
-		_exit(0);
+	start_first(c);
 	for (;;) {
 		struct signalfd_siginfo info;
 

@@ -70,7 +70,14 @@ static const uint64_t access_file = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS
 				    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
 				    LANDLOCK_ACCESS_FS_IOCTL_DEV;
 
-static uint64_t handled_fs(unsigned abi)
+/* Asked about reading, Landlock walks from the file up to a rule at every open, which makes an open half as dear again;
+ * truncation is looked up at every open as well. So unless the policy wants it (features.check_reads), this second
+ * wall judges what changes something or runs a program, and what can be read is what the view shows. A file is only
+ * truncated through a descriptor or a mount that may be written. */
+static const uint64_t access_dear =
+	LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_TRUNCATE;
+
+static uint64_t handled_fs(unsigned abi, bool check_reads)
 {
 	uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 
@@ -80,7 +87,7 @@ static uint64_t handled_fs(unsigned abi)
 		all |= LANDLOCK_ACCESS_FS_TRUNCATE;
 	if (abi >= 5)
 		all |= LANDLOCK_ACCESS_FS_IOCTL_DEV;
-	return all;
+	return check_reads ? all : all & ~access_dear;
 }
 
 static uint64_t rights_of(enum access_kind kind)
@@ -107,13 +114,18 @@ static uint64_t rights_of(enum access_kind kind)
 static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = rights_of(a->kind) & handled };
-	_close_ int fd = open(a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	_close_ int fd = FD_NONE;
 	struct stat st;
 
+	if (rule.allowed_access == 0)
+		return 0; /* nothing of it is judged, so nothing need be allowed */
+	fd = open(a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= access_file;
+	if (rule.allowed_access == 0)
+		return 0;
 	rule.parent_fd = fd;
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
 		       ? -errno
@@ -123,7 +135,7 @@ static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 static int restrict_files(struct child *c)
 {
 	const struct plan *p = c->plan;
-	struct ruleset_attr attr = { .fs = handled_fs(p->landlock_abi) };
+	struct ruleset_attr attr = { .fs = handled_fs(p->landlock_abi, p->check_reads) };
 	size_t size = p->landlock_abi >= 6 ? sizeof(attr) : p->landlock_abi >= 4 ? 16 : 8;
 	_close_ int ruleset = FD_NONE;
 
