@@ -10,6 +10,8 @@
 
 #include "base/path.h"
 
+#define APPLYING "applying" /* there while files may lie half-made in the workspace */
+
 static int open_folder(const struct layers *l, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s", l->state_dir, l->name);
@@ -32,6 +34,10 @@ int review_open(struct review *r, const char *state_dir, const char *name, int w
 	if (x < 0)
 		return x;
 	dir = open_folder(&r->layers, &ignored);
+	if (dir >= 0 && faccessat(dir, APPLYING, F_OK, 0) == 0) {
+		tree_clean(ws_fd); /* somebody was killed at it */
+		(void)unlinkat(dir, APPLYING, 0);
+	}
 	r->has_base = dir >= 0 && tree_load(dir, REVIEW_BASE_FILE, &r->base, &ignored) == 0;
 	return 0;
 }
@@ -293,6 +299,21 @@ static int write_from_layer(void *arg, const struct tree_entry *en, int fd, stru
 	return overlay_write(a->d, en, fd, e);
 }
 
+static int set_applying(const struct review *r, bool is_on, struct err *e)
+{
+	_close_ int dir = open_folder(&r->layers, e);
+	_close_ int fd = FD_NONE;
+
+	if (dir < 0)
+		return dir;
+	if (!is_on)
+		return unlinkat(dir, APPLYING, 0) < 0 && errno != ENOENT
+			       ? err_sys(e, "%s", APPLYING)
+			       : 0;
+	fd = openat(dir, APPLYING, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? err_sys(e, "%s", APPLYING) : 0;
+}
+
 int review_apply(struct review *r, const struct apply_wish *w, struct applied *ret, struct err *e)
 {
 	struct overlay_diff d = { 0 };
@@ -300,7 +321,9 @@ int review_apply(struct review *r, const struct apply_wish *w, struct applied *r
 	int x;
 
 	*ret = (struct applied){ 0 };
-	x = overlay_compare(&r->overlay, false, &d, e);
+	x = set_applying(r, true, e);
+	if (x == 0)
+		x = overlay_compare(&r->overlay, false, &d, e);
 	if (x == 0) {
 		struct restore_job job = { .root_fd = r->ws_fd,
 					   .now = &d.before,
@@ -316,6 +339,8 @@ int review_apply(struct review *r, const struct apply_wish *w, struct applied *r
 		x = tree_restore(&job, &ret->sum, e);
 	}
 	overlay_diff_done(&d);
+	if (x == 0)
+		x = set_applying(r, false, e);
 	/* What was taken over is no edit of the host's. */
 	if (x == 0)
 		x = review_remember(r, e);

@@ -250,7 +250,7 @@ static int place_layers(struct child *c, size_t i, int at)
 			return -errno;
 		fd_close(c->trees[first + k]);
 	}
-	return n > 1 ? (int)n : -EINVAL;
+	return (int)n;
 }
 
 static void lift_layers(int n)
@@ -280,6 +280,19 @@ static int mount_overlay(int n, int target)
 	return mount("overlay", path, "overlay", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
 }
 
+/* One layer with nothing below it needs no overlay. */
+static int bind_layer(int target)
+{
+	_close_ int tree = clone_tree(AT_FDCWD, "0/fs", 0);
+
+	if (tree < 0)
+		return tree;
+	return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
+			       0
+		       ? -errno
+		       : 0;
+}
+
 /* The kernel takes layers by name, seen from the working directory; they are in place only for this moment. */
 static int attach_overlay(struct child *c, size_t i)
 {
@@ -296,7 +309,7 @@ static int attach_overlay(struct child *c, size_t i)
 		return n;
 	if (fchdir(at) < 0)
 		return -errno;
-	r = mount_overlay(n, target);
+	r = n > 1 ? mount_overlay(n, target) : bind_layer(target);
 	if (!sabotaged("layers"))
 		lift_layers(n);
 	return r;
