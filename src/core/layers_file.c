@@ -238,14 +238,18 @@ static int find_named(const char *state_dir, struct named *n, struct err *e)
 /* A sandbox whose file cannot be read may name any layer: then nothing goes. */
 int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e)
 {
-	_close_ int lock = layers_lock(state_dir, e);
 	_free_ char *path = mem_fmt("%s/layers", state_dir);
+	_close_ int lock = FD_NONE;
 	struct named n = { 0 };
 	struct dirent *en;
 	DIR *d;
-	int r = lock < 0 ? lock : find_named(state_dir, &n, e);
+	int r;
 
 	*ret_removed = 0;
+	if (access(path, F_OK) < 0)
+		return 0; /* nobody ever had one */
+	lock = layers_lock(state_dir, e);
+	r = lock < 0 ? lock : find_named(state_dir, &n, e);
 	d = r < 0 ? NULL : opendir(path);
 	while (d && (en = readdir(d)) != NULL)
 		if (is_id(en->d_name) && !is_named(&n, en->d_name))

@@ -202,6 +202,19 @@ def fresh_begins_with_an_empty_home(box):
 
 
 @test
+def removal_frees_what_only_it_used(box):
+    """Closed directories and all; what a fork still uses stays."""
+    fill(box)
+    inside(box, "mkdir -p ~/x/y w; echo 1 > ~/x/y/z; echo 1 > w/f; chmod 000 w ~/x/y ~/x")
+    done(box, "fork", "box", "two")
+    inside(box, "echo more > more")
+    done(box, "rm", "--force", "box")
+    eq(inside(box, "chmod -R 700 ~/x w; cat ~/x/y/z w/f", "two"), "1\n1\n")
+    done(box, "rm", "--force", "two")
+    eq([p.name for p in (box.state / "layers").iterdir()], ["lock"])
+
+
+@test
 def a_running_sandbox_is_left_alone(box):
     fill(box)
     p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo w > w; echo up; exec sleep 30")
