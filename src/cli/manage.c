@@ -298,6 +298,14 @@ static int own(struct manage *m, const char *name, struct owned *o, struct err *
 	return x;
 }
 
+/* With the layers that only it used. */
+static int remove_sandbox(const struct manage *m, const char *name, struct owned *o, struct err *e)
+{
+	int x = def_remove(m->host.state_dir, name, o, e);
+
+	return x < 0 ? x : layers_collect(m->host.state_dir, &(uint64_t){ 0 }, e);
+}
+
 static int rm_one(struct manage *m, const char *name, struct err *e)
 {
 	_cleanup_(def_done) struct def d = { 0 };
@@ -310,7 +318,7 @@ static int rm_one(struct manage *m, const char *name, struct err *e)
 	*e = ERR_INIT;
 	x = own(m, name, &o, e);
 	if (x == 0)
-		x = def_remove(m->host.state_dir, name, &o, e);
+		x = remove_sandbox(m, name, &o, e);
 	def_let_go(&o);
 	return x;
 }
@@ -339,6 +347,19 @@ static bool is_agreed(const char *question)
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
+/* A home that was frozen or forked lies in layers. */
+static int forget_home(const struct manage *m, const char *name, struct err *e)
+{
+	struct layers l;
+	int x = layers_read(m->host.state_dir, name, &l, e);
+
+	if (x < 0)
+		return x;
+	x = layers_reset_home(&l, e);
+	layers_done(&l);
+	return x < 0 ? x : layers_collect(m->host.state_dir, &(uint64_t){ 0 }, e);
+}
+
 static int reset_one(struct manage *m, const char *name, struct err *e)
 {
 	_cleanup_(def_done) struct def d = { 0 };
@@ -353,6 +374,8 @@ static int reset_one(struct manage *m, const char *name, struct err *e)
 	if (x == 0 && path_remove(o.dir, ".rm-home") < 0)
 		x = err_set(e, ERR_SYSTEM, ENOTEMPTY, "'%s': not all of its home could be deleted",
 			    name);
+	if (x == 0)
+		x = forget_home(m, name, e);
 	def_let_go(&o);
 	return x;
 }
@@ -420,7 +443,7 @@ static int prune_one(struct manage *m, const char *name, struct err *e)
 		return 0;
 	x = def_own(m->host.state_dir, name, &o, e);
 	if (x == 0 && !m->is_dry)
-		x = def_remove(m->host.state_dir, name, &o, e);
+		x = remove_sandbox(m, name, &o, e);
 	def_let_go(&o);
 	if (x == 0)
 		(void)printf("%s\n", name);

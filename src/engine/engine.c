@@ -109,6 +109,8 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_PTY] = "terminal",
 	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
+	[STEP_LAYERS] = "layers",
+	[STEP_SOCKETS] = "host sockets",
 };
 
 static const char *const strength_names[STRENGTH_COUNT_] = {
@@ -162,11 +164,15 @@ unsigned engine_steps_of(const struct plan *p)
 		steps |= BIT(STEP_ROOT);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
+	if (p->n_sockets > 0)
+		steps |= BIT(STEP_SOCKETS);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (p->limits[limits[i].limit].is_set)
 			steps |= BIT(limits[i].step);
 	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
+		if (p->mounts[i].kind == MOUNT_LAYER || p->mounts[i].kind == MOUNT_OVERLAY)
+			steps |= BIT(STEP_LAYERS);
+		else if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
 			steps |= BIT(STEP_HIDE) | BIT(STEP_REMASK);
 	return steps;
 }

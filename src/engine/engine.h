@@ -29,9 +29,11 @@ enum engine_step {
 	STEP_MEMORY,
 	STEP_TIME,
 	STEP_DISK,
-	STEP_PTY,  /* a terminal of its own */
-	STEP_EXEC, /* further commands in a running sandbox */
-	STEP_GATE, /* a network through the gate */
+	STEP_PTY,     /* a terminal of its own */
+	STEP_EXEC,    /* further commands in a running sandbox */
+	STEP_GATE,    /* a network through the gate */
+	STEP_LAYERS,  /* layers over the workspace or the home */
+	STEP_SOCKETS, /* host sockets by exact path */
 	STEP_COUNT_
 };
 

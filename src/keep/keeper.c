@@ -185,6 +185,8 @@ static int start(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = sockets_open(k, e);
 	if (r == 0)
+		r = keeper_claim_layers(k, e);
+	if (r == 0)
 		r = open_first(k, &io, e);
 	if (r < 0)
 		return r;
@@ -272,6 +274,7 @@ static void finish(struct keeper *k)
 	}
 	masks_finish(k);
 	gate_finish(k);
+	keeper_seal(k);
 }
 
 static int status_for(const struct keeper *k)

@@ -85,6 +85,10 @@ static inline bool keeper_is_named(const struct keeper *k)
 	return k->in->plan->is_named;
 }
 
+/* layers.c: before a named sandbox's view is built, and after its last process died. */
+int keeper_claim_layers(const struct keeper *k, struct err *e);
+void keeper_seal(struct keeper *k);
+
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);

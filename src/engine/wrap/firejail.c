@@ -33,6 +33,8 @@ static void add_mount(struct args *a, const struct render_in *in, const struct m
 	case MOUNT_PROC:
 	case MOUNT_PTS:
 	case MOUNT_DEVICE:
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		return;
 	}
