@@ -227,7 +227,8 @@ int confine_prove(unsigned promises, struct err *e)
 		door = "bind";
 	else if (!(promises & CONFINE_LISTEN) && !is_refused(listen(-1, 1)))
 		door = "listen";
-	else if (!(promises & CONFINE_ACCEPT) && !is_refused(accept4(-1, NULL, NULL, 0)))
+	else if (!(promises & CONFINE_ACCEPT) &&
+		 !is_refused((int)syscall(SYS_accept4, -1, NULL, NULL, 0)))
 		door = "accept";
 	return door ? err_set(e, ERR_BUG, EPERM, "%s works where it must not", door) : 0;
 }
