@@ -301,6 +301,13 @@ static void put_word(struct gen *g, unsigned depth)
 	}
 }
 
+/* A word of four letters that begins like a mark; how far the template goes on. */
+static size_t put_whole(struct gen *g, const char *word)
+{
+	put(g, word);
+	return strlen(word) - 1;
+}
+
 static void put_blank(struct gen *g)
 {
 	static const char *const blanks[] = { " ", "  ", "\t", "\\\n", " \\\n", "\n", " \\\n " };
@@ -325,9 +332,9 @@ static void put_template(struct gen *g, unsigned depth)
 		else if (*t == 'N' && t[1] != 'A')
 			put(g, "\n");
 		else if (*t == 'E' && t[1] == 'X')
-			put(g, "EXIT"), t += 3;
+			t += put_whole(g, "EXIT");
 		else if (*t == 'N')
-			put(g, "NAME"), t += 3;
+			t += put_whole(g, "NAME");
 		else if (*t == 'E')
 			put(g, "EOF");
 		else

@@ -418,7 +418,7 @@ static void git(struct walk *w, const struct cmd *c)
 		const char *text;
 
 		at = wrap_skip_options(c, at + 2, "");
-		text = walk_join(w, c, at, " ");
+		text = walk_join(w, c, at);
 		walk_text(w, text, strlen(text), c, "git");
 	} else if (at + 2 < c->argc && str_eq(c->argv[at]->s, "bisect") &&
 		   str_eq(c->argv[at + 1]->s, "run")) {

@@ -3,7 +3,6 @@
 #include "guard/place.h"
 
 #include <fnmatch.h>
-#include <strings.h>
 
 #include "base/path.h"
 
@@ -44,8 +43,8 @@ bool rules_list_fits(const char *list, const char *item)
 	"usr|var|tmp|"                                                                             \
 	"Users|System|Library|Applications|Volumes|private|cores|nix"
 
-/* Absolute and without "..", up to the first part that is a pattern or made at run time. *ret_cut: there was one. */
-static char *fixed_part(const struct places *p, const struct value *v, bool *ret_cut)
+/* Absolute and without "..", up to the first part that is a pattern or made at run time. */
+static const char *fixed_part(const struct places *p, const struct value *v, bool *ret_cut)
 {
 	size_t n = strcspn(v->s, v->is_glob ? "*?[" VALUE_MARKS : VALUE_MARKS);
 	char *s = arena_strn(p->mem, v->s, n);
@@ -61,9 +60,24 @@ static char *fixed_part(const struct places *p, const struct value *v, bool *ret
 			s[0] = '\0';
 	}
 	if (s[0] != '/' && p->cwd == NULL)
-		return arena_strn(p->mem, s, strlen(s));
+		return s;
 	joined = path_join(p->cwd ? p->cwd : "/", s[0] ? s : ".");
 	return arena_strn(p->mem, joined, strlen(joined));
+}
+
+static const char *spot_of(const struct places *p, const struct value *v, bool *ret_cut)
+{
+	struct spot *spot = v->spot;
+
+	if (spot == NULL)
+		return fixed_part(p, v, ret_cut);
+	if (!spot->is_known || spot->cwd != p->cwd) {
+		spot->path = fixed_part(p, v, &spot->is_cut);
+		spot->cwd = p->cwd;
+		spot->is_known = true;
+	}
+	*ret_cut = spot->is_cut;
+	return spot->path;
 }
 
 static bool is_below(const char *path, const char *dir)
@@ -159,14 +173,51 @@ static bool is_device(const char *path)
 
 /* Secrets. */
 
+static bool is_star(char c)
+{
+	return c == '*' || c == '?' || c == '[' || c == ']';
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+/* Most patterns can be turned down by the letters before their first star, and there are many words to look at.
+ * s may be a pattern itself. */
+static bool may_fit(const char *pattern, const char *s, bool is_pattern)
+{
+	for (; *pattern && *s && !is_star(*pattern) && !(is_pattern && is_star(*s)); pattern++, s++)
+		if (lower(*pattern) != lower(*s))
+			return false;
+	return true;
+}
+
+/* The same from the end: *.pem */
+static bool may_end(const char *pattern, const char *s, size_t k)
+{
+	size_t n = strlen(pattern);
+
+	for (; n && k && !is_star(pattern[n - 1]); n--, k--)
+		if (lower(pattern[n - 1]) != lower(s[k - 1]))
+			return false;
+	return true;
+}
+
+static bool fits(const char *pattern, const char *s)
+{
+	return may_fit(pattern, s, false) && may_end(pattern, s, strlen(s)) &&
+	       fnmatch(pattern, s, FNM_CASEFOLD) == 0;
+}
+
 /* Either the file's name fits the pattern, or the name is itself a pattern that would find the secret. */
 static bool name_fits(const char *pattern, const char *name, bool is_glob)
 {
-	if (fnmatch(pattern, name, FNM_CASEFOLD) == 0)
+	if (fits(pattern, name))
 		return true;
 	/* "*" finds everything; only what aims counts. */
-	return is_glob && !strpbrk(pattern, "*?[") && strpbrk(name, "*?[") != name &&
-	       fnmatch(name, pattern, FNM_PERIOD) == 0;
+	return is_glob && !strpbrk(pattern, "*?[") && !strchr("*?[", name[0]) &&
+	       strlen(name) < 64 && fnmatch(name, pattern, FNM_PERIOD) == 0;
 }
 
 static bool any_name(const struct places *p, size_t which, const char *name, bool is_glob)
@@ -183,19 +234,26 @@ static bool any_name(const struct places *p, size_t which, const char *name, boo
 	return false;
 }
 
+static bool path_fits(const struct places *p, const char *pattern, const char *path, bool is_glob)
+{
+	if (pattern[0] == '~') {
+		size_t n = strlen(p->home);
+
+		if (strncmp(path, p->home, n) != 0)
+			return false;
+		path += n;
+		pattern++;
+	}
+	return fits(pattern, path) ||
+	       (is_glob && strlen(path) < 256 && fnmatch(path, pattern, 0) == 0);
+}
+
 static bool any_path(const struct places *p, const char *path, bool is_glob)
 {
 	for (size_t i = 0; i < p->n_sets; i++)
-		for (size_t k = 0; k < p->sets[i]->n_secret_paths; k++) {
-			const char *pattern = p->sets[i]->secret_paths[k];
-
-			if (pattern[0] == '~')
-				pattern = arena_fmt(p->mem, "%s%s", p->home, pattern + 1);
-			if (fnmatch(pattern, path, FNM_CASEFOLD) == 0)
+		for (size_t k = 0; k < p->sets[i]->n_secret_paths; k++)
+			if (path_fits(p, p->sets[i]->secret_paths[k], path, is_glob))
 				return true;
-			if (is_glob && fnmatch(path, pattern, 0) == 0)
-				return true;
-		}
 	return false;
 }
 
@@ -207,7 +265,7 @@ static bool looks_like_url(const char *s)
 bool place_is_secret(const struct places *p, const struct value *v)
 {
 	const char *s = v->s, *name;
-	_free_ char *joined = NULL;
+	bool is_cut = false;
 
 	if (v->n == 0 || v->n > 4096 || strpbrk(s, " \t\n") || looks_like_url(s))
 		return false;
@@ -221,8 +279,14 @@ bool place_is_secret(const struct places *p, const struct value *v)
 		return true;
 	if (s[0] == VALUE_UNKNOWN || s[0] == VALUE_MANY || (s[0] != '/' && p->cwd == NULL))
 		return false;
-	joined = path_join(p->cwd ? p->cwd : "/", s);
-	return any_path(p, joined, v->is_glob);
+	/* A pattern is held against secrets as it stands; what was cut off behind one is what it aims at. */
+	if (v->is_glob || s != v->s) {
+		_free_ char *joined = path_join(p->cwd ? p->cwd : "/", s);
+
+		return any_path(p, joined, v->is_glob);
+	}
+	s = spot_of(p, v, &is_cut);
+	return any_path(p, is_cut ? v->s : s, false);
 }
 
 /* Classes. */
@@ -230,7 +294,7 @@ bool place_is_secret(const struct places *p, const struct value *v)
 static bool class_fits(const struct places *p, const char *class, const struct value *v)
 {
 	bool is_cut = false;
-	char *path = fixed_part(p, v, &is_cut);
+	const char *path = spot_of(p, v, &is_cut);
 	bool is_unknown = v->s[0] == VALUE_UNKNOWN || v->s[0] == VALUE_MANY || climbs(v, is_cut) ||
 			  (p->cwd == NULL && v->s[0] != '/');
 	const char *rest = v->s + strcspn(v->s, "*?[" VALUE_MARKS);

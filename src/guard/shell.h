@@ -16,7 +16,7 @@
 #define SHELL_MAX_BYTES ((size_t)128 * KIB)
 #define SHELL_MAX_DEPTH 64
 #define SHELL_MAX_COMMANDS 4096
-#define SHELL_MAX_WORDS 16384
+#define SHELL_MAX_WORDS 8192
 
 enum part_kind {
 	PART_TEXT,

@@ -10,7 +10,10 @@
 #include <ctype.h>
 
 #define MAX_WORDS ((size_t)256) /* one word may become this many */
+#define MAX_MADE ((size_t)9000) /* and all words together */
+#define MAX_BRACED ((size_t)4 * KIB)
 #define MAX_VARS ((size_t)256)
+#define MAX_VALUE ((size_t)KIB)
 #define MAX_BYTES ((size_t)256 * KIB)
 
 enum origin { WRITTEN = 'w', QUOTED = 'q', EXPANDED = 'x' };
@@ -18,6 +21,7 @@ enum origin { WRITTEN = 'w', QUOTED = 'q', EXPANDED = 'x' };
 struct cooked {
 	struct text c, from;
 	bool is_dynamic, has_quote;
+	struct cooked *next;
 };
 
 /* Variables. */
@@ -54,7 +58,10 @@ void vars_set(struct vars *v, const char *name, const char *value)
 		v->has_ifs = true;
 	if (i == NULL || i->is_lost)
 		return;
-	i->value = value && !strpbrk(value, VALUE_MARKS) ? value : NULL;
+	/* A value that grows each time it is used is not worth following. */
+	i->value = value && strnlen(value, MAX_VALUE) < MAX_VALUE && !strpbrk(value, VALUE_MARKS)
+			   ? value
+			   : NULL;
 }
 
 void vars_lose(struct vars *v, const char *name)
@@ -264,7 +271,7 @@ static void cook(struct vars *v, struct cooked *k, const struct word *w)
 /* Braces. */
 
 struct pieces {
-	struct cooked *v[MAX_WORDS];
+	struct cooked *first, **end;
 	size_t n;
 	bool is_over;
 };
@@ -321,10 +328,13 @@ static void expand_braces(struct arena *mem, const struct cooked *k, size_t from
 
 static void add_piece(struct pieces *out, struct cooked *k)
 {
-	if (out->n < MAX_WORDS)
-		out->v[out->n++] = k;
-	else
+	if (out->n == MAX_WORDS) {
 		out->is_over = true;
+		return;
+	}
+	*out->end = k;
+	out->end = &k->next;
+	out->n++;
 }
 
 /* head + each alternative + tail, where the tail may hold braces of its own. */
@@ -420,33 +430,58 @@ static struct value **split(struct vars *v, const struct cooked *k, struct value
 
 struct value *value_text(struct arena *mem, const char *s, size_t n)
 {
-	struct value *v = arena_new(mem, struct value);
+	struct {
+		struct value value;
+		struct spot spot;
+	} *both = arena_take(mem, sizeof(*both));
+	struct value *v = &both->value;
 
+	v->spot = &both->spot;
 	v->s = arena_strn(mem, s, n);
 	v->n = strlen(v->s);
 	v->is_dynamic = strpbrk(v->s, VALUE_MARKS) != NULL;
 	return v;
 }
 
+static struct value **expand(struct vars *v, const struct cooked *k, struct value **end)
+{
+	struct pieces out = { .end = &out.first };
+
+	/* Longer than any honest one: it may become anything. */
+	if (k->c.n > MAX_BRACED) {
+		end = split(v, k, end);
+		out.is_over = true;
+	} else {
+		expand_braces(v->mem, k, 0, 0, &out);
+	}
+	for (const struct cooked *i = out.first; i; i = i->next)
+		end = split(v, i, end);
+	if (out.is_over) {
+		*end = value_text(v->mem, "\x02", 1);
+		end = &(*end)->next;
+	}
+	return end;
+}
+
 struct value *value_of(struct vars *v, const struct word *w)
 {
 	struct cooked k = { .c.mem = v->mem, .from.mem = v->mem };
-	struct value *first = NULL, **end = &first;
-	struct pieces *out;
+	struct value *first = NULL;
 
-	cook(v, &k, w);
-	if (k.c.n == 0 || !memchr(k.c.p, '{', k.c.n)) {
-		(void)split(v, &k, end);
-	} else {
-		out = arena_new(v->mem, struct pieces);
-		expand_braces(v->mem, &k, 0, 0, out);
-		for (size_t i = 0; i < out->n; i++)
-			end = split(v, out->v[i], end);
-		if (out->is_over)
-			*end = value_text(v->mem, "\x02", 1);
+	if (v->made > MAX_MADE) {
+		/* Whoever looks at the end finds that not everything was looked at. */
+		v->mem->is_over = true;
+		return NULL;
 	}
-	for (struct value *i = first; i; i = i->next)
+	cook(v, &k, w);
+	if (k.c.n == 0 || !memchr(k.c.p, '{', k.c.n))
+		(void)split(v, &k, &first);
+	else
+		(void)expand(v, &k, &first);
+	for (struct value *i = first; i; i = i->next) {
 		i->word = w;
+		v->made++;
+	}
 	return first;
 }
 

@@ -15,12 +15,20 @@
 #define VALUE_MANY '\x02'
 #define VALUE_MARKS "\x01\x02"
 
+/* The place it names, worked out once (guard/place.c). */
+struct spot {
+	const char *cwd; /* for this working directory */
+	const char *path;
+	bool is_known, is_cut;
+};
+
 struct value {
 	const char *s; /* NUL-ended */
 	size_t n;
 	bool is_dynamic; /* has a mark, or may have another value than this */
 	bool is_glob;    /* has an active * ? or [ */
 	bool is_quoted;
+	struct spot *spot;
 	const struct word *word; /* where it comes from; NULL when it was made up */
 	struct value *next;
 };
@@ -37,6 +45,7 @@ struct vars {
 	struct var *first;
 	const char *home, *cwd, *tmp; /* cwd NULL: unknown */
 	bool has_ifs;                 /* words are split in some other way */
+	size_t made;                  /* words so far */
 	const char *const *params;    /* $0 $1 ... of a shell -c; NULL: unknown */
 	size_t n_params;
 };

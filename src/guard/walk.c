@@ -9,6 +9,34 @@
 static void walk_node(struct walk *w, const struct node *n, enum input_kind input,
 		      const char *text);
 
+const char *walk_join(struct walk *w, const struct cmd *c, size_t from)
+{
+	struct text t = { .mem = w->mem };
+
+	text_add(&t, "", 0);
+	for (size_t i = from; i < c->argc; i++) {
+		if (i > from)
+			text_putc(&t, ' ');
+		text_add(&t, c->argv[i]->s, c->argv[i]->n);
+	}
+	return t.p;
+}
+
+/* For people: the beginning will do. */
+static const char *shown(struct walk *w, const struct cmd *c)
+{
+	struct cmd head = *c;
+
+	for (size_t i = 0, n = 0; i < c->argc; i++) {
+		n += c->argv[i]->n;
+		if (n > 1024 && i > 0) {
+			head.argc = i;
+			break;
+		}
+	}
+	return walk_join(w, &head, 0);
+}
+
 /* Findings. */
 
 static bool is_off(const struct walk *w, const struct rule *r)
@@ -30,7 +58,7 @@ void walk_hit(struct walk *w, const struct rule *r, enum fit fit, const struct c
 		return;
 	/* The last place is kept for something worse. */
 	f = &w->found[w->n_found < WALK_MAX_FINDINGS ? w->n_found++ : WALK_MAX_FINDINGS - 1];
-	*f = (struct found){ .rule = r, .verdict = v, .command = c ? walk_join(w, c, 0, " ") : "" };
+	*f = (struct found){ .rule = r, .verdict = v, .command = c ? shown(w, c) : "" };
 	if (v > w->verdict) {
 		w->verdict = v;
 		w->worst = f;
@@ -46,19 +74,6 @@ void walk_find(struct walk *w, const char *finding, const struct cmd *c)
 			if (r->finding && rules_list_has(r->finding, finding))
 				walk_hit(w, r, FIT_YES, c);
 		}
-}
-
-const char *walk_join(struct walk *w, const struct cmd *c, size_t from, const char *between)
-{
-	struct text t = { .mem = w->mem };
-
-	text_add(&t, "", 0);
-	for (size_t i = from; i < c->argc && t.n < 4096; i++) {
-		if (i > from)
-			text_add(&t, between, strlen(between));
-		text_add(&t, c->argv[i]->s, c->argv[i]->n);
-	}
-	return t.p;
 }
 
 /* Rules. */
@@ -232,6 +247,11 @@ void walk_text(struct walk *w, const char *text, size_t n, const struct cmd *by,
 	size_t k = 0;
 	const char *s;
 
+	w->text_bytes += n;
+	if (w->text_bytes > WALK_MAX_TEXT) {
+		walk_find(w, "unreadable", by);
+		return;
+	}
 	if (!enter(w, by))
 		return;
 	if (text[0] == VALUE_UNKNOWN || text[0] == VALUE_MANY)
@@ -470,6 +490,7 @@ const char *walk_written(const struct walk *w, const char *path)
 /* What a command prints, where that is plain: echo and printf with literals, cat of a heredoc. */
 static const char *printed_by(struct walk *w, const struct cmd *c)
 {
+	size_t from = 1;
 	const char *s;
 
 	if (str_eq(c->name, "cat") && c->argc == 1 && c->input == INPUT_TEXT)
@@ -477,10 +498,9 @@ static const char *printed_by(struct walk *w, const struct cmd *c)
 	if (!str_eq(c->name, "echo") && !str_eq(c->name, "printf"))
 		return NULL;
 	/* With a format that is only there for the newline, what it formats is what counts. */
-	s = walk_join(w, c,
-		      c->argc > 2 && (strchr(c->argv[1]->s, '%') || c->argv[1]->s[0] == '-') ? 2
-											     : 1,
-		      " ");
+	if (c->argc > 2 && (strchr(c->argv[1]->s, '%') || c->argv[1]->s[0] == '-'))
+		from = 2;
+	s = walk_join(w, c, from);
 	if (strstr(s, "\\n")) {
 		char *copy = arena_strn(w->mem, s, strlen(s));
 

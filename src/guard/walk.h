@@ -22,6 +22,7 @@
 
 #define WALK_MAX_DEPTH 24
 #define WALK_MAX_COMMANDS ((size_t)6000)
+#define WALK_MAX_TEXT (2 * SHELL_MAX_BYTES) /* in all texts inside texts together */
 #define WALK_MAX_FINDINGS 16
 
 struct found {
@@ -45,7 +46,7 @@ struct walk {
 	const char *off; /* rules that the user switched off, "a|b" */
 	unsigned depth, branches;
 	const char *via; /* of the texts around: ssh, su, ... */
-	size_t commands;
+	size_t commands, text_bytes;
 	struct written *written;
 	const char *exported[8];
 	size_t n_exported;
@@ -74,6 +75,6 @@ void code_open(struct walk *w, const struct cmd *c);
 void code_scan(struct walk *w, const struct cmd *c, const char *text);
 
 const char *walk_written(const struct walk *w, const char *path);
-const char *walk_join(struct walk *w, const struct cmd *c, size_t from, const char *between);
+const char *walk_join(struct walk *w, const struct cmd *c, size_t from);
 
 #endif

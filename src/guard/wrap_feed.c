@@ -6,6 +6,8 @@
  */
 #include "guard/wrap.h"
 
+#define MAX_EXEC 32 /* commands that one find runs */
+
 static struct cmd inner_of(struct walk *w, const struct cmd *c, size_t n, const char *via)
 {
 	struct cmd in = *c;
@@ -148,11 +150,18 @@ static size_t find_exec(struct walk *w, const struct cmd *c, size_t at, const ch
 void wrap_find(struct walk *w, struct cmd *c, const struct wrapper *t)
 {
 	const char *path = found_path(w, c);
+	unsigned n = 0;
 
 	(void)t;
-	for (size_t i = 1; i < c->argc; i++)
-		if (starts_exec(c->argv[i]->s))
-			i = find_exec(w, c, i, path);
+	for (size_t i = 1; i < c->argc; i++) {
+		if (!starts_exec(c->argv[i]->s))
+			continue;
+		if (++n > MAX_EXEC) {
+			walk_find(w, "unreadable", c);
+			return;
+		}
+		i = find_exec(w, c, i, path);
+	}
 }
 
 /* parallel. */

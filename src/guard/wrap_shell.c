@@ -5,7 +5,7 @@
 /* What a shell is told to run, put together from words. */
 static void run_words(struct walk *w, const struct cmd *c, size_t from, const char *via)
 {
-	const char *text = walk_join(w, c, from, " ");
+	const char *text = walk_join(w, c, from);
 
 	if (from < c->argc)
 		walk_text(w, text, strlen(text), c, via);
