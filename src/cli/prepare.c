@@ -24,6 +24,7 @@ enum {
 	OPT_WRITE,
 	OPT_HIDE,
 	OPT_PROTECT,
+	OPT_SOCKET,
 	OPT_MEMORY,
 	OPT_CPUS,
 	OPT_CPU_TIME,
@@ -65,6 +66,8 @@ const struct opt run_opts[] = {
 	  OPT_HIDE },
 	{ "protect", 0, "GLOB",
 	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "socket", 0, "PATH", "let it talk to a unix socket of the host, in bytes only",
+	  OPT_SOCKET },
 	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
 	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
 	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
@@ -167,6 +170,8 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->flags |= KEEP_WANT_TTY;
 		else if (id == OPT_DETACH)
 			r->flags |= KEEP_BEHIND;
+		else if (id == OPT_ENGINE && !str_eq(o.value, "native"))
+			r->is_eager = false; /* the namespaces will not be ours */
 		else if (id == OPT_DETACH_KEYS)
 			r->detach_keys = o.value;
 		else if (id == OPT_NAME) {
@@ -310,6 +315,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SOCKET:
+		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
 	case OPT_ENGINE:
@@ -420,15 +427,21 @@ static int random_name(char *name, size_t size, struct err *e)
 	return 0;
 }
 
-static int check_engine(const struct run *r, struct err *e)
+/* Which engine it will be is decided before the plan is made, and never weaker than the policy's isolation. */
+static int pick_engine(struct run *r, struct err *e)
 {
-	const struct engine *en = engine_find(r->plan.engine);
+	int x = engine_pick(r->policy.engine, (enum engine_strength)r->policy.isolation, &r->engine,
+			    e);
 
-	if (en == NULL)
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "there is no engine '%.40s'; 'vitrine engines' lists them",
-			       r->plan.engine);
-	return engine_check(en, &r->plan, e);
+	if (x < 0)
+		return x;
+	if (r->engine->render)
+		x = host_engine(&r->host, e);
+	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
+	free(r->policy.engine);
+	r->policy.engine = mem_str(r->engine->name);
+	return x;
 }
 
 /* Our own mistake or the host's will be found by the plan or told by the keeper; here only its fork can fail. */
@@ -510,6 +523,8 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = policy_validate(&r->policy, e);
 	if (x == 0)
+		x = pick_engine(r, e);
+	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
 	if (x == 0 && !r->has_def)
 		x = random_name(name, sizeof(name), e);
@@ -519,7 +534,7 @@ int run_plan(struct run *r, struct err *e)
 			&(struct errand){ r->has_def ? r->def.name : name, r->command, r->workdir },
 			&r->plan, e);
 	r->has_plan = x == 0;
-	return x < 0 ? x : check_engine(r, e);
+	return x < 0 ? x : engine_check(r->engine, &r->plan, e);
 }
 
 void run_forget(struct run *r)

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "core/def.h"
 #include "core/facts.h"
+#include "engine/engine.h"
 #include "keep/keep.h"
 
 extern const struct opt run_opts[];
@@ -15,6 +16,7 @@ struct run {
 	struct host host;
 	struct plan plan;
 	bool has_plan;
+	const struct engine *engine;
 	int argc;
 	char **argv;
 	const char *name, *workdir, *workspace, *user, *policy_file, *detach_keys;

@@ -11,6 +11,7 @@
 #include <termios.h>
 
 #include "base/io.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 
 /* ---- coming and going ---- */
@@ -296,14 +297,8 @@ static void give_to_init(struct keeper *k, struct session *s, int request, const
 				  .flags = io->flags,
 				  .rows = io->rows,
 				  .cols = io->cols };
-	int give[PACKET_FDS];
-	size_t n = 0;
 
-	give[n++] = request;
-	for (int i = 0; i < 3; i++)
-		if (!(io->flags & BIT(i)))
-			give[n++] = io->fd[i];
-	if (init_send(k->native.ctl, &start, give, n) < 0)
+	if (engine_exec(&k->native, &start, request, io->fd) < 0)
 		keeper_end(k, END_ERROR);
 }
 

@@ -59,6 +59,7 @@ struct keeper {
 	bool wants_proc;
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
+	struct sockets *sockets;
 	/* usage.c */
 	struct usage usage;
 	/* masks.c */
@@ -83,6 +84,10 @@ static inline bool keeper_is_named(const struct keeper *k)
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
 void place_release(struct keeper *k);
+
+/* sockets.c: the host's unix sockets that the plan names. */
+int sockets_open(struct keeper *k, struct err *e);
+void sockets_close(struct keeper *k);
 
 /* clients.c: who is connected. */
 struct client *client_add(struct keeper *k, int take_fd);
@@ -112,12 +117,14 @@ int limits_open(struct keeper *k, struct err *e);   /* makes the control groups 
 int limits_attach(struct keeper *k, struct err *e); /* puts init into them and lets it go */
 void limits_start(struct keeper *k);
 void limits_proc(struct keeper *k, int take_proc); /* init sent the sandbox's /proc */
+void limits_look(struct keeper *k);                /* usage is fresh: is it too much? */
 void limits_check_output(struct keeper *k);
 /* A command ended so: was it a limit? */
 enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why);
 
 /* usage.c: how much the sandbox uses, and each session. */
-void usage_take(struct keeper *k); /* looks now */
+void usage_take(struct keeper *k);                           /* looks now */
+void usage_told(struct keeper *k, const struct init_msg *m); /* by an init we cannot look at */
 void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES]);
 void usage_start(struct keeper *k);
 

@@ -11,6 +11,7 @@
  */
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 #include "view/fswatch.h"
 
@@ -130,7 +131,7 @@ static void cover_again(struct keeper *k, const char *rel)
 
 		if (!is_cover(m) || !path_is_beneath(m->dst, path))
 			continue;
-		if (native_cover(&k->native, m, &e) < 0) {
+		if (engine_cover(&k->native, m, &e) < 0) {
 			/* A bare name inside is worse than an ended command. */
 			err_put_(&k->err, ERR_SYSTEM, e.num,
 				 "a protection could not be put back: %.400s", e.msg);

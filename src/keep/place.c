@@ -114,6 +114,7 @@ void place_release(struct keeper *k)
 	struct err e = ERR_INIT;
 
 	(void)unlinkat(k->dir, "control", 0);
+	sockets_close(k);
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 

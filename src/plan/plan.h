@@ -57,6 +57,7 @@ struct facts {
 	uint64_t ws_dev, ws_ino;
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
+	const char *init_exe; /* vitrine-init, for engines other than native */
 	const char *state_dir, *config_dir;
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
@@ -70,6 +71,8 @@ struct facts {
 	unsigned cgroup_usable;   /* BIT(CG_x) */
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
+	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */
@@ -157,6 +160,8 @@ struct ids {
 	bool is_root; /* the caller is, and is mapped away */
 };
 
+/* A socket of the host: inside, at the same path, lies one of the keeper's that carries its bytes. */
+#define SOCKETS_NAME "socket-" /* and its number: in the sandbox's folder */
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -176,6 +181,8 @@ struct plan {
 	size_t n_mounts, cap_mounts;
 	struct access *access;
 	size_t n_access, cap_access;
+	struct relay_socket *sockets;
+	size_t n_sockets;
 	struct plan_limit limits[LIMIT_COUNT_];
 	bool has_cgroup; /* one of the limits is enforced by a control group */
 	uint64_t private_bytes, private_inodes;
@@ -188,6 +195,7 @@ struct plan {
 	char **argv;
 	char *cwd;
 	char *engine;
+	char **engine_env; /* for the engine's own program, outside; NULL-ended, NULL: native */
 };
 
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */

@@ -403,8 +403,6 @@ TEST(what_is_not_there_yet_is_refused)
 	refused(&s, ENOTSUP, "not available yet");
 	setup_init(&s, "{\"network\": {\"mode\": \"gate\"}}");
 	refused(&s, ENOTSUP, "not available yet");
-	setup_init(&s, "{\"sockets\": [\"/run/x.sock\"]}");
-	refused(&s, ENOTSUP, "not available yet");
 }
 
 TEST_MAIN()

@@ -107,7 +107,9 @@ TEST(unknown_keys)
 	bad("{ \"file\": {} }", ".vitrine.jsonc:1:3: unknown key \"file\"; did you mean "
 				"\"files\"?");
 	bad("{ \"zzzzzz\": {} }", ".vitrine.jsonc:1:3: unknown key \"zzzzzz\"; known: workspace, "
-				  "files, network, sockets, limits, events, env, engine, features");
+				  "files, network, sockets, limits, events, env, engine, "
+				  "isolation, "
+				  "features");
 	bad("{ \"env\": { \"allow\": [] } }", ".vitrine.jsonc:1:12: unknown key \"allow\" in env; "
 					      "known: pass, set");
 	bad("{ \"env\": { \"pass.x\": [] } }", ".vitrine.jsonc:1:12: unknown key \"pass.x\" in "
@@ -115,9 +117,12 @@ TEST(unknown_keys)
 	bad("{ \"memory\": \"2g\" }", ".vitrine.jsonc:1:3: unknown key \"memory\"; known: "
 				      "workspace, files, network, sockets, limits, events, env, "
 				      "engine, "
+				      "isolation, "
 				      "features");
 	bad("{ \"$schema\": 1 }", ".vitrine.jsonc:1:3: unknown key \"$schema\"; known: workspace, "
-				  "files, network, sockets, limits, events, env, engine, features");
+				  "files, network, sockets, limits, events, env, engine, "
+				  "isolation, "
+				  "features");
 }
 
 TEST(wrong_types)

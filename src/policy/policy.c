@@ -246,6 +246,8 @@ unsigned setting_get(const struct policy *p, enum setting_id id)
 		return p->network;
 	case SETTING_DEBUG:
 		return p->debug;
+	case SETTING_ISOLATION:
+		return p->isolation;
 	case SETTING_CHECK_READS:
 		return p->check_reads;
 	case SETTING_ENGINE:
@@ -272,7 +274,7 @@ enum layer setting_origin(const struct policy *p, enum setting_id id)
 static int unknown_word(const struct setting_def *d, const char *text, struct err *e)
 {
 	_cleanup_(buf_done) struct buf all = BUF(256);
-	const char *names[8], *near;
+	const char *names[24], *near;
 
 	bug_on(d->n > ARRAY_LEN(names));
 	for (unsigned i = 0; i < d->n; i++) {
@@ -338,6 +340,9 @@ void setting_apply(struct policy *p, enum setting_id id, unsigned value, enum la
 		break;
 	case SETTING_DEBUG:
 		p->debug = value != 0;
+		break;
+	case SETTING_ISOLATION:
+		p->isolation = (enum isolation)value;
 		break;
 	case SETTING_CHECK_READS:
 		p->check_reads = value != 0;

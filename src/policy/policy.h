@@ -56,6 +56,7 @@ enum setting_id {
 	SETTING_TMP,
 	SETTING_NETWORK,
 	SETTING_ENGINE,
+	SETTING_ISOLATION,
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
 	SETTING_COUNT_
@@ -72,6 +73,10 @@ enum list_id {
 	LIST_ENV_SET,
 	LIST_COUNT_
 };
+
+/* What separates the inside from the host's kernel: nothing but its own checks, a kernel in user space, or another
+ * kernel. */
+enum isolation { ISOLATION_PROCESS, ISOLATION_KERNEL, ISOLATION_VM, ISOLATION_COUNT_ };
 
 /* One entry of a list with where it came from. A protect or hide entry "!glob" takes an earlier one back. */
 struct item {
@@ -103,11 +108,13 @@ struct policy {
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
 	char *engine;
-	bool debug;       /* features.debug: ptrace among processes inside */
-	bool check_reads; /* features.check_reads: Landlock judges reading too */
+	enum isolation isolation; /* the least an engine must have */
+	bool debug;               /* features.debug: ptrace among processes inside */
+	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
 		debug_origin, check_reads_origin;
+	enum layer isolation_origin;
 	enum layer tmp_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };

@@ -50,7 +50,18 @@ static const struct choice tmp_words[TMP_MODE_COUNT_] = { [TMP_PRIVATE] = { "pri
 static const struct choice network_words[NET_MODE_COUNT_] = {
 	[NET_NONE] = { "none", 1 }, [NET_GATE] = { "gate", 0 }
 };
-static const struct choice engine_words[] = { { "native", 0 } };
+/* The same names as in engine/engine.c; a test compares them. */
+static const struct choice engine_words[] = {
+	{ "native", 0 },   { "auto", 0 },     { "bwrap", 0 },          { "nsjail", 0 },
+	{ "firejail", 0 }, { "systemd", 0 },  { "systemd-system", 0 }, { "crun", 0 },
+	{ "runc", 0 },     { "gvisor", 0 },   { "podman", 0 },         { "docker", 0 },
+	{ "vm", 0 },       { "seatbelt", 0 },
+};
+static const struct choice isolation_words[ISOLATION_COUNT_] = {
+	[ISOLATION_PROCESS] = { "process", 0 },
+	[ISOLATION_KERNEL] = { "kernel", 1 },
+	[ISOLATION_VM] = { "vm", 2 },
+};
 static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } }; /* true widens */
 static const struct choice check_words[] = { { "false", 0 }, { "true", 1 } };
 
@@ -62,6 +73,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_TMP] = { WORDS(tmp_words, tmp_origin) },
 	[SETTING_NETWORK] = { WORDS(network_words, network_origin) },
 	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
+	[SETTING_ISOLATION] = { WORDS(isolation_words, isolation_origin) },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
 	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 };
@@ -99,6 +111,7 @@ const struct key_def key_defs[] = {
 			{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
 	{ "env", "set", KEY_LIST, LIST_ENV_SET },
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
+	{ NULL, "isolation", KEY_SETTING, SETTING_ISOLATION },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
 	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
 };

@@ -30,7 +30,6 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -259,34 +258,9 @@ static int step_settle(struct child *c)
 	return r;
 }
 
-static int set_rlimit(int which, uint64_t value)
-{
-	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
-
-	if (getrlimit(which, &old) < 0)
-		return -errno;
-	if (old.rlim_max != RLIM_INFINITY && new.rlim_max > old.rlim_max)
-		new.rlim_cur = new.rlim_max = old.rlim_max;
-	return setrlimit(which, &new) < 0 ? -errno : 0;
-}
-
 static int step_rlimits(struct child *c)
 {
-	const struct plan_limit *l = c->plan->limits;
-	int r = set_rlimit(RLIMIT_CORE, 0);
-
-	if (r == 0 && l[LIMIT_PIDS].is_set && !sabotaged("pids"))
-		r = set_rlimit(RLIMIT_NPROC, l[LIMIT_PIDS].max + 1); /* init is one of them */
-	if (r == 0 && l[LIMIT_OPEN_FILES].is_set)
-		r = set_rlimit(RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].max);
-	if (r == 0 && l[LIMIT_CPU_TIME].is_set)
-		r = set_rlimit(RLIMIT_CPU, (l[LIMIT_CPU_TIME].max + NS_PER_SEC - 1) / NS_PER_SEC);
-	/* Per-user kernel objects that no namespace counts: the user must keep some for themselves. */
-	if (r == 0)
-		r = set_rlimit(RLIMIT_MSGQUEUE, 819200);
-	if (r == 0)
-		r = set_rlimit(RLIMIT_SIGPENDING, 4096);
-	return r;
+	return rlimits_set(c->plan, true);
 }
 
 static int step_lock(struct child *c)

@@ -247,11 +247,17 @@ void native_done(struct native *n)
 			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
+	if (n->tool > 0) { /* a start that failed half-way */
+		(void)kill(n->tool, SIGKILL);
+		(void)waitpid(n->tool, NULL, 0);
+	}
 	fd_close(n->pidfd);
 	fd_close(n->ctl);
 	fd_close(n->user_ns);
 	fd_close(n->mnt_ns);
 	fd_close(n->skel);
+	fd_close(n->words);
+	fd_close(n->alive);
 	*n = NATIVE_NONE;
 }
 
