@@ -81,6 +81,7 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	if (s->flags & KEEP_BEHIND)
 		story_begin(k, s);
 	clients_started(k, s);
+	tell_session_started(k, s);
 	if (!(s->flags & KEEP_BEHIND))
 		story_begin(k, s);
 	usage_start(k);
@@ -90,6 +91,7 @@ static void close_session(struct keeper *k, struct session *s)
 {
 	session_drain(s);
 	story_end(k, s, s->status, s->why);
+	tell_session_ended(k, s, s->status, s->why);
 	clients_end(k, s, s->status, s->why);
 	session_close(s);
 }
@@ -162,6 +164,7 @@ static void on_ready(struct keeper *k, const struct init_msg *m, int take_fd)
 		return;
 	k->is_ready = true;
 	clients_ready(k);
+	tell_started(k);
 }
 
 static void on_proc(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -202,6 +202,7 @@ static int start(struct keeper *k, struct err *e)
 	k->on_ctl = watch_fd(k->loop, k->native.ctl, WATCH_READ, on_init, k);
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
+	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
 	add_first_client(k);
 	if (in->plan->is_named && (r = place_listen(k, e)) < 0)
 		return r;
@@ -333,6 +334,8 @@ static void judge_all(struct keeper *k)
 			continue;
 		judge(k, s);
 		story_end(k, s, s->status, s->why);
+		if (s->has_begun)
+			tell_session_ended(k, s, s->status, s->why);
 	}
 }
 
@@ -371,6 +374,8 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		if (k->sessions[i].is_used)
 			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
 	clients_end_all(k, status_for(k), k->why);
+	tell_stopped(k, status_for(k));
+	journal_end(k->journal);
 	def_clean(in->plan->state_dir, in->plan->name);
 	_exit(0);
 }

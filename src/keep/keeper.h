@@ -3,6 +3,7 @@
 #ifndef VITRINE_KEEP_KEEPER_H
 #define VITRINE_KEEP_KEEPER_H
 
+#include "keep/journal.h"
 #include "keep/keys.h"
 #include "keep/session.h"
 
@@ -60,6 +61,8 @@ struct keeper {
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
 	struct sockets *sockets;
+	/* tell.c */
+	struct journal *journal;
 	/* usage.c */
 	struct usage usage;
 	/* masks.c */
@@ -111,6 +114,19 @@ size_t sessions_live(const struct keeper *k);
 void story_begin(struct keeper *k, struct session *s);
 void story_end(struct keeper *k, struct session *s, int status, enum end_reason why);
 void story_numbers(struct keeper *k);
+
+/* tell.c: what happened, for the record. */
+void tell_started(struct keeper *k);
+void tell_stopped(struct keeper *k, int status);
+void tell_session_started(struct keeper *k, struct session *s);
+void tell_session_ended(struct keeper *k, const struct session *s, int status, enum end_reason why);
+void tell_viewer(struct keeper *k, const struct session *s, bool has_come, const char *why);
+void tell_limit(struct keeper *k, enum limit_id id, uint64_t value);
+void tell_sample(struct keeper *k);
+void tell_quarantined(void *keeper, const char *rel, const char *rule);
+void tell_masked(struct keeper *k, const char *path);
+/* -errno: it could not be put on record and must not be done. */
+int tell_copied(struct keeper *k, const char *inside, const char *outside, bool is_out);
 
 /* limits.c: what the kernel or the keeper enforces while the sandbox runs. */
 int limits_open(struct keeper *k, struct err *e);   /* makes the control groups */

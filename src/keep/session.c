@@ -157,6 +157,7 @@ void session_close(struct session *s)
 	}
 	feed_free(s->feed);
 	fd_close(s->master);
+	free(s->words);
 	*s = SESSION_NONE;
 }
 

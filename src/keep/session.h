@@ -38,6 +38,8 @@ struct session {
 	uint64_t cpu_ns, max_rss; /* when it has ended: of the command and what it waited for */
 	uint64_t live_cpu_ns, live_memory, live_processes; /* when last looked at */
 	char command[SESSION_COMMAND];                     /* foreign */
+	char *words; /* the same as words, each ended by NUL, until it is told */
+	size_t n_words;
 };
 
 #define SESSION_NONE                                                                               \

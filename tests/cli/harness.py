@@ -147,8 +147,9 @@ class Box:
                "SHELL": "/bin/sh", "USER": self.account.pw_name if self.account else "tester",
                "XDG_STATE_HOME": str(self.dir / "state"), "XDG_CONFIG_HOME": str(self.config),
                "XDG_CACHE_HOME": str(self.dir / "cache")}
-        if "VITRINE_SABOTAGE" in os.environ:  # does nothing but in a build that is made for it
-            env["VITRINE_SABOTAGE"] = os.environ["VITRINE_SABOTAGE"]
+        for key in ("VITRINE_SABOTAGE", "ASAN_OPTIONS"):  # do nothing but in builds that are made for it
+            if key in os.environ:
+                env[key] = os.environ[key]
         for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST"):  # where a container engine finds its own things
             if engine in ("podman", "docker") and key in os.environ:
                 env[key] = os.environ[key]
