@@ -524,6 +524,47 @@ def writers_and_readers_at_once(box):
     eq(verify(box)[0], 0)
 
 
+# -------------------------------------------------------------------------------------- real sandboxes
+
+
+@test
+def a_run_is_on_record(box):
+    eq(box.sh("exit 3").rc, 3)
+    got = events(box)
+    eq([e["type"] for e in got], ["sandbox.started", "session.started", "session.ended", "sandbox.stopped"])
+    eq(got[1]["data"]["argv"], ["sh", "-c", "exit 3"])
+    eq(got[2]["data"]["status"], 3)
+    eq(verify(box)[0], 0)
+
+
+@test
+def the_record_is_out_of_reach(box):
+    """From inside there is no journal, no database and no state directory at all."""
+    feed(box, "run-0")
+    events(box)
+    r = box.sh(f"ls -d {box.state} {box.state}/runs/events.db {box.state}/journal; "
+               f"echo x >>{box.state}/runs/events.db; rm -rf {box.state}; find / -name '*.000000' -path '*journal*'")
+    has_not(r.out, "events.db", "journal")
+    eq((box.state / "runs" / "events.db").exists(), True, "outside it is there")
+    eq(verify(box)[0], 0)
+    eq(len(events(box, "--session", "sandbox")), 1 + 2)
+
+
+@test
+def removing_and_renaming_are_told(box):
+    eq(box.run("--name", "one", "--", "true").rc, 0)
+    eq(box.run("--name", "two", "--", "true").rc, 0)
+    eq(box.cli("rename", "one", "three").rc, 0)
+    eq(box.cli("rm", "two").rc, 0)
+    rc, out = verify(box)
+    eq(rc, 0, out)
+    told = {e["type"]: e["data"] for e in events(box) if e["type"].startswith("sandbox.re")}
+    eq(told, {"sandbox.renamed": {"name": "one", "target": "three"}, "sandbox.removed": {"name": "two"}})
+    eq(box.run("--name", "three", "--rm", "--", "true").rc, 0)
+    rc, out = verify(box)
+    eq(rc, 0, out)
+
+
 @test(who=("user",), timeout=60)
 def fifty_thousand_a_second(box):
     """Ten seconds of them, named, so that ingest runs beside it as it does in life. tests/bench/events.py measures."""
