@@ -497,6 +497,22 @@ def a_copied_database_is_read_elsewhere(box):
 
 
 @test
+def a_folder_moves_to_another_state(box):
+    """Copied into another state directory it is one of its sandboxes, history included."""
+    feed(box, "box", "named", "events=5")
+    eq(len(events(box, "box")), 8)
+    away = box.dir / "other" / "vitrine"
+    shutil.copytree(box.state / "sandboxes" / "box", away / "sandboxes" / "moved")
+    box.own(box.dir / "other")
+    env = {"XDG_STATE_HOME": str(box.dir / "other")}
+    r = box.cli("events", "moved", "-q", env=env)
+    eq((r.rc, len(r.out.split())), (0, 8))
+    r = box.cli("events", "--verify", env=env)
+    eq(r.rc, 0, r.out + r.err)
+    has(r.out, "ok: 8 events")
+
+
+@test
 def a_newer_schema_is_refused(box):
     feed(box, "run-1")
     events(box)
