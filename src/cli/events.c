@@ -443,7 +443,7 @@ static int show(struct events *v, struct err *e)
 			return r;
 		/* Following can begin while another ingest works; verify must see the end of it. */
 		r = store_ingest(v->state_dir, &v->bounds, !v->filter.is_following, &done, &why);
-		if (r == 0)
+		if (r == 0 && v->is_verify)
 			r = store_reconcile(v->state_dir, &why);
 		if (r < 0)
 			cli_complain(why.msg);

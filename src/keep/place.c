@@ -121,6 +121,9 @@ void place_release(struct keeper *k)
 		(void)unlinkat(k->dir, "lock", 0);
 		(void)rmdir(dir);
 	} else if (k->in->is_rm) {
+		if (k->journal)
+			journal_event(k->journal, EVENT_NO_SESSION, EV_SANDBOX_REMOVED,
+				      &EVENT_STR(NAME, p->name), 1);
 		if (def_remove(p->state_dir, p->name, &o, &e) < 0)
 			keeper_note(k, e.msg);
 		k->dir = o.dir;
