@@ -168,7 +168,11 @@ void clients_end_all(struct keeper *k, int status, enum end_reason why)
 
 		if (!c->is_used)
 			continue;
-		tell_end(c, NULL, status, why);
+		/* Who has not asked for anything yet does better to come again. */
+		if (why == END_EXIT && c->state & (CLIENT_NEW | CLIENT_FILE))
+			tell_end(c, NULL, 125, END_CLOSING);
+		else
+			tell_end(c, NULL, status, why);
 		drop(c);
 	}
 }
@@ -316,8 +320,9 @@ static void give_to_init(struct keeper *k, struct session *s, int request, const
 	for (int i = 0; i < 3; i++)
 		if (!(io->flags & BIT(i)))
 			give[n++] = io->fd[i];
+	/* If init is gone we are ending, and who waits for this session is told to come again. */
 	if (init_send(k->native.ctl, &start, give, n) < 0)
-		keeper_end(k, END_ERROR);
+		k->is_ending = true;
 }
 
 static void on_exec(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])

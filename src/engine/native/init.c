@@ -2,9 +2,9 @@
 /* engine/native/init.c - pid 1 inside: starts commands, reaps everything, ends when its keeper does
  *
  * Init is locked in like every command it starts; what it starts inherits the walls and nothing else. It is not
- * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. In a sandbox
- * without a name init ends with the first command; a named one ends when the keeper says so. Either way the kernel
- * ends every other process of the namespace with it.
+ * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. Init ends with the
+ * first command; in a named sandbox that others have come to it ends when the keeper says so. Either way the kernel ends
+ * every other process of the namespace with it.
  *
  * Commands are started with vfork: the child shares our memory until execve, so a failed execve is known at once.
  */
@@ -40,6 +40,8 @@ static struct {
 	pid_t pid; /* 0: free */
 	uint32_t session;
 } sessions[INIT_SESSIONS];
+
+static bool stays;
 
 int init_send(int fd, const struct init_msg *m, const int *fds, size_t n_fds)
 {
@@ -337,6 +339,9 @@ static void on_message(const struct child *c)
 	case INIT_THAW:
 		(void)kill(-1, SIGCONT);
 		break;
+	case INIT_STAY:
+		stays = true;
+		break;
 	case INIT_WANT_PROC:
 		send_proc(c);
 		break;
@@ -370,7 +375,7 @@ static void reap(const struct child *c)
 			m.cpu_ns = ns_of(&used.ru_utime) + ns_of(&used.ru_stime);
 			m.max_rss = (uint64_t)used.ru_maxrss * KIB;
 			(void)init_send(c->ctl, &m, NULL, 0);
-			if (m.session == 0 && !c->plan->is_named)
+			if (m.session == 0 && (!c->plan->is_named || !stays))
 				_exit(0);
 		}
 	}
