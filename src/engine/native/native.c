@@ -155,6 +155,8 @@ static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
+	(void)write_proc(pid, "oom_score_adj", "300");
 	return send(ctl, "", 1, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "control socket");
 }
 
