@@ -239,9 +239,10 @@ static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
+	int status = 0;
 
 	k->is_ending = true;
-	(void)waitpid(k->native.pid, NULL, 0);
+	k->has_left = waitpid(k->native.pid, &status, 0) > 0 && WIFEXITED(status);
 	last_messages(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
@@ -301,7 +302,8 @@ static void judge(struct keeper *k, struct session *s)
 	s->status = status_for(k);
 	if (k->why != END_EXIT)
 		return;
-	if (!s->has_begun) {
+	/* Asked for after init had left in order: it was never begun. Had init been killed, it might have been. */
+	if (!s->has_begun && k->has_left && s->id != 0) {
 		s->why = END_CLOSING;
 		s->status = 125;
 		return;

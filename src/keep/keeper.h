@@ -49,6 +49,7 @@ struct keeper {
 	struct client clients[KEEPER_CLIENTS];
 	uint32_t last_id, last_number, last_token;
 	uint64_t n_messages;
+	bool has_left;     /* init ended by itself */
 	bool has_visitors; /* others than the first client have come */
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_ending;    /* the last session is over, or somebody said so */

@@ -100,7 +100,8 @@ int main(int argc, char **argv)
 		i = find(pid);
 		if (WIFEXITED(status) || WIFSIGNALED(status)) {
 			if (pid == child)
-				result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+				result = WIFEXITED(status) ? WEXITSTATUS(status)
+							   : 128 + WTERMSIG(status);
 			v[i] = v[--n];
 			continue;
 		}
@@ -121,7 +122,8 @@ int main(int argc, char **argv)
 			v[i].is_inside = !v[i].is_inside;
 			v[i].calls += v[i].is_inside;
 			if (!is_done && v[i].is_inside && v[i].role == want && v[i].calls == step) {
-				fprintf(out, "killed %s at %ld in %ld\n", argv[1], step, number_of(pid));
+				fprintf(out, "killed %s at %ld in %ld\n", argv[1], step,
+					number_of(pid));
 				is_done = true;
 				kill(pid, SIGKILL);
 				continue;

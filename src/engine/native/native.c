@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -63,6 +64,7 @@ static int open_ns(pid_t pid, const char *name)
 static int make_idmap(const struct plan *p)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	pid_t keeper = getpid();
 	char map[64];
 	pid_t pid;
 	int fd, r;
@@ -70,9 +72,13 @@ static int make_idmap(const struct plan *p)
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;
-	if (pid == 0)
+	if (pid == 0) {
+		/* If the keeper is killed meanwhile nobody else would end us. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
+			_exit(0);
 		for (;;)
 			(void)pause();
+	}
 	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0)
