@@ -43,7 +43,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage, clang, fuzzers   one variant of the build'
-	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each'
+	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -59,7 +59,7 @@ define compile
 endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-otlp
+SMALL = vitrine-gate vitrine-otlp
 linked = $(filter-out $(SMALL:%=build/services/%),$(wildcard build/services/vitrine-*))
 
 build: services
@@ -102,6 +102,11 @@ bench: build
 fuzz: fuzzers
 	@tests/run --seconds $(or $(FUZZ_SECONDS),60) fuzz
 
+# Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step.
+soak: build
+	@VITRINE=build/vitrine python3 tests/cli/crowd.py --soak $(or $(SOAK_SECONDS),3600)
+	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
+
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
 SCRIPTS = tools/deps .ci/run
 
@@ -137,4 +142,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

@@ -320,7 +320,7 @@ static int run_all(struct run *r, struct err *e)
 		if (x < 0 || i == 500 || !is_to_be_repeated(r, &o))
 			break;
 		buf_done(&o.notes);
-		(void)usleep(10000);
+		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	if (x < 0 && !was_given)
 		keeper_drop(r->early);

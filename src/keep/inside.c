@@ -82,8 +82,7 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 		story_begin(k, s);
 	clients_started(k, s);
 	tell_session_started(k, s);
-	if (!(s->flags & KEEP_BEHIND))
-		story_begin(k, s);
+	story_soon(k);
 	usage_start(k);
 }
 
