@@ -62,8 +62,8 @@ build: services
 	$(call compile,build)
 services: | build-folder
 	$(call compile,services)
-	@for program in $(filter-out %/vitrine-gate,$(wildcard build/services/vitrine-*)); do \
-		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
+	@for program in build/services/vitrine-*; do \
+		test "$$program" = build/services/vitrine-gate || test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
 	done
 asan: | build-folder
 	$(call compile,asan)
@@ -117,8 +117,8 @@ install: build
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
 	install -m 755 build/vitrine-gate $(libexecdir)/
-	for program in $(filter-out %/vitrine-gate,$(wildcard build/services/vitrine-*)); do \
-		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
+	for program in build/services/vitrine-*; do \
+		test "$$program" = build/services/vitrine-gate || test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
 	done
 	build/vitrine help --man >$(mandir)/vitrine.1
 	for verb in $$(build/vitrine help --list); do \

@@ -92,14 +92,22 @@ const struct engine engines[] = {
 };
 
 static const char *const step_names[STEP_COUNT_] = {
-	[STEP_MOUNTS] = "mounts",       [STEP_HIDE] = "hide and protect",
-	[STEP_REMASK] = "re-mask",      [STEP_NO_NETWORK] = "no network",
-	[STEP_PROCESSES] = "processes", [STEP_ENV] = "environment",
-	[STEP_IDS] = "mapped ids",      [STEP_ROOT] = "root's ids mapped away",
-	[STEP_CALLS] = "system calls",  [STEP_LANDLOCK] = "landlock",
-	[STEP_PIDS] = "pids limit",     [STEP_MEMORY] = "memory limit",
-	[STEP_TIME] = "time limits",    [STEP_DISK] = "disk limit",
-	[STEP_PTY] = "terminal",        [STEP_EXEC] = "exec",
+	[STEP_MOUNTS] = "mounts",
+	[STEP_HIDE] = "hide and protect",
+	[STEP_REMASK] = "re-mask",
+	[STEP_NO_NETWORK] = "no network",
+	[STEP_PROCESSES] = "processes",
+	[STEP_ENV] = "environment",
+	[STEP_IDS] = "mapped ids",
+	[STEP_ROOT] = "root's ids mapped away",
+	[STEP_CALLS] = "system calls",
+	[STEP_LANDLOCK] = "landlock",
+	[STEP_PIDS] = "pids limit",
+	[STEP_MEMORY] = "memory limit",
+	[STEP_TIME] = "time limits",
+	[STEP_DISK] = "disk limit",
+	[STEP_PTY] = "terminal",
+	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
 };
 

@@ -389,7 +389,7 @@ static void judge(struct ask *a)
 	}
 	if (a->is_lookup)
 		answer_lookup(a, GATE_ALLOWED, DNS_OK, "");
-	else
+	else if (a->state != ASK_PERSON)
 		ask_person(a);
 }
 
@@ -508,6 +508,10 @@ static void on_rules(struct dial *d, int fd)
 	config_done(&d->config);
 	d->config = c;
 	open_check(d);
+	/* A question may be answered by this. */
+	for (struct ask *a = d->asks; a; a = a->next)
+		if (a->state == ASK_PERSON)
+			judge(a);
 	published_update(d);
 }
 

@@ -261,8 +261,7 @@ static void print_json(const struct plan *p, struct buf *b)
 		   "\"%s\",\"private_bytes\":"
 		   "%llu",
 		   p->debug ? "debug" : "base", p->landlock_abi, p->check_reads ? "true" : "false",
-		   p->net.has_gate ? "gate" : "none",
-		   (unsigned long long)p->private_bytes);
+		   p->net.has_gate ? "gate" : "none", (unsigned long long)p->private_bytes);
 	list(b, "argv", p->argv);
 	list(b, "env", p->env);
 	json_net(p, b);

@@ -118,7 +118,7 @@ struct policy {
 	struct items
 		net_host_ports; /* "5432": a port of the host's loopback that is reached from inside */
 	struct items net_upstream; /* at most one: http://, socks5://, or "env" */
-	struct items sockets; /* host unix sockets by exact path */
+	struct items sockets;      /* host unix sockets by exact path */
 	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
