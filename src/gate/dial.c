@@ -489,8 +489,9 @@ static void on_front(struct source *s, unsigned ready)
 		_exit(0); /* front is gone, and it is our only reason to be */
 	if (m.type == GATE_ASK || m.type == GATE_NAME)
 		on_ask(d, &m);
-	else if (m.type == GATE_DONE)
-		open_remove(d, m.id);
+	else if (m.type == GATE_GONE)
+		for (uint32_t i = 0; i < m.id; i++)
+			open_remove(d, m.ids[i]);
 	else
 		_exit(125);
 }
