@@ -84,6 +84,8 @@ int cmd_inspect(int argc, char **argv, struct err *e);
 int cmd_stats(int argc, char **argv, struct err *e);
 int cmd_logs(int argc, char **argv, struct err *e);
 int cmd_cp(int argc, char **argv, struct err *e);
+int cmd_net(int argc, char **argv, struct err *e);
+int cmd_network(int argc, char **argv, struct err *e);
 int cmd_explain(int argc, char **argv, struct err *e);
 int cmd_policy(int argc, char **argv, struct err *e);
 int cmd_trust(int argc, char **argv, struct err *e);
