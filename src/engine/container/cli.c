@@ -48,6 +48,8 @@ static void add_private(struct args *a, const struct plan *p, const struct mount
 		   has_ids ? render_mode(m) : 01777U);
 	if (bytes)
 		buf_printf(&b, ",size=%llu", (unsigned long long)bytes);
+	if (has_ids && bytes)
+		buf_printf(&b, ",nr_inodes=%llu", (unsigned long long)bytes / 4096 + 256);
 	if (has_ids)
 		buf_printf(&b, ",uid=%u,gid=%u", p->ids.uid_in, p->ids.gid_in);
 	else
