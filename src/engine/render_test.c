@@ -12,6 +12,7 @@
 #include "base/test.h"
 #include "engine/container/container.h"
 #include "engine/engine.h"
+#include "engine/seatbelt/seatbelt.h"
 #include "plan/testplan.h"
 
 static int render_one(const struct engine *en, const struct setup *s, struct rendering *out,
@@ -289,6 +290,55 @@ TEST(profile_allows_the_lock_and_refuses_mounts)
 	CHECK(strstr(buf_cstr(&b), "\"mount\"") > refused);
 	CHECK(strstr(buf_cstr(&b), "\"unshare\"") > refused);
 	CHECK(strstr(buf_cstr(&b), "\"ptrace\"") > refused);
+}
+
+/* ---- macOS ---- */
+
+TEST(golden_profiles)
+{
+	const char *dir = getenv("VITRINE_GOLDEN");
+
+	for (size_t i = 0; i < ARRAY_LEN(dozen); i++) {
+		_cleanup_(buf_done) struct buf got = BUF(MIB);
+		struct err e = ERR_INIT;
+		struct setup s;
+
+		dozen[i].make(&s);
+		s.facts.extra.n = s.facts.extra.n ? 3 : 0; /* no path at another place */
+		if (s.policy.mount.n)
+			s.policy.mount.n = 0;
+		CHECK_INT(setup_build(&s), 0);
+		CHECK_INT(seatbelt_profile(&s.plan, "/state/private", &got, &e), 0);
+		CHECK(seatbelt_is_profile(buf_cstr(&got)));
+		compare(dir ? dir : "tests/golden/engine", "seatbelt", dozen[i].name, &got);
+		setup_done(&s);
+	}
+}
+
+TEST(profiles_are_read_strictly)
+{
+	CHECK(seatbelt_is_profile("(version 1)\n(deny default)\n(allow x (literal "
+				  "\"a\\\"b)\"))\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(allow default)\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x))\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(x \"a)\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\nstray\n"));
+}
+
+TEST(a_quote_in_a_path_stays_in_its_string)
+{
+	_cleanup_(buf_done) struct buf got = BUF(MIB);
+	struct err e = ERR_INIT;
+	struct setup s;
+
+	dozen[0].make(&s);
+	s.facts.workspace = s.facts.cwd = "/home/dev/a\")) (allow default) (x (\"";
+	CHECK_INT(setup_build(&s), 0);
+	CHECK_INT(seatbelt_profile(&s.plan, "/state/private", &got, &e), 0);
+	CHECK(seatbelt_is_profile(buf_cstr(&got)));
+	CHECK(strstr(buf_cstr(&got), "a\\\")) (allow default)") != NULL);
+	setup_done(&s);
 }
 
 TEST_MAIN()
