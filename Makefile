@@ -99,7 +99,7 @@ fuzz: fuzzers
 	@tests/run --seconds $(or $(FUZZ_SECONDS),60) fuzz
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
-SCRIPTS = tools/deps .ci/run
+SCRIPTS = tools/deps .ci/run install.sh
 
 format:
 	@clang-format -i $(SOURCES)
