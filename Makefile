@@ -108,7 +108,7 @@ soak: build
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
-SCRIPTS = tools/deps .ci/run
+SCRIPTS = tools/deps .ci/run install.sh
 
 # Documents that are made from tables of the source.
 docs: asan

@@ -22,7 +22,7 @@ extern const struct opt restore_opts[];
 extern const struct opt diff_opts[];
 extern const struct opt apply_opts[];
 extern const struct opt discard_opts[];
-extern const struct opt json_opts[];
+extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
 extern const struct opt events_opts[];
 extern const struct opt hook_opts[];
@@ -194,8 +194,14 @@ const struct verb verbs[] = {
 	{ "trust", cmd_trust, "trust [--remove|--list] [PATH]",
 	  "let a project's policy file widen the policy", trust_opts,
 	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust." },
-	{ "engines", cmd_engines, "engines [--json]", "list the walls that are available here",
-	  json_opts, NULL },
+	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
+	  "list the walls that are available here", engines_opts,
+	  "docs/ENGINES.md describes each of them." },
+	{ "export", cmd_export, "export devcontainer|dockerfile [--force]",
+	  "write the policy down for other tools", export_opts,
+	  "devcontainer: .devcontainer/ with the policy's files, variables and limits applied. "
+	  "dockerfile: a "
+	  "template of an image to work in, on standard output." },
 	{ "doctor", cmd_doctor, "doctor [--json]",
 	  "check what this host can enforce, and how to fix what it cannot", json_opts, NULL },
 	{ "demo", cmd_demo, "demo [--json]",
