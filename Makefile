@@ -96,7 +96,7 @@ bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
 fuzz: fuzzers
-	@tests/run --seconds $(or $(FUZZ_SECONDS),60) fuzz
+	@tests/run --seconds $(or $(FUZZ_SECONDS),60) --bash-runs 100000 fuzz bash
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
 SCRIPTS = tools/deps .ci/run
