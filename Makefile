@@ -100,7 +100,7 @@ bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
 fuzz: fuzzers
-	@tests/run --seconds $(or $(FUZZ_SECONDS),60) fuzz
+	@tests/run --seconds $(or $(FUZZ_SECONDS),60) --bash-runs 100000 fuzz bash
 
 # Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step.
 soak: build
