@@ -296,7 +296,7 @@ static void note_command(struct session *s, int request)
 	memcpy(s->words, p, at);
 	s->words[at - 1] = '\0'; /* the last one may be cut */
 	for (size_t i = 0; i + 1 < at && i < sizeof(s->command) - 1; i++)
-		s->command[i] = p[i] ? p[i] : ' ';
+		s->command[i] = (char)(p[i] ? p[i] : ' ');
 }
 
 static void refuse(struct client *c, enum end_reason why, const char *text)

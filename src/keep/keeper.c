@@ -261,7 +261,7 @@ static void finish(struct keeper *k)
 	engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
-			session_drain(&k->sessions[i]);
+			(void)session_drain(&k->sessions[i], clock_now() + DRAIN_NS);
 	if (k->why == END_EXIT && is_its_own && !s->has_ended)
 		k->why = limits_reason(k, 137, END_EXIT);
 	if (k->why == END_EXIT && is_its_own && !s->has_ended) {

@@ -9,6 +9,7 @@
 #include "keep/session.h"
 
 #define KEEPER_CLIENTS 96
+#define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
 
 enum client_state {
 	CLIENT_NEW = 1,     /* connected, has asked for nothing that lasts */
@@ -43,7 +44,7 @@ struct keeper {
 	struct cgroup cgroup;
 	struct loop *loop;
 	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
-	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage, *on_story;
+	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage, *on_story, *on_drain;
 	int dir, lock, listener;
 	int sessions_dir; /* sessions/ of a named sandbox, made when first needed */
 	struct session sessions[INIT_SESSIONS]; /* [0] is the command the sandbox was started for */
