@@ -196,13 +196,12 @@ static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		char *argv[] = { (char[]){ "vitrine-store" },
-				 (char[]){ "ingest" },
-				 (char[]){ "--state" },
-				 state_dir,
-				 is_waiting ? (char[]){ "--wait" } : NULL,
-				 NULL };
+		char *argv[] = { (char[]){ "vitrine-store" }, (char[]){ "ingest" },
+				 (char[]){ "--state" },       state_dir,
+				 (char[]){ "--wait" },        NULL };
 
+		if (!is_waiting)
+			argv[4] = NULL;
 		(void)signal(SIGHUP, SIG_IGN);
 		(void)execv(path, argv);
 		_exit(127);
