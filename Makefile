@@ -58,11 +58,15 @@ define compile
 	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet)
 endef
 
+# Programs that link libc alone are taken from build/, all others from build/services.
+SMALL = vitrine-gate vitrine-otlp
+linked = $(filter-out $(SMALL:%=build/services/%),$(wildcard build/services/vitrine-*))
+
 build: services
 	$(call compile,build)
 services: | build-folder
 	$(call compile,services)
-	@for program in build/services/vitrine-*; do \
+	@for program in $(linked); do \
 		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
 	done
 asan: | build-folder
@@ -121,7 +125,7 @@ install: build
 	install -d $(bindir) $(libexecdir) $(mandir) $(sharedir)/bash-completion/completions \
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
-	for program in build/services/vitrine-*; do \
+	for program in $(linked) $(SMALL:%=build/%); do \
 		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
 	done
 	build/vitrine help --man >$(mandir)/vitrine.1

@@ -50,7 +50,7 @@ static int ask(struct copy *c, enum file_op op, mode_t mode, const char *path, c
 		buf_add(&b, second, strlen(second) + 1);
 	if (strlen(path) >= 4096 || (second && strlen(second) >= 4096))
 		return -ENAMETOOLONG;
-	request = client_memfd(&b, &ignored);
+	request = request_seal(&b, &ignored);
 	if (request < 0 || keep_send(c->conn, &m, &request, 1) < 0)
 		return -EPIPE;
 	do {

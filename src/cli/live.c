@@ -81,7 +81,11 @@ static int start_idle(const char *name, bool is_kept, struct err *e)
 		x = err_set(e, ERR_NOTFOUND, ENOENT,
 			    "there is no sandbox '%.64s'; 'vitrine ls' lists them", name);
 	if (x == 0)
+		x = run_freeze(&r, e);
+	if (x == 0)
 		x = run_plan(&r, e);
+	if (x == 0)
+		x = run_begin(&r, e);
 	if (x == 0) {
 		struct keeper_in in = { .plan = &r.plan,
 					.policy = &r.policy,

@@ -202,12 +202,13 @@ static struct talk talk_of(const struct run *r)
 #define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
 
 /* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
- * time: control groups are entered at birth. What was given once is read-only; a second try forks anew. */
+ * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
 static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
 	int x;
 
-	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup) {
+	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
+	    r->engine->render == NULL) {
 		x = keeper_give(r->early, in, e);
 		return x < 0 ? x : r->early;
 	}
@@ -292,9 +293,15 @@ static int run_once(struct run *r, bool *was_given, struct outcome *o, struct er
 		*e = ERR_INIT;
 	}
 	if (!r->has_plan)
+		x = run_freeze(r, e);
+	if (x == 0 && !r->has_plan)
 		x = run_plan(r, e);
 	if (x == 0 && r->is_new)
 		x = run_create(r, e);
+	if (x < 0)
+		return x;
+	if (!*was_given)
+		x = run_begin(r, e);
 	if (x < 0)
 		return x;
 	x = run_start(r, *was_given, o, e);

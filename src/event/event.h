@@ -142,6 +142,17 @@ void event_line(const struct event *ev, const struct event_origin *from, struct 
 
 void event_time(uint64_t ns, struct buf *out); /* 2026-01-31T23:59:59.123456789Z */
 
+/* Name of a part of a journal, in the folder `journal` of the state directory: RUN.PART, with a dot in front while it
+ * is being made. */
+#define EVENT_RUN_CHARS ((size_t)18)
+struct event_part {
+	char run[EVENT_RUN_CHARS + 1];
+	uint32_t part;
+	bool is_hidden;
+};
+void event_part_name(const struct event_part *p, struct buf *out);
+bool event_part_parse(const char *name, struct event_part *ret);
+
 /* docs/events.schema.json and docs/EVENTS.md. */
 void event_schema(struct buf *out);
 void event_manual(struct buf *out);

@@ -17,7 +17,8 @@ static void mend_sum(uint8_t *p, size_t n)
 
 	if (n < EVENT_HEAD_BYTES)
 		return;
-	memcpy(p, "VEV1", 4);
+	for (size_t i = 0; i < 4; i++)
+		p[i] = (uint8_t) "VEV1"[i];
 	len = p[4] | (size_t)p[5] << 8 | (size_t)p[6] << 16 | (size_t)p[7] << 24;
 	if (len < EVENT_HEAD_BYTES || len > n || len > EVENT_MAX_BYTES) {
 		len = n < EVENT_MAX_BYTES ? n : EVENT_MAX_BYTES;

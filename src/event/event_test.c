@@ -192,6 +192,24 @@ TEST(what_is_not_known_is_shown_all_the_same)
 	CHECK(strstr(buf_cstr(&out), "\"field_900\":5") != NULL);
 }
 
+TEST(names_of_parts)
+{
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+	struct event_part p;
+
+	CHECK(event_part_parse("18a3f2c4d1b0aa0123.000042", &p));
+	CHECK_STR(p.run, "18a3f2c4d1b0aa0123");
+	CHECK(p.part == 42 && !p.is_hidden);
+	event_part_name(&p, &b);
+	CHECK_STR(buf_cstr(&b), "18a3f2c4d1b0aa0123.000042");
+	CHECK(event_part_parse(".18a3f2c4d1b0aa0123.000042", &p) && p.is_hidden);
+	CHECK(!event_part_parse("18a3f2c4d1b0aa012.000042", &p));
+	CHECK(!event_part_parse("18a3f2c4d1b0aa0123.00004", &p));
+	CHECK(!event_part_parse("18a3f2c4d1b0aa0123.000042x", &p));
+	CHECK(!event_part_parse("18a3f2c4d1b0aa012G.000042", &p));
+	CHECK(!event_part_parse(".lock", &p) && !event_part_parse("", &p));
+}
+
 TEST(dates)
 {
 	static const struct {

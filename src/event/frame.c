@@ -240,8 +240,9 @@ int event_restamp(const void *p, size_t n, const struct event_head *h, struct bu
 	struct event_head head = *h;
 	struct event ev;
 	size_t start = out->n;
+	ssize_t used = event_decode(p, n, &ev);
 
-	if (n == 0 || event_decode(p, n, &ev) != (ssize_t)n)
+	if (used <= 0 || (size_t)used != n)
 		return -EBADMSG;
 	d = event_type_def(ev.head.type);
 	if (d == NULL || d->flags & EVENT_INTERNAL)
@@ -274,4 +275,28 @@ uint64_t event_get_num(const struct event *ev, enum event_key key)
 	const struct event_field *f = event_get(ev, key);
 
 	return f ? f->num : 0;
+}
+
+/* ---- names of journals ---- */
+
+void event_part_name(const struct event_part *p, struct buf *out)
+{
+	buf_printf(out, "%s%s.%06u", p->is_hidden ? "." : "", p->run, p->part);
+}
+
+bool event_part_parse(const char *name, struct event_part *ret)
+{
+	struct event_part p = { .is_hidden = name[0] == '.' };
+	const char *run = name + p.is_hidden, *digits;
+
+	if (strspn(run, "0123456789abcdef") != EVENT_RUN_CHARS || run[EVENT_RUN_CHARS] != '.')
+		return false;
+	digits = run + EVENT_RUN_CHARS + 1;
+	if (strspn(digits, "0123456789") != 6 || digits[6] != '\0')
+		return false;
+	memcpy(p.run, run, EVENT_RUN_CHARS);
+	for (; *digits; digits++)
+		p.part = 10 * p.part + (uint32_t)(*digits - '0');
+	*ret = p;
+	return true;
 }

@@ -15,10 +15,9 @@ static void put_date(struct buf *out, uint64_t days)
 	uint64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
 	uint64_t mp = (5 * doy + 2) / 153, day = doy - (153 * mp + 2) / 5 + 1;
 	uint64_t month = mp < 10 ? mp + 3 : mp - 9;
+	uint64_t year = yoe + era * 400 + (month <= 2 ? 1 : 0);
 
-	buf_printf(out, "%04llu-%02llu-%02llu",
-		   (unsigned long long)(yoe + era * 400 + (month <= 2 ? 1 : 0)),
-		   (unsigned long long)month, (unsigned long long)day);
+	buf_printf(out, "%04u-%02u-%02u", (unsigned)year, (unsigned)month, (unsigned)day);
 }
 
 static void put_clock(struct buf *out, uint64_t ns)

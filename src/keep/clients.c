@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/sabotage.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 
 #define WORDS_MAX ((size_t)4096)
@@ -314,15 +315,9 @@ static void give_to_init(struct keeper *k, struct session *s, int request, const
 				  .flags = io->flags,
 				  .rows = io->rows,
 				  .cols = io->cols };
-	int give[PACKET_FDS];
-	size_t n = 0;
 
-	give[n++] = request;
-	for (int i = 0; i < 3; i++)
-		if (!(io->flags & BIT(i)))
-			give[n++] = io->fd[i];
 	/* If init is gone we are ending, and who waits for this session is told to come again. */
-	if (init_send(k->native.ctl, &start, give, n) < 0)
+	if (engine_exec(&k->native, &start, request, io->fd) < 0)
 		k->is_ending = true;
 }
 

@@ -50,12 +50,15 @@ size_t sessions_live(const struct keeper *k)
 /* ---- one function for each message ---- */
 
 /* The one descriptor that may come with a session is the master side of a terminal; anything else is not kept. */
-static int checked_master(int fd)
+static int checked_master(const struct keeper *k, int fd)
 {
 	struct stat st;
 	unsigned n;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && ioctl(fd, TIOCGPTN, &n) == 0)
+	/* Behind other walls, vitrine-link's end of a socket pair stands for it. */
+	if (fd >= 0 && fstat(fd, &st) == 0 &&
+	    (k->native.tool > 0 ? S_ISSOCK(st.st_mode)
+				: S_ISCHR(st.st_mode) && ioctl(fd, TIOCGPTN, &n) == 0))
 		return fd;
 	fd_close(fd);
 	return FD_NONE;
@@ -72,7 +75,8 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->pid = m->a;
 	s->started = (uint64_t)time(NULL);
 	s->began_ns = clock_now();
-	session_begin(s, k->loop, checked_master(take_fd), keeper_moved, k);
+	s->sizer = k->native.tool > 0 ? k->native.ctl : FD_NONE;
+	session_begin(s, k->loop, checked_master(k, take_fd), keeper_moved, k);
 	/* Nothing of the record is on the way of somebody who waits; who does not wait may look for it at once. */
 	if (s->flags & KEEP_BEHIND)
 		story_begin(k, s);
@@ -206,6 +210,13 @@ static void on_frozen(struct keeper *k, const struct init_msg *m, int take_fd)
 	masks_on_frozen(k);
 }
 
+static void on_sample(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)take_fd;
+	if (k->native.tool > 0)
+		usage_told(k, m);
+}
+
 static void on_file_done(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	clients_file_done(k, m->session, m->a, take_fd);
@@ -223,6 +234,7 @@ static const struct {
 	{ INIT_PROC, true, on_proc },
 	{ INIT_FROZEN, false, on_frozen },
 	{ INIT_READY, false, on_ready },
+	{ INIT_SAMPLE, false, on_sample },
 	{ INIT_FILE_DONE, true, on_file_done },
 };
 
@@ -244,6 +256,8 @@ void inside_message(struct keeper *k)
 	int r = init_recv(k->native.ctl, &m, fds);
 
 	k->n_messages += r == 1;
+	if (r == 1 && gate_take(k, &m, fds))
+		return;
 	for (int i = 1; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 	if (r <= 0) {

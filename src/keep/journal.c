@@ -31,6 +31,7 @@
 struct journal {
 	char *state_dir, *sandbox;
 	bool is_named;
+	bool is_short; /* one event: not worth a process */
 	struct loop *loop;
 	struct watch *timer;
 	struct buf pending;
@@ -42,7 +43,7 @@ struct journal {
 	bool is_stuck; /* the last write failed */
 	bool is_torn;  /* bytes behind `size` must be cut off first */
 	pid_t ingest;  /* the last one we started, 0: none */
-	char run[24];
+	char run[EVENT_RUN_CHARS + 1];
 };
 
 static uint64_t now_ns(void)
@@ -144,9 +145,14 @@ static int write_at(int fd, const struct buf *b, uint64_t at)
 	return 0;
 }
 
-static char *part_name(const struct journal *j, uint32_t part, const char *hidden)
+static char *part_name(const struct journal *j, uint32_t part, bool is_hidden)
 {
-	return mem_fmt("%s/journal/%s%s.%06u", j->state_dir, hidden, j->run, part);
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+	struct event_part p = { .part = part, .is_hidden = is_hidden };
+
+	memcpy(p.run, j->run, EVENT_RUN_CHARS);
+	event_part_name(&p, &b);
+	return mem_fmt("%s/journal/%s", j->state_dir, buf_cstr(&b));
 }
 
 static int make_file(const struct journal *j, const char *path)
@@ -168,7 +174,7 @@ static int make_file(const struct journal *j, const char *path)
 static int open_part(struct journal *j, uint32_t part, const struct buf *first, uint64_t *ret_size)
 {
 	_cleanup_(buf_done) struct buf head = BUF(PENDING_MAX + 3 * EVENT_MAX_BYTES);
-	_free_ char *hidden = part_name(j, part, "."), *path = part_name(j, part, "");
+	_free_ char *hidden = part_name(j, part, true), *path = part_name(j, part, false);
 	_close_ int fd = make_file(j, hidden);
 	int r;
 
@@ -188,30 +194,36 @@ static int open_part(struct journal *j, uint32_t part, const struct buf *first, 
 	return take_fd(fd);
 }
 
-/* One ingest at a time, never waited for; one that ended is reaped when the next is due. */
-static void start_ingest(struct journal *j)
+/* The pid of an ingest, or < 0. Without the program the journals wait for it. */
+static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 {
 	_free_ char *path = NULL;
-	struct err e = ERR_INIT;
+	struct err ignored = ERR_INIT;
 	pid_t pid;
 
-	if (j->ingest > 0 && waitpid(j->ingest, NULL, WNOHANG) == 0)
-		return;
-	j->ingest = 0;
-	/* Without the program the journals wait for it. */
-	if (program_find("vitrine-store", &path, &e) < 0)
-		return;
+	if (program_find("vitrine-store", &path, &ignored) < 0)
+		return -1;
 	pid = fork();
 	if (pid == 0) {
-		char *argv[] = { (char[]){ "vitrine-store" }, (char[]){ "ingest" },
-				 (char[]){ "--state" }, j->state_dir, NULL };
+		char *argv[] = { (char[]){ "vitrine-store" },
+				 (char[]){ "ingest" },
+				 (char[]){ "--state" },
+				 state_dir,
+				 is_waiting ? (char[]){ "--wait" } : NULL,
+				 NULL };
 
 		(void)signal(SIGHUP, SIG_IGN);
 		(void)execv(path, argv);
 		_exit(127);
 	}
-	if (pid > 0)
-		j->ingest = pid;
+	return pid;
+}
+
+/* One at a time, never waited for; one that ended is reaped when the next is due. */
+static void start_ingest(struct journal *j)
+{
+	if (j->ingest <= 0 || waitpid(j->ingest, NULL, WNOHANG) != 0)
+		j->ingest = spawn_ingest(j->state_dir, false);
 }
 
 /* When the next part cannot be made, the old one grows and it is tried again a quarter of a part later. */
@@ -395,11 +407,30 @@ void journal_end(struct journal *j)
 		(void)journal_flush(j);  /* a full disk: the run will be found without its end */
 	}
 	fd_close(j->fd);
-	if (j->size > 0 && (j->is_named || many_lie_about(j)))
+	if (j->size > 0 && ((j->is_named && !j->is_short) || many_lie_about(j)))
 		start_ingest(j);
 	watch_free(j->timer);
 	buf_done(&j->pending);
 	free(j->state_dir);
 	free(j->sandbox);
 	free(j);
+}
+
+void journal_once(const char *state_dir, const char *sandbox, enum event_type t,
+		  const struct event_field *f, size_t n)
+{
+	struct journal *j = journal_new(state_dir, sandbox, true, NULL);
+
+	j->is_short = true;
+	journal_event(j, EVENT_NO_SESSION, t, f, n);
+	journal_end(j);
+}
+
+void journal_settle(const char *state_dir)
+{
+	_free_ char *copy = mem_str(state_dir);
+	pid_t pid = spawn_ingest(copy, true);
+
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0); /* what it could not do waits for the next one */
 }

@@ -27,6 +27,7 @@
 #include "base/sabotage.h"
 #include "base/title.h"
 #include "core/def.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 
 #define DOOR_AFTER (20 * NS_PER_MS)
@@ -36,8 +37,7 @@ void keeper_end(struct keeper *k, enum end_reason why)
 	if (k->why == END_EXIT)
 		k->why = why;
 	k->is_ending = true;
-	/* The namespace's first process takes every other one with it. */
-	(void)syscall(SYS_pidfd_send_signal, k->native.pidfd, SIGKILL, NULL, 0);
+	engine_kill(&k->native);
 }
 
 void keeper_fail(struct keeper *k, const struct err *e)
@@ -180,9 +180,13 @@ static void open_door(void *keeper)
 static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
-	struct stdio io;
-	int r = in->plan->is_named ? place_claim(k, e) : 0;
+	struct stdio io = { 0 };
+	int r = in->plan->is_named || in->plan->n_sockets ? place_claim(k, e) : 0;
 
+	if (r == 0)
+		r = sockets_open(k, e);
+	if (r == 0)
+		r = keeper_claim_layers(k, e);
 	if (r == 0)
 		r = open_first(k, &io, e);
 	if (r < 0)
@@ -192,11 +196,7 @@ static int start(struct keeper *k, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	if (k->native.pidfd < 0)
-		r = native_begin(&in->plan->ids, in->plan->has_cgroup ? &k->cgroup : NULL,
-				 &k->native, e);
-	if (r == 0)
-		r = native_go(&k->native, in->plan, &io, e);
+	r = engine_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, &k->native, e);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
 	if (r < 0)
@@ -218,6 +218,7 @@ static int start(struct keeper *k, struct err *e)
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
 	masks_start(k);
+	gate_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 
@@ -235,15 +236,29 @@ static void last_messages(struct keeper *k)
 	}
 }
 
+/* A sandbox that did not come up: the engine's own words say more than that its init is not there. */
+static void engine_complains(struct keeper *k)
+{
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+
+	if (k->is_ready || k->sessions[0].has_begun || k->sessions[0].has_ended ||
+	    (k->why != END_EXIT && k->why != END_ERROR))
+		return;
+	engine_words(&k->native, &b);
+	if (b.n > 0)
+		err_put_(&k->err, ERR_SYSTEM, ECHILD, "engine '%s': %.400s", k->in->plan->engine,
+			 buf_cstr(&b));
+}
+
 static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
-	int status = 0;
 
 	k->is_ending = true;
-	k->has_left = waitpid(k->native.pid, &status, 0) > 0 && WIFEXITED(status);
+	k->has_left = engine_reap(&k->native, k->in->plan);
 	last_messages(k);
+	engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			(void)session_drain(&k->sessions[i], clock_now() + DRAIN_NS);
@@ -257,6 +272,8 @@ static void finish(struct keeper *k)
 		k->status = 125;
 	}
 	masks_finish(k);
+	gate_finish(k);
+	keeper_seal(k);
 }
 
 static int status_for(const struct keeper *k)
@@ -367,7 +384,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	if (r == 0)
 		r = start(k, e);
 	if (r < 0) {
-		native_done(&k->native);
+		engine_done(&k->native);
 		k->err = *e;
 		k->why = END_ERROR;
 		k->status = err_exit_code(e);
@@ -415,7 +432,7 @@ static struct keeper_in *await_plan(struct keeper *k, int client)
 
 	if (keep_recv(client, &m, fds) != 1 || m.type != KEEP_PLAN || fds[0] < 0 ||
 	    mem_share_take() < 0) {
-		native_done(&k->native);
+		engine_done(&k->native);
 		_exit(0);
 	}
 	*in = *(struct keeper_in *)mem_share_root();
@@ -469,7 +486,7 @@ static int fork_connected(int *ret_end, struct err *e)
 
 int keeper_spawn(struct keeper_in *in, struct err *e)
 {
-	int end, r = fork_connected(&end, e);
+	int end = FD_NONE, r = fork_connected(&end, e);
 
 	if (r == 0) {
 		mem_share_end();
@@ -483,7 +500,7 @@ int keeper_spawn(struct keeper_in *in, struct err *e)
 
 int keeper_begin(const struct ids *ids, struct err *e)
 {
-	int end, r = fork_connected(&end, e);
+	int end = FD_NONE, r = fork_connected(&end, e);
 
 	if (r == 0)
 		begin(ids, end);

@@ -3,6 +3,7 @@
 #ifndef VITRINE_KEEP_KEEPER_H
 #define VITRINE_KEEP_KEEPER_H
 
+#include "keep/gate.h"
 #include "keep/journal.h"
 #include "keep/keys.h"
 #include "keep/session.h"
@@ -58,11 +59,13 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
+	struct gate *gate; /* gate.c; NULL: no network */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
+	struct sockets *sockets;
 	/* tell.c */
 	struct journal *journal;
 	/* usage.c */
@@ -85,11 +88,19 @@ static inline bool keeper_is_named(const struct keeper *k)
 	return k->in->plan->is_named;
 }
 
+/* layers.c: before a named sandbox's view is built, and after its last process died. */
+int keeper_claim_layers(const struct keeper *k, struct err *e);
+void keeper_seal(struct keeper *k);
+
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
 void place_hide(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
+
+/* sockets.c: the host's unix sockets that the plan names. */
+int sockets_open(struct keeper *k, struct err *e);
+void sockets_close(struct keeper *k);
 
 /* clients.c: who is connected. */
 struct client *client_add(struct keeper *k, int take_fd);
@@ -134,12 +145,14 @@ int limits_open(struct keeper *k, struct err *e);   /* makes the control groups 
 int limits_attach(struct keeper *k, struct err *e); /* puts init into them and lets it go */
 void limits_start(struct keeper *k);
 void limits_proc(struct keeper *k, int take_proc); /* init sent the sandbox's /proc */
+void limits_look(struct keeper *k);                /* usage is fresh: is it too much? */
 void limits_check_output(struct keeper *k);
 /* A command ended so: was it a limit? */
 enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why);
 
 /* usage.c: how much the sandbox uses, and each session. */
-void usage_take(struct keeper *k); /* looks now */
+void usage_take(struct keeper *k);                           /* looks now */
+void usage_told(struct keeper *k, const struct init_msg *m); /* by an init we cannot look at */
 void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES]);
 void usage_start(struct keeper *k);
 

@@ -84,18 +84,32 @@ static void check_idle(struct keeper *k)
 		over(k, LIMIT_IDLE, now - k->idle_since_ns, END_IDLE);
 }
 
-static void on_sample(void *arg)
+static void end_pids(struct keeper *k)
 {
-	struct keeper *k = arg;
+	err_put_(&k->err, ERR_DENIED, EAGAIN,
+		 "ended: it started more processes than it may (limit %llu)",
+		 (unsigned long long)limit(k, LIMIT_PIDS)->max);
+	keeper_end(k, END_ERROR);
+}
 
-	usage_take(k);
+void limits_look(struct keeper *k)
+{
 	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, k->usage.memory) &&
 	    !sabotaged("memory"))
 		over(k, LIMIT_MEMORY, k->usage.memory, END_MEMORY);
+	else if (limit(k, LIMIT_PIDS)->by == BY_WATCHED &&
+		 is_over(k, LIMIT_PIDS, k->usage.processes))
+		end_pids(k);
 	else if (is_over(k, LIMIT_CPU_TIME, k->usage.cpu_ns))
 		over(k, LIMIT_CPU_TIME, k->usage.cpu_ns, END_CPU_TIME);
 	else if (limit(k, LIMIT_IDLE)->is_set)
 		check_idle(k);
+}
+
+static void on_sample(void *arg)
+{
+	usage_take(arg);
+	limits_look(arg);
 }
 
 static void on_time(void *arg)

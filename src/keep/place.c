@@ -90,7 +90,8 @@ static void on_accept(void *arg)
 
 	if (fd < 0 || !is_our_user(fd))
 		return;
-	if (!k->has_visitors) {
+	if (!k->has_visitors &&
+	    k->native.tool == 0) { /* behind other engines a named one always stays */
 		k->has_visitors = true;
 		(void)init_send(k->native.ctl, &stay, NULL, 0); /* if it is ending, so are we */
 	}
@@ -125,12 +126,16 @@ void place_release(struct keeper *k)
 	struct owned o = { .dir = k->dir, .lock = k->lock };
 	struct err e = ERR_INIT;
 
+	sockets_close(k);
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 
 		(void)unlinkat(k->dir, "lock", 0);
 		(void)rmdir(dir);
 	} else if (k->in->is_rm) {
+		if (k->journal)
+			journal_event(k->journal, EVENT_NO_SESSION, EV_SANDBOX_REMOVED,
+				      &EVENT_STR(NAME, p->name), 1);
 		if (def_remove(p->state_dir, p->name, &o, &e) < 0)
 			keeper_note(k, e.msg);
 		k->dir = o.dir;

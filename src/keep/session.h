@@ -24,6 +24,7 @@ struct session {
 	unsigned pty;   /* enum init_flags */
 	unsigned flags; /* enum keep_flags it was asked for with */
 	int master;     /* of its terminal */
+	int sizer; /* whom to tell its size; FD_NONE: the terminal is ours, and the kernel tells */
 	uint16_t rows, cols;
 	struct relay *relays[4];
 	size_t n_relays;
@@ -45,7 +46,8 @@ struct session {
 #define SESSION_NONE                                                                               \
 	((struct session){ .user = { FD_NONE, FD_NONE, FD_NONE },                                  \
 			   .near = { FD_NONE, FD_NONE, FD_NONE },                                  \
-			   .master = FD_NONE })
+			   .master = FD_NONE,                                                      \
+			   .sizer = FD_NONE })
 
 /* Decides and prepares: fills io for init (descriptors there are the caller's to close after handing them over). */
 int session_open(struct session *s, const int client_stdio[3], unsigned flags, struct stdio *io,

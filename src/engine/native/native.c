@@ -27,12 +27,11 @@ static uint64_t clone_flags(void)
 		uint64_t flag;
 		const char *wall;
 	} table[] = {
-		{ CLONE_NEWUSER, "" },           { CLONE_NEWNS, "" },
-		{ CLONE_NEWPID, "pidns" },       { CLONE_NEWNET, "netns" },
-		{ CLONE_NEWIPC, "ipcns" },       { CLONE_NEWUTS, "utsns" },
-		{ CLONE_NEWCGROUP, "cgroupns" },
+		{ CLONE_NEWUSER, "" },     { CLONE_NEWNS, "" },
+		{ CLONE_NEWPID, "pidns" }, { CLONE_NEWIPC, "ipcns" },
+		{ CLONE_NEWUTS, "utsns" }, { CLONE_NEWCGROUP, "cgroupns" },
 	};
-	uint64_t flags = CLONE_PIDFD;
+	uint64_t flags = CLONE_PIDFD; /* the network comes later: see child.c */
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (!sabotaged(table[i].wall))
@@ -256,11 +255,17 @@ void native_done(struct native *n)
 			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
+	if (n->tool > 0) { /* a start that failed half-way */
+		(void)kill(n->tool, SIGKILL);
+		(void)waitpid(n->tool, NULL, 0);
+	}
 	fd_close(n->pidfd);
 	fd_close(n->ctl);
 	fd_close(n->user_ns);
 	fd_close(n->mnt_ns);
 	fd_close(n->skel);
+	fd_close(n->words);
+	fd_close(n->alive);
 	*n = NATIVE_NONE;
 }
 
