@@ -180,7 +180,7 @@ static void open_door(void *keeper)
 static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
-	struct stdio io;
+	struct stdio io = { 0 };
 	int r = in->plan->is_named || in->plan->n_sockets ? place_claim(k, e) : 0;
 
 	if (r == 0)
@@ -486,7 +486,7 @@ static int fork_connected(int *ret_end, struct err *e)
 
 int keeper_spawn(struct keeper_in *in, struct err *e)
 {
-	int end, r = fork_connected(&end, e);
+	int end = FD_NONE, r = fork_connected(&end, e);
 
 	if (r == 0) {
 		mem_share_end();
@@ -500,7 +500,7 @@ int keeper_spawn(struct keeper_in *in, struct err *e)
 
 int keeper_begin(const struct ids *ids, struct err *e)
 {
-	int end, r = fork_connected(&end, e);
+	int end = FD_NONE, r = fork_connected(&end, e);
 
 	if (r == 0)
 		begin(ids, end);
