@@ -26,7 +26,11 @@ struct verb {
 	const char *summary;      /* "run a command in a sandbox" */
 	const struct opt *opts;   /* ends with a NULL name; may be NULL */
 	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
+	unsigned flags;
 };
+
+/* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
+enum { VERB_STORE = 1 };
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
 
@@ -86,6 +90,8 @@ int cmd_trust(int argc, char **argv, struct err *e);
 int cmd_engines(int argc, char **argv, struct err *e);
 int cmd_doctor(int argc, char **argv, struct err *e);
 int cmd_demo(int argc, char **argv, struct err *e);
+int cmd_hook(int argc, char **argv, struct err *e);
+int cmd_guard(int argc, char **argv, struct err *e);
 int cmd_checkpoint(int argc, char **argv, struct err *e);
 int cmd_checkpoints(int argc, char **argv, struct err *e);
 int cmd_restore(int argc, char **argv, struct err *e);

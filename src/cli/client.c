@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 
@@ -175,41 +174,6 @@ int client_serve(int conn, const struct talk *t, struct outcome *out, struct err
 	return r;
 }
 
-static void put_strings(struct buf *b, char *const *v, uint32_t *ret_n)
-{
-	for (*ret_n = 0; v && v[*ret_n]; ++*ret_n)
-		buf_add(b, v[*ret_n], strlen(v[*ret_n]) + 1);
-}
-
-int client_memfd(const struct buf *b, struct err *e)
-{
-	_close_ int fd = memfd_create("vitrine-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return err_sys(e, "memfd");
-	if (io_write_all(fd, b->p, b->n) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		return err_sys(e, "request");
-	return take_fd(fd);
-}
-
-static int make_request(char *const *argv, char *const *env, const char *cwd, struct err *e)
-{
-	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX + sizeof(struct request_head));
-	struct request_head head = { .magic = REQUEST_MAGIC };
-
-	buf_add(&b, &head, sizeof(head));
-	put_strings(&b, argv, &head.argc);
-	put_strings(&b, env, &head.envc);
-	buf_add(&b, cwd, strlen(cwd) + 1);
-	if (b.is_over)
-		return err_set(e, ERR_USAGE, E2BIG, "the command line is longer than %llu bytes",
-			       (unsigned long long)REQUEST_MAX);
-	head.bytes = (uint32_t)(b.n - sizeof(head));
-	memcpy(b.p, &head, sizeof(head));
-	return client_memfd(&b, e);
-}
-
 static void fill_talk(struct keep_msg *m, const struct talk *t)
 {
 	struct winsize size;
@@ -226,7 +190,7 @@ static void fill_talk(struct keep_msg *m, const struct talk *t)
 int client_exec(int conn, const struct talk *t, char *const *argv, char *const *env,
 		const char *cwd, struct err *e)
 {
-	_close_ int request = make_request(argv, env, cwd, e);
+	_close_ int request = request_make(argv, env, cwd, e);
 	struct keep_msg m = { .type = KEEP_EXEC };
 	int fds[PACKET_FDS] = { request, 0, 1, 2 };
 	int r;

@@ -37,7 +37,4 @@ int client_attach(int conn, const struct talk *t, uint32_t session, struct err *
 /* Sends a message without descriptors and waits for one of this type; -EPIPE: the keeper is gone. */
 int client_ask(int conn, struct keep_msg *m, enum keep_msg_type want, struct err *e);
 
-/* Bytes in a sealed memfd, as keepers and inits take them. */
-int client_memfd(const struct buf *b, struct err *e);
-
 #endif

@@ -116,7 +116,7 @@ int live_wake(const struct host *h, const char *name, bool is_kept, struct err *
 		conn = start_idle(name, is_kept, e);
 		if (conn != -EBUSY)
 			return conn;
-		(void)usleep(10000);
+		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	return conn;
 }
@@ -131,7 +131,7 @@ int live_hold(const struct host *h, const char *name, bool is_kept, struct err *
 		_close_ int conn = FD_NONE;
 
 		if (i > 0)
-			(void)usleep(10000);
+			(void)usleep(i < 20 ? 500 : 10000);
 		*e = ERR_INIT;
 		r = conn = live_wake(h, name, is_kept, e);
 		if (r < 0)

@@ -24,6 +24,7 @@ enum {
 	OPT_WRITE,
 	OPT_HIDE,
 	OPT_PROTECT,
+	OPT_SOCKET,
 	OPT_MEMORY,
 	OPT_CPUS,
 	OPT_CPU_TIME,
@@ -35,6 +36,12 @@ enum {
 	OPT_TIME,
 	OPT_IDLE,
 	OPT_OUTPUT,
+	OPT_ALLOW,
+	OPT_DENY,
+	OPT_NET,
+	OPT_PUBLISH,
+	OPT_HOST_PORT,
+	OPT_ASK,
 	OPT_POLICY,
 	OPT_ENGINE,
 	OPT_NAME,
@@ -70,6 +77,8 @@ const struct opt run_opts[] = {
 	  OPT_HIDE },
 	{ "protect", 0, "GLOB",
 	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "socket", 0, "PATH", "let it talk to a unix socket of the host, in bytes only",
+	  OPT_SOCKET },
 	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
 	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
 	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
@@ -81,6 +90,15 @@ const struct opt run_opts[] = {
 	{ "time", 0, "TIME", "end it after this long", OPT_TIME },
 	{ "idle", 0, "TIME", "end it after this long without output or work", OPT_IDLE },
 	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
+	{ "allow", 0, "HOST[:PORT]", "let it reach a host: name, *.name, address or prefix",
+	  OPT_ALLOW },
+	{ "deny", 0, "HOST[:PORT]", "keep it from a host that is allowed otherwise", OPT_DENY },
+	{ "net", 0, "PRESET", "let it reach what a preset lists: none, locked, balanced, open",
+	  OPT_NET },
+	{ "publish", 'p', "[HOST:]PORT", "show a port inside on this host's loopback",
+	  OPT_PUBLISH },
+	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
+	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
@@ -176,6 +194,8 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->flags |= KEEP_WANT_TTY;
 		else if (id == OPT_DETACH)
 			r->flags |= KEEP_BEHIND;
+		else if (id == OPT_ENGINE && !str_eq(o.value, "native"))
+			r->is_eager = false; /* the namespaces will not be ours */
 		else if (id == OPT_DETACH_KEYS)
 			r->detach_keys = o.value;
 		else if (id == OPT_NAME) {
@@ -297,6 +317,45 @@ static int add_env_file(struct run *r, const char *path, struct err *e)
 	return x;
 }
 
+/* Options that need a way out open one. */
+static int add_net(struct policy *p, enum list_id list, const char *value, struct err *e)
+{
+	int x = policy_add(p, list, value, LAYER_FLAGS, e);
+
+	return x < 0 || list == LIST_NET_DENY
+		       ? x
+		       : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
+}
+
+static int set_net(struct policy *p, const char *preset, struct err *e)
+{
+	bool is_none = str_eq(preset, "none");
+	int x = policy_set(p, SETTING_NET_PRESET, preset, LAYER_FLAGS, e);
+
+	return x < 0 ? x
+		     : policy_set(p, SETTING_NETWORK, is_none ? "none" : "gate", LAYER_FLAGS, e);
+}
+
+static int apply_net(struct policy *p, int id, const char *value, struct err *e)
+{
+	switch (id) {
+	case OPT_ALLOW:
+		return add_net(p, LIST_NET_ALLOW, value, e);
+	case OPT_DENY:
+		return add_net(p, LIST_NET_DENY, value, e);
+	case OPT_NET:
+		return set_net(p, value, e);
+	case OPT_PUBLISH:
+		return add_net(p, LIST_NET_PORTS, value, e);
+	case OPT_HOST_PORT:
+		return add_net(p, LIST_NET_HOST_PORTS, value, e);
+	case OPT_ASK:
+		return policy_set(p, SETTING_NET_ASK, "true", LAYER_FLAGS, e);
+	default:
+		return 0;
+	}
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
@@ -319,6 +378,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SOCKET:
+		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
 	case OPT_MODE:
@@ -326,7 +387,7 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 	case OPT_ENGINE:
 		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
 	default:
-		return 0;
+		return apply_net(p, id, value, e);
 	}
 }
 
@@ -431,15 +492,21 @@ static int random_name(char *name, size_t size, struct err *e)
 	return 0;
 }
 
-static int check_engine(const struct run *r, struct err *e)
+/* Which engine it will be is decided before the plan is made, and never weaker than the policy's isolation. */
+static int pick_engine(struct run *r, struct err *e)
 {
-	const struct engine *en = engine_find(r->plan.engine);
+	int x = engine_pick(r->policy.engine, (enum engine_strength)r->policy.isolation, &r->engine,
+			    e);
 
-	if (en == NULL)
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "there is no engine '%.40s'; 'vitrine engines' lists them",
-			       r->plan.engine);
-	return engine_check(en, &r->plan, e);
+	if (x < 0)
+		return x;
+	if (r->engine->render)
+		x = host_engine(&r->host, e);
+	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
+	free(r->policy.engine);
+	r->policy.engine = mem_str(r->engine->name);
+	return x;
 }
 
 /* Our own mistake or the host's will be found by the plan or told by the keeper; here only its fork can fail. */
@@ -521,6 +588,8 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = policy_validate(&r->policy, e);
 	if (x == 0)
+		x = pick_engine(r, e);
+	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
 	if (x == 0)
 		x = run_layers(r, e);
@@ -532,7 +601,7 @@ int run_plan(struct run *r, struct err *e)
 			&(struct errand){ r->has_def ? r->def.name : name, r->command, r->workdir },
 			&r->plan, e);
 	r->has_plan = x == 0;
-	return x < 0 ? x : check_engine(r, e);
+	return x < 0 ? x : engine_check(r->engine, &r->plan, e);
 }
 
 void run_forget(struct run *r)

@@ -202,12 +202,13 @@ static struct talk talk_of(const struct run *r)
 #define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
 
 /* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
- * time: control groups are entered at birth. What was given once is read-only; a second try forks anew. */
+ * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
 static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
 	int x;
 
-	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup) {
+	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
+	    r->engine->render == NULL) {
 		x = keeper_give(r->early, in, e);
 		return x < 0 ? x : r->early;
 	}
@@ -319,7 +320,7 @@ static int run_all(struct run *r, struct err *e)
 		if (x < 0 || i == 500 || !is_to_be_repeated(r, &o))
 			break;
 		buf_done(&o.notes);
-		(void)usleep(10000);
+		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	if (x < 0 && !was_given)
 		keeper_drop(r->early);

@@ -7,6 +7,7 @@
 #include "core/def.h"
 #include "core/facts.h"
 #include "core/layers.h"
+#include "engine/engine.h"
 #include "keep/keep.h"
 
 extern const struct opt run_opts[];
@@ -16,6 +17,7 @@ struct run {
 	struct host host;
 	struct plan plan;
 	bool has_plan;
+	const struct engine *engine;
 	int argc;
 	char **argv;
 	const char *name, *workdir, *workspace, *user, *policy_file, *detach_keys;

@@ -24,6 +24,9 @@ extern const struct opt apply_opts[];
 extern const struct opt discard_opts[];
 extern const struct opt json_opts[];
 extern const struct opt help_opts[];
+extern const struct opt events_opts[];
+extern const struct opt hook_opts[];
+extern const struct opt guard_opts[];
 
 const struct verb verbs[] = {
 	{ "run", cmd_run, "run [options] [AGENT|NAME] [PATH] [-- ARGS...]",
@@ -108,6 +111,18 @@ const struct verb verbs[] = {
 	  "Nothing is written through a link." },
 	{ "wait", cmd_wait, "wait NAME [SESSION]",
 	  "wait for a session, or for the sandbox, and print its exit status", start_opts, NULL },
+	{ "events", NULL, "events [options] [NAME]", "show what happened, live or later",
+	  events_opts,
+	  "Everything that happens in a sandbox is on record outside its reach: docs/EVENTS.md "
+	  "describes each type. "
+	  "Without NAME, the events of all sandboxes and runs. --verify checks that none was "
+	  "edited, removed, reordered or "
+	  "cut off, prints what it found and exits with 1 when something is wrong.\n\n"
+	  "  vitrine events box --since 10m\n"
+	  "  vitrine events -f --type net.verdict --type limit.hit\n"
+	  "  vitrine events box --json | jq .data\n"
+	  "  vitrine events --verify",
+	  VERB_STORE },
 	{ "checkpoint", cmd_checkpoint, "checkpoint [options] [NAME]",
 	  "save the state of a workspace", checkpoint_opts,
 	  "Only what changed since the last one is read and kept. Directories that .gitignore "
@@ -168,9 +183,24 @@ const struct verb verbs[] = {
 	  "what it should not. The table says what worked and what was stopped, and by which wall. "
 	  "The exit status is 0 when "
 	  "all was as it should be, else 1. Nothing is left behind." },
+	{ "hook", cmd_hook, "hook [--agent NAME] [--unattended]",
+	  "judge one tool call of an agent, in its own hook protocol", hook_opts,
+	  "Agents call it, not people: 'vitrine guard install AGENT' writes it into their "
+	  "settings. The call "
+	  "comes as JSON on stdin, the answer goes to stdout. Whatever goes wrong is a refusal." },
+	{ "guard", cmd_guard,
+	  "guard install|uninstall AGENT | guard test|explain 'CMD' | guard stats",
+	  "advice before action: rules for what an agent may run", guard_opts,
+	  "'test' gives the verdict for one command, 'explain' also all that it would run and "
+	  "every rule that "
+	  "fits; the exit status is 0 for allow, 1 for ask, 3 for deny. 'stats' adds up the "
+	  "decisions so far. "
+	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
+	  "  vitrine guard install claude\n"
+	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
 	{ "help", cmd_help, "help [--man] [VERB]", "explain a verb", help_opts, NULL },
-	{ NULL, NULL, NULL, NULL, NULL, NULL },
+	{ NULL },
 };

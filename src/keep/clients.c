@@ -11,7 +11,11 @@
 #include <termios.h>
 
 #include "base/io.h"
+#include "base/sabotage.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
+
+#define WORDS_MAX ((size_t)4096)
 
 /* ---- coming and going ---- */
 
@@ -35,6 +39,8 @@ struct client *client_add(struct keeper *k, int take_fd)
 /* Stops looking; the session goes on. */
 static void leave_seat(struct client *c)
 {
+	if (c->view && c->s)
+		tell_viewer(c->k, c->s, false, c->wants_detach ? "keys" : "gone");
 	relay_free(c->input);
 	c->input = NULL;
 	if (c->view && c->s && c->s->feed)
@@ -164,7 +170,11 @@ void clients_end_all(struct keeper *k, int status, enum end_reason why)
 
 		if (!c->is_used)
 			continue;
-		tell_end(c, NULL, status, why);
+		/* Who has not asked for anything yet does better to come again. */
+		if (why == END_EXIT && c->state & (CLIENT_NEW | CLIENT_FILE))
+			tell_end(c, NULL, 125, END_CLOSING);
+		else
+			tell_end(c, NULL, status, why);
 		drop(c);
 	}
 }
@@ -232,6 +242,8 @@ void client_seat(struct client *c, int take_in, int take_out, bool sees_past)
 	} else {
 		fd_close(take_in);
 	}
+	if (c->view)
+		tell_viewer(c->k, s, true, NULL);
 }
 
 void client_enter(struct client *c, struct session *s, const struct keep_msg *m)
@@ -262,22 +274,29 @@ static bool is_sealed(int fd)
 	       (seals & (F_SEAL_WRITE | F_SEAL_SHRINK)) == (F_SEAL_WRITE | F_SEAL_SHRINK);
 }
 
-/* What `ps` shows: the request's words with blanks between them. */
+/* The request's words, as many as are worth keeping, and the same with blanks between them for `ps`. */
 static void note_command(struct session *s, int request)
 {
-	char text[sizeof(struct request_head) + SESSION_COMMAND];
+	char text[sizeof(struct request_head) + WORDS_MAX];
 	struct request_head head;
 	ssize_t n = pread(request, text, sizeof(text), 0);
-	size_t at = 0, words = 0;
+	const char *p = text + sizeof(head);
+	size_t at = 0, words = 0, left;
 
 	if (n < (ssize_t)sizeof(head))
 		return;
 	memcpy(&head, text, sizeof(head));
-	for (size_t i = sizeof(head); i < (size_t)n && words < head.argc; i++) {
-		words += text[i] == '\0';
-		if (at < sizeof(s->command) - 1 && words < head.argc)
-			s->command[at++] = text[i] ? text[i] : ' ';
-	}
+	left = (size_t)n - sizeof(head);
+	while (at < left && words < head.argc)
+		words += p[at++] == '\0';
+	if (at == 0)
+		return;
+	s->words = mem_new(at + 1, 1);
+	s->n_words = at;
+	memcpy(s->words, p, at);
+	s->words[at - 1] = '\0'; /* the last one may be cut */
+	for (size_t i = 0; i + 1 < at && i < sizeof(s->command) - 1; i++)
+		s->command[i] = p[i] ? p[i] : ' ';
 }
 
 static void refuse(struct client *c, enum end_reason why, const char *text)
@@ -296,15 +315,10 @@ static void give_to_init(struct keeper *k, struct session *s, int request, const
 				  .flags = io->flags,
 				  .rows = io->rows,
 				  .cols = io->cols };
-	int give[PACKET_FDS];
-	size_t n = 0;
 
-	give[n++] = request;
-	for (int i = 0; i < 3; i++)
-		if (!(io->flags & BIT(i)))
-			give[n++] = io->fd[i];
-	if (init_send(k->native.ctl, &start, give, n) < 0)
-		keeper_end(k, END_ERROR);
+	/* If init is gone we are ending, and who waits for this session is told to come again. */
+	if (engine_exec(&k->native, &start, request, io->fd) < 0)
+		k->is_ending = true;
 }
 
 static void on_exec(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
@@ -502,10 +516,24 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 static void on_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
 	struct init_msg ask = { .type = INIT_FILE, .a = m->a, .b = m->b };
+	struct keep_msg no = { .type = KEEP_FILE_DONE };
+	char path[4096];
+	ssize_t n;
 
-	if (!is_sealed(fds[0])) {
+	if (!is_sealed(fds[0]) || (n = pread(fds[0], path, sizeof(path), 0)) <= 0) {
 		drop(c);
 		return;
+	}
+	path[n < (ssize_t)sizeof(path) ? n : (ssize_t)sizeof(path) - 1] = '\0';
+	/* On record before a byte goes anywhere, or not done. */
+	if ((m->a == FILE_OPEN || m->a == FILE_CREATE) && m->err.msg[0]) {
+		int r = tell_copied(c->k, path, m->err.msg, m->a == FILE_OPEN);
+
+		no.a = -r;
+		if (r < 0) {
+			say(c, &no);
+			return;
+		}
 	}
 	c->token = ask.session = ++c->k->last_token;
 	c->state = CLIENT_FILE;
@@ -532,7 +560,7 @@ void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd)
 		if (!c->is_used || c->state != CLIENT_FILE || c->token != token)
 			continue;
 		c->state = CLIENT_NEW;
-		if (fd >= 0 && !is_plain(fd))
+		if (fd >= 0 && !is_plain(fd) && !sabotaged("cp"))
 			m.a = EINVAL;
 		(void)keep_send(c->fd, &m, &fd, fd >= 0 && m.a == 0 ? 1 : 0);
 	}

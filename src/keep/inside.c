@@ -50,12 +50,15 @@ size_t sessions_live(const struct keeper *k)
 /* ---- one function for each message ---- */
 
 /* The one descriptor that may come with a session is the master side of a terminal; anything else is not kept. */
-static int checked_master(int fd)
+static int checked_master(const struct keeper *k, int fd)
 {
 	struct stat st;
 	unsigned n;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && ioctl(fd, TIOCGPTN, &n) == 0)
+	/* Behind other walls, vitrine-link's end of a socket pair stands for it. */
+	if (fd >= 0 && fstat(fd, &st) == 0 &&
+	    (k->native.tool > 0 ? S_ISSOCK(st.st_mode)
+				: S_ISCHR(st.st_mode) && ioctl(fd, TIOCGPTN, &n) == 0))
 		return fd;
 	fd_close(fd);
 	return FD_NONE;
@@ -72,13 +75,14 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->pid = m->a;
 	s->started = (uint64_t)time(NULL);
 	s->began_ns = clock_now();
-	session_begin(s, k->loop, checked_master(take_fd), keeper_moved, k);
+	s->sizer = k->native.tool > 0 ? k->native.ctl : FD_NONE;
+	session_begin(s, k->loop, checked_master(k, take_fd), keeper_moved, k);
 	/* Nothing of the record is on the way of somebody who waits; who does not wait may look for it at once. */
 	if (s->flags & KEEP_BEHIND)
 		story_begin(k, s);
 	clients_started(k, s);
-	if (!(s->flags & KEEP_BEHIND))
-		story_begin(k, s);
+	tell_session_started(k, s);
+	story_soon(k);
 	usage_start(k);
 }
 
@@ -86,6 +90,7 @@ static void close_session(struct keeper *k, struct session *s)
 {
 	session_drain(s);
 	story_end(k, s, s->status, s->why);
+	tell_session_ended(k, s, s->status, s->why);
 	clients_end(k, s, s->status, s->why);
 	session_close(s);
 }
@@ -158,6 +163,7 @@ static void on_ready(struct keeper *k, const struct init_msg *m, int take_fd)
 		return;
 	k->is_ready = true;
 	clients_ready(k);
+	tell_started(k);
 }
 
 static void on_proc(struct keeper *k, const struct init_msg *m, int take_fd)
@@ -171,6 +177,13 @@ static void on_frozen(struct keeper *k, const struct init_msg *m, int take_fd)
 	(void)m;
 	(void)take_fd;
 	masks_on_frozen(k);
+}
+
+static void on_sample(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)take_fd;
+	if (k->native.tool > 0)
+		usage_told(k, m);
 }
 
 static void on_file_done(struct keeper *k, const struct init_msg *m, int take_fd)
@@ -190,6 +203,7 @@ static const struct {
 	{ INIT_PROC, true, on_proc },
 	{ INIT_FROZEN, false, on_frozen },
 	{ INIT_READY, false, on_ready },
+	{ INIT_SAMPLE, false, on_sample },
 	{ INIT_FILE_DONE, true, on_file_done },
 };
 
@@ -211,6 +225,8 @@ void inside_message(struct keeper *k)
 	int r = init_recv(k->native.ctl, &m, fds);
 
 	k->n_messages += r == 1;
+	if (r == 1 && gate_take(k, &m, fds))
+		return;
 	for (int i = 1; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 	if (r <= 0) {

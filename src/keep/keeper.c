@@ -27,17 +27,17 @@
 #include "base/sabotage.h"
 #include "base/title.h"
 #include "core/def.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 
-#define CLAIM_AFTER (20 * NS_PER_MS)
+#define DOOR_AFTER (20 * NS_PER_MS)
 
 void keeper_end(struct keeper *k, enum end_reason why)
 {
 	if (k->why == END_EXIT)
 		k->why = why;
 	k->is_ending = true;
-	/* The namespace's first process takes every other one with it. */
-	(void)syscall(SYS_pidfd_send_signal, k->native.pidfd, SIGKILL, NULL, 0);
+	engine_kill(&k->native);
 }
 
 void keeper_fail(struct keeper *k, const struct err *e)
@@ -163,16 +163,17 @@ static void add_first_client(struct keeper *k)
 		client_enter(c, &k->sessions[0], &m);
 }
 
-/* Nobody knows a generated name yet, and most commands are over before anybody could: only one that stays gets a
- * place where it can be found. */
-static void claim_late(void *keeper)
+/* Most commands are over before anybody could ask for them: only a sandbox that stays gets a door. Until then who looks
+ * for it sees that its lock is held and waits; a generated name nobody knows yet. */
+static void open_door(void *keeper)
 {
 	struct keeper *k = keeper;
 	struct err e = ERR_INIT;
 
-	if (k->dir >= 0)
+	watch_set(k->on_claim, false);
+	if (k->listener >= 0)
 		return;
-	if (place_claim(k, &e) < 0 || place_listen(k, &e) < 0)
+	if ((k->dir < 0 && place_claim(k, &e) < 0) || place_listen(k, &e) < 0)
 		keeper_note(k, e.msg); /* it runs on, but cannot be joined */
 }
 
@@ -180,8 +181,10 @@ static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io;
-	int r = in->plan->is_named ? place_claim(k, e) : 0;
+	int r = in->plan->is_named || in->plan->n_sockets ? place_claim(k, e) : 0;
 
+	if (r == 0)
+		r = sockets_open(k, e);
 	if (r == 0)
 		r = keeper_claim_layers(k, e);
 	if (r == 0)
@@ -193,11 +196,7 @@ static int start(struct keeper *k, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	if (k->native.pidfd < 0)
-		r = native_begin(&in->plan->ids, in->plan->has_cgroup ? &k->cgroup : NULL,
-				 &k->native, e);
-	if (r == 0)
-		r = native_go(&k->native, in->plan, &io, e);
+	r = engine_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, &k->native, e);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
 	if (r < 0)
@@ -206,13 +205,12 @@ static int start(struct keeper *k, struct err *e)
 	k->on_ctl = watch_fd(k->loop, k->native.ctl, WATCH_READ, on_init, k);
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
+	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
 	add_first_client(k);
-	if (in->plan->is_named && (r = place_listen(k, e)) < 0)
-		return r;
-	if (in->flags & KEEP_BEHIND)
-		claim_late(k);
-	else if (!in->plan->is_named)
-		k->on_claim = watch_timer(k->loop, CLAIM_AFTER, false, claim_late, k);
+	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
+		open_door(k);
+	else
+		k->on_claim = watch_timer(k->loop, DOOR_AFTER, false, open_door, k);
 	if (in->plan->is_named || in->flags & KEEP_BEHIND)
 		forget_stdio();
 	if (in->plan->is_named)
@@ -220,6 +218,7 @@ static int start(struct keeper *k, struct err *e)
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
 	masks_start(k);
+	gate_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 
@@ -237,14 +236,29 @@ static void last_messages(struct keeper *k)
 	}
 }
 
+/* A sandbox that did not come up: the engine's own words say more than that its init is not there. */
+static void engine_complains(struct keeper *k)
+{
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+
+	if (k->is_ready || k->sessions[0].has_begun || k->sessions[0].has_ended ||
+	    (k->why != END_EXIT && k->why != END_ERROR))
+		return;
+	engine_words(&k->native, &b);
+	if (b.n > 0)
+		err_put_(&k->err, ERR_SYSTEM, ECHILD, "engine '%s': %.400s", k->in->plan->engine,
+			 buf_cstr(&b));
+}
+
 static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
 
 	k->is_ending = true;
-	(void)waitpid(k->native.pid, NULL, 0);
+	k->has_left = engine_reap(&k->native, k->in->plan);
 	last_messages(k);
+	engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			session_drain(&k->sessions[i]);
@@ -258,6 +272,7 @@ static void finish(struct keeper *k)
 		k->status = 125;
 	}
 	masks_finish(k);
+	gate_finish(k);
 	keeper_seal(k);
 }
 
@@ -304,6 +319,12 @@ static void judge(struct keeper *k, struct session *s)
 	s->status = status_for(k);
 	if (k->why != END_EXIT)
 		return;
+	/* Asked for after init had left in order: it was never begun. Had init been killed, it might have been. */
+	if (!s->has_begun && k->has_left && s->id != 0) {
+		s->why = END_CLOSING;
+		s->status = 125;
+		return;
+	}
 	s->why = END_STOPPED;
 	s->status = 137;
 	/* Init is dead and nobody told it to die. */
@@ -316,14 +337,35 @@ static void judge(struct keeper *k, struct session *s)
 
 static void judge_all(struct keeper *k)
 {
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (k->sessions[i].is_used)
+			judge(k, &k->sessions[i]);
+}
+
+/* The clients are told first: what is written here is not on their way. The name is free when this is over. */
+static void write_down(struct keeper *k)
+{
 	for (size_t i = 0; i < INIT_SESSIONS; i++) {
 		struct session *s = &k->sessions[i];
 
-		if (!s->is_used)
+		if (!s->is_used || !s->has_begun)
 			continue;
-		judge(k, s);
 		story_end(k, s, s->status, s->why);
+		tell_session_ended(k, s, s->status, s->why);
 	}
+	tell_stopped(k, status_for(k));
+	if (keeper_is_named(k) && k->dir >= 0)
+		story_prune(k);
+}
+
+static void say_goodbye(struct keeper *k, bool is_failed)
+{
+	if (!k->clients[0].is_used && is_failed)
+		add_first_client(k);
+	for (size_t i = INIT_SESSIONS; i-- > 0;)
+		if (k->sessions[i].is_used)
+			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
+	clients_end_all(k, status_for(k), k->why);
 }
 
 static void name_self(const struct keeper_in *in)
@@ -342,7 +384,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	if (r == 0)
 		r = start(k, e);
 	if (r < 0) {
-		native_done(&k->native);
+		engine_done(&k->native);
 		k->err = *e;
 		k->why = END_ERROR;
 		k->status = err_exit_code(e);
@@ -351,16 +393,18 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		finish(k);
 	}
 	judge_all(k);
-	if (k->dir >= 0 && k->lock >= 0)
+	if (k->dir >= 0)
+		place_hide(k);
+	/* Whoever asked for its removal finds it removed. */
+	if (k->dir >= 0 && k->lock >= 0 && in->is_rm)
 		place_release(k);
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
-	if (!k->clients[0].is_used && r < 0)
-		add_first_client(k);
-	for (size_t i = INIT_SESSIONS; i-- > 0;)
-		if (k->sessions[i].is_used)
-			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
-	clients_end_all(k, status_for(k), k->why);
+	say_goodbye(k, r < 0);
+	write_down(k);
+	if (k->dir >= 0 && k->lock >= 0)
+		place_release(k);
+	journal_end(k->journal);
 	def_clean(in->plan->state_dir, in->plan->name);
 	_exit(0);
 }
@@ -388,7 +432,7 @@ static struct keeper_in *await_plan(struct keeper *k, int client)
 
 	if (keep_recv(client, &m, fds) != 1 || m.type != KEEP_PLAN || fds[0] < 0 ||
 	    mem_share_take() < 0) {
-		native_done(&k->native);
+		engine_done(&k->native);
 		_exit(0);
 	}
 	*in = *(struct keeper_in *)mem_share_root();

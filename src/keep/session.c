@@ -157,6 +157,7 @@ void session_close(struct session *s)
 	}
 	feed_free(s->feed);
 	fd_close(s->master);
+	free(s->words);
 	*s = SESSION_NONE;
 }
 
@@ -191,8 +192,13 @@ size_t session_tail(const struct session *s, const char **ret)
 static void set_size(const struct session *s, uint16_t rows, uint16_t cols)
 {
 	struct winsize size = { .ws_row = rows, .ws_col = cols };
+	struct init_msg m = { .type = INIT_RESIZE, .session = s->id, .rows = rows, .cols = cols };
 
-	(void)ioctl(s->master, TIOCSWINSZ, &size); /* the terminal may just have gone */
+	/* The terminal may just have gone. */
+	if (s->sizer >= 0)
+		(void)init_send(s->sizer, &m, NULL, 0);
+	else
+		(void)ioctl(s->master, TIOCSWINSZ, &size);
 }
 
 void session_resize(struct session *s, uint16_t rows, uint16_t cols)

@@ -24,6 +24,7 @@ struct session {
 	unsigned pty;   /* enum init_flags */
 	unsigned flags; /* enum keep_flags it was asked for with */
 	int master;     /* of its terminal */
+	int sizer; /* whom to tell its size; FD_NONE: the terminal is ours, and the kernel tells */
 	uint16_t rows, cols;
 	struct relay *relays[4];
 	size_t n_relays;
@@ -37,12 +38,15 @@ struct session {
 	uint64_t cpu_ns, max_rss; /* when it has ended: of the command and what it waited for */
 	uint64_t live_cpu_ns, live_memory, live_processes; /* when last looked at */
 	char command[SESSION_COMMAND];                     /* foreign */
+	char *words; /* the same as words, each ended by NUL, until it is told */
+	size_t n_words;
 };
 
 #define SESSION_NONE                                                                               \
 	((struct session){ .user = { FD_NONE, FD_NONE, FD_NONE },                                  \
 			   .near = { FD_NONE, FD_NONE, FD_NONE },                                  \
-			   .master = FD_NONE })
+			   .master = FD_NONE,                                                      \
+			   .sizer = FD_NONE })
 
 /* Decides and prepares: fills io for init (descriptors there are the caller's to close after handing them over). */
 int session_open(struct session *s, const int client_stdio[3], unsigned flags, struct stdio *io,

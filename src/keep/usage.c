@@ -11,79 +11,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "base/io.h"
 #include "keep/keeper.h"
+#include "sys/sample.h"
 
 #define EVERY_NS (5 * NS_PER_SEC)
 #define SHARE 100
 #define PROCESSES_MAX 20000
-
-/* One process, from /proc/N/stat. */
-struct process {
-	uint64_t sid, cpu_ns, memory;
-};
-
-/* The number at p, which moves behind it and the blank that follows. */
-static uint64_t take_number(const char **p)
-{
-	uint64_t v = 0;
-
-	for (; **p >= '0' && **p <= '9'; ++*p)
-		v = v * 10 + (uint64_t)(**p - '0');
-	*p += **p == ' ';
-	return v;
-}
-
-/* Field `want` (counted from 1), behind the name in parentheses; 0 when absent. */
-static uint64_t stat_field(const char *text, int want)
-{
-	const char *p = strrchr(text, ')');
-	int at = 2;
-
-	while (p && *p && at < want)
-		if (*p++ == ' ')
-			at++;
-	return p && at == want ? take_number(&p) : 0;
-}
-
-static size_t read_small(int dir, const char *name, char *p, size_t n)
-{
-	_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t r = fd < 0 ? -1 : io_read(fd, p, n - 1);
-
-	p[r > 0 ? r : 0] = '\0';
-	return r > 0 ? (size_t)r : 0;
-}
-
-static bool look_at(int proc, const char *pid, struct process *ret)
-{
-	static uint64_t tick_ns, page;
-	char name[64], text[1024];
-
-	if (tick_ns == 0) {
-		tick_ns = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-		page = (uint64_t)sysconf(_SC_PAGESIZE);
-	}
-	(void)snprintf(name, sizeof(name), "%.16s/stat", pid);
-	if (read_small(proc, name, text, sizeof(text)) == 0)
-		return false;
-	*ret = (struct process){ .sid = stat_field(text, 6) };
-	for (int f = 14; f <= 17;
-	     f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
-		ret->cpu_ns += stat_field(text, f) * tick_ns;
-	(void)snprintf(name, sizeof(name), "%.16s/statm", pid);
-	if (read_small(proc, name, text, sizeof(text)) > 0) {
-		const char *p = text;
-		uint64_t resident, shared;
-
-		(void)take_number(&p);
-		resident = take_number(&p);
-		shared = take_number(&p);
-		ret->memory = resident > shared ? (resident - shared) * page
-						: 0; /* not shared with a file */
-	}
-	return true;
-}
 
 static void add(struct keeper *k, const struct process *p)
 {
@@ -114,7 +47,7 @@ static void walk(struct keeper *k)
 		if (en->d_name[0] < '1' || en->d_name[0] > '9')
 			continue;
 		n++;
-		if (look_at(k->proc, en->d_name, &p))
+		if (process_look(k->proc, en->d_name, &p))
 			add(k, &p);
 	}
 	if (d)
@@ -154,6 +87,17 @@ void usage_take(struct keeper *k)
 	k->usage.memory_peak = k->usage.memory > peak ? k->usage.memory : peak;
 }
 
+void usage_told(struct keeper *k, const struct init_msg *m)
+{
+	uint64_t peak = k->usage.memory_peak;
+
+	k->usage = (struct usage){ .cpu_ns = m->cpu_ns,
+				   .memory = m->max_rss,
+				   .memory_peak = m->max_rss > peak ? m->max_rss : peak,
+				   .processes = (uint64_t)m->a };
+	limits_look(k);
+}
+
 void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES])
 {
 	v[VALUE_STARTED] = k->started;
@@ -171,6 +115,8 @@ static void on_usage(void *arg)
 
 	usage_take(k);
 	cost = clock_now() - before;
+	if (k->usage.processes > 0)
+		tell_sample(k);
 	watch_free(k->on_usage);
 	k->on_usage = NULL;
 	if (sessions_live(k) > 0)

@@ -11,6 +11,7 @@
 #include "base/sabotage.h"
 #include "base/sha256.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 
 /* Ids of a sandbox started by root: an ordinary user inside, and outside an id that no distribution hands out
  * (above systemd's container range, below 2^31), so that nothing on the host belongs to it. */
@@ -40,6 +41,7 @@ bool plan_needs_samples(const struct plan *p)
 	const struct plan_limit *l = p->limits;
 
 	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
+	       (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
 	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
@@ -153,13 +155,6 @@ static int check_policy(const struct policy *p, const struct facts *f, struct er
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
 			       "changes until you look at them; give it a --name");
-	if (p->network != NET_NONE)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "network mode 'gate' is not available yet; use \"none\"");
-	if (p->sockets.n > 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "host socket '%s': relayed sockets are not available yet",
-			       p->sockets.v[0].text);
 	return 0;
 }
 
@@ -222,7 +217,8 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 	add_skel(p, SKEL_FILE, "etc/hosts", hosts);
 	add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
 	add_skel(p, SKEL_FILE, "etc/resolv.conf",
-		 "# no name server: this sandbox has no network\n");
+		 pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n"
+					  : "# no name server: this sandbox has no network\n");
 	add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
 	add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
 		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
@@ -419,6 +415,27 @@ static int plan_grants(struct plan *p, const struct policy *pol, const struct fa
 	return r;
 }
 
+static void plan_sockets(struct plan *p, const struct policy *pol)
+{
+	p->sockets = mem_new(pol->sockets.n, sizeof(*p->sockets));
+	for (size_t i = 0; i < pol->sockets.n; i++) {
+		_free_ char *ours =
+			mem_fmt("%s/sandboxes/%s/" SOCKETS_NAME "%zu", p->state_dir, p->name, i);
+
+		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
+		add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
+		p->n_sockets++;
+	}
+}
+
+static bool is_socket(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_sockets; i++)
+		if (str_eq(p->sockets[i].host, path))
+			return true;
+	return false;
+}
+
 static void plan_covers(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->n_covers; i++) {
@@ -426,6 +443,8 @@ static void plan_covers(struct plan *p, const struct facts *f)
 		_free_ char *path = mem_fmt("%s/%s", p->workspace, c->rel);
 		unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
 
+		if (is_socket(p, path))
+			continue; /* ours lies there already */
 		switch (c->kind) {
 		case COVER_HIDE:
 			add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
@@ -547,7 +566,7 @@ static void skel_name(struct plan *p)
 	memcpy(p->skel_key, hex, sizeof(p->skel_key) - 1);
 }
 
-/* ---- ids, limits, environment ---- */
+/* ---- ids, limits ---- */
 
 struct ids plan_ids(const struct facts *f)
 {
@@ -573,16 +592,21 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 
 	switch (id) {
 	case LIMIT_MEMORY:
-		l.by = cg & BIT(CG_MEMORY) ? BY_KERNEL : BY_WATCHED;
-		l.how = cg & BIT(CG_MEMORY) ? "cgroup" : "keeper samples every 50 ms";
+		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_MEMORY) ? "cgroup"
+					      : "keeper samples every 50 ms";
 		break;
 	case LIMIT_CPUS:
-		l.by = cg & BIT(CG_CPU) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_CPU) ? "cgroup" : "no cpu controller";
+		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_CPU)    ? "cgroup"
+					      : "no cpu controller";
 		break;
 	case LIMIT_PIDS:
-		l.by = BY_KERNEL;
-		l.how = "rlimit of the user namespace";
+		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
+		l.how = f->has_own_kernel ? "keeper samples every 50 ms"
+					  : "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
 		l.by = BY_KERNEL;
@@ -590,8 +614,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		break;
 	case LIMIT_IO_READ:
 	case LIMIT_IO_WRITE:
-		l.by = cg & BIT(CG_IO) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_IO) ? "cgroup" : "no block I/O controller";
+		l.by = cg & BIT(CG_IO) && !f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = l.by == BY_KERNEL ? "cgroup" : "no block I/O controller";
 		break;
 	case LIMIT_OPEN_FILES:
 		l.by = BY_KERNEL;
@@ -610,7 +634,9 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		l.by = BY_WATCHED;
 		l.how = "keeper";
 		break;
-	case LIMIT_COUNT_:
+	case LIMIT_EVENTS_AGE:
+	case LIMIT_EVENTS_SIZE:
+	case LIMIT_ALL_:
 		bug_on(true);
 	}
 	return l;
@@ -650,6 +676,23 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 	return 0;
 }
 
+/* ---- environment ---- */
+
+/* Programs that know proxies are told of ours; the others come to it by themselves. */
+static void plan_proxy_env(struct plan *p)
+{
+	static const char *const http[] = { "HTTP_PROXY",  "HTTPS_PROXY", "http_proxy",
+					    "https_proxy", "ALL_PROXY",   "all_proxy" };
+	static const char *const no[] = { "NO_PROXY", "no_proxy" };
+	char url[40];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_PROXY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(http); i++)
+		add_env_kv(p, http[i], url);
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
+}
+
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -665,6 +708,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "PWD", p->cwd);
 	add_env_kv(p, "container", "vitrine");
 	add_env_kv(p, "VITRINE", p->name);
+	if (p->net.has_gate)
+		plan_proxy_env(p);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		add_env(p, pol->env_set.v[i].text);
 }
@@ -689,6 +734,26 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 		return err_set(e, ERR_USAGE, EINVAL, "--workdir '%s': not a place to work in",
 			       p->cwd);
 	return 0;
+}
+
+/* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR", "DOCKER_HOST",
+					   "DOCKER_CONTEXT",  "DOCKER_CONFIG",
+					   "CONTAINER_HOST",  "DBUS_SESSION_BUS_ADDRESS" };
+
+static void plan_engine(struct plan *p, const struct facts *f)
+{
+	size_t n = 0;
+
+	add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 3, sizeof(*p->engine_env));
+	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
+				     "sbin:/bin");
+	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
+	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
+		for (char *const *v = f->environ; v && *v; v++)
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=')
+				p->engine_env[n++] = mem_str(*v);
 }
 
 /* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
@@ -743,6 +808,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_workspace(&p, pol, f);
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
+	plan_sockets(&p, pol);
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
@@ -751,7 +817,10 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		plan_done(&p);
 		return r;
 	}
+	plan_net_build(&p.net, pol, f->environ);
 	plan_covers(&p, f);
+	if (!str_eq(p.engine, "native"))
+		plan_engine(&p, f);
 	plan_mount_points(&p);
 	add_skel(&p, SKEL_DIR, "var", "");
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
@@ -780,11 +849,18 @@ void plan_done(struct plan *p)
 		free(*v);
 	for (char **v = p->argv; v && *v; v++)
 		free(*v);
+	for (size_t i = 0; i < p->n_sockets; i++)
+		free(p->sockets[i].host);
+	free(p->sockets);
+	for (char **v = p->engine_env; v && *v; v++)
+		free(*v);
+	free(p->engine_env);
 	free(p->mounts);
 	free(p->skel);
 	free(p->access);
 	free(p->env);
 	free(p->argv);
+	plan_net_done(&p->net);
 	free(p->name);
 	free(p->workspace);
 	free(p->user);

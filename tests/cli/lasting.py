@@ -276,6 +276,7 @@ def stop_of_a_shell(box):
 def stop_of_a_keeper_that_hangs(box):
     p = box.named("box")
     keeper = [k for k in below(p.pid) if "keeper" in describe(k)][0]
+    soon(lambda: box.cli("logs", "box").rc == 0, "it is on record")
     os.kill(keeper, signal.SIGSTOP)
     eq(box.cli("stop", "--time", "0", "box", timeout=10).rc, 0)
     eq(box.finish(p).rc, 125)
@@ -492,6 +493,7 @@ def socket_is_strict(box):
     """Whatever is sent to it that is not a message of ours ends that connection and nothing else."""
     p = box.named("box")
     path = box.state / "sandboxes" / "box" / "control"
+    soon(path.exists, "its door is open")
     here = os.open(path.parent, os.O_PATH)
     for data in (b"", b"x", b"\xff" * 640, b"\0" * 4096, os.urandom(672), b"\x01" + b"\0" * 671):
         for n_fds in (0, 1, 4, 200):

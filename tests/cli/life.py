@@ -15,7 +15,7 @@ from harness import TEST_USER, below, children, describe, eq, has, has_not, main
 
 def keeper_of(p):
     """The keeper is the client's child."""
-    kids = [k for k in below(p.pid) if "keeper" in describe(k)]
+    kids = [k for k in below(p.pid) if describe(k).startswith("vitrine keeper")]
     eq(len(kids), 1, "keepers")
     return kids[0]
 
@@ -175,7 +175,7 @@ def client_killed(box):
     before = box.read("tick")
     soon(lambda: (box.ws / "tick").read_text() not in ("", before), "the command goes on")
     eq(box.cli("exec", "box", "--", "echo", "reached").out, "reached\n")
-    keeper = [c for c in children() if "keeper" in describe(c)]
+    keeper = [c for c in children() if describe(c).startswith("vitrine keeper")]
     eq(len(keeper), 1)
     os.kill(keeper[0], signal.SIGTERM)
     soon(lambda: not is_alive(keeper[0]), "the keeper ends when asked")
@@ -250,7 +250,7 @@ def keeper_asked_to_end(box):
 @test
 def init_killed(box):
     p = box.named("box")
-    init = [k for k in below(p.pid) if "init" in describe(k)]
+    init = [k for k in below(p.pid) if describe(k) in ("vitrine init", "/.vitrine/init")]
     eq(len(init), 1)
     inside = below(init[0])
     os.kill(init[0], signal.SIGKILL)

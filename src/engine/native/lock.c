@@ -36,16 +36,32 @@
 
 /* ---- capabilities ---- */
 
-static int drop_caps(void)
+static bool has_no_caps(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &head, d) < 0)
+		return false;
+	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective |
+		 d[1].permitted | d[1].inheritable);
+}
+
+static int drop_caps(const struct child *c)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { 0 };
 
+	/* Behind another engine's walls init may have none from the start, and then none to do this with. The next
+	 * step, no_new_privs, sees to it that none comes back. */
+	if (has_no_caps())
+		return 0;
 	/* No later change of ids may ever bring one back. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 					     SECBIT_NO_SETUID_FIXUP_LOCKED |
 					     SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-					     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0)
+					     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0 &&
+	    !(c->has_own_kernel && errno == EINVAL))
 		return -errno;
 	for (int cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
@@ -53,7 +69,8 @@ static int drop_caps(void)
 				return -errno;
 			break; /* the kernel's last one is behind us */
 		}
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 &&
+	    !(c->has_own_kernel && errno == EINVAL))
 		return -errno;
 	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
@@ -178,7 +195,7 @@ int lock_all(struct child *c)
 	int r = 0;
 
 	if (!sabotaged("caps"))
-		r = drop_caps();
+		r = drop_caps(c);
 	if (r == 0 && !sabotaged("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	if (r == 0 && p->landlock_abi > 0 && !sabotaged("landlock"))
@@ -197,17 +214,6 @@ int lock_all(struct child *c)
 }
 
 /* ---- the proof ---- */
-
-static bool has_no_caps(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct d[2];
-
-	if (syscall(SYS_capget, &head, d) < 0)
-		return false;
-	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective |
-		 d[1].permitted | d[1].inheritable);
-}
 
 /* Each attempt must be refused. EFAULT, EINVAL or success would mean that it reached the kernel proper. */
 static bool is_refused(long r)

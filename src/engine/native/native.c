@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,12 +27,11 @@ static uint64_t clone_flags(void)
 		uint64_t flag;
 		const char *wall;
 	} table[] = {
-		{ CLONE_NEWUSER, "" },           { CLONE_NEWNS, "" },
-		{ CLONE_NEWPID, "pidns" },       { CLONE_NEWNET, "netns" },
-		{ CLONE_NEWIPC, "ipcns" },       { CLONE_NEWUTS, "utsns" },
-		{ CLONE_NEWCGROUP, "cgroupns" },
+		{ CLONE_NEWUSER, "" },     { CLONE_NEWNS, "" },
+		{ CLONE_NEWPID, "pidns" }, { CLONE_NEWIPC, "ipcns" },
+		{ CLONE_NEWUTS, "utsns" }, { CLONE_NEWCGROUP, "cgroupns" },
 	};
-	uint64_t flags = CLONE_PIDFD;
+	uint64_t flags = CLONE_PIDFD; /* the network comes later: see child.c */
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (!sabotaged(table[i].wall))
@@ -63,6 +63,7 @@ static int open_ns(pid_t pid, const char *name)
 static int make_idmap(const struct plan *p)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	pid_t keeper = getpid();
 	char map[64];
 	pid_t pid;
 	int fd, r;
@@ -70,9 +71,13 @@ static int make_idmap(const struct plan *p)
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;
-	if (pid == 0)
+	if (pid == 0) {
+		/* If the keeper is killed meanwhile nobody else would end us. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
+			_exit(0);
 		for (;;)
 			(void)pause();
+	}
 	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0)
@@ -155,6 +160,8 @@ static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
+	(void)write_proc(pid, "oom_score_adj", "300");
 	return send(ctl, "", 1, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "control socket");
 }
 
@@ -248,11 +255,17 @@ void native_done(struct native *n)
 			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
+	if (n->tool > 0) { /* a start that failed half-way */
+		(void)kill(n->tool, SIGKILL);
+		(void)waitpid(n->tool, NULL, 0);
+	}
 	fd_close(n->pidfd);
 	fd_close(n->ctl);
 	fd_close(n->user_ns);
 	fd_close(n->mnt_ns);
 	fd_close(n->skel);
+	fd_close(n->words);
+	fd_close(n->alive);
 	*n = NATIVE_NONE;
 }
 

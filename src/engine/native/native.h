@@ -10,8 +10,10 @@
 #ifndef VITRINE_ENGINE_NATIVE_NATIVE_H
 #define VITRINE_ENGINE_NATIVE_NATIVE_H
 
+#include "engine/native/spawn.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 #include "sys/packet.h"
 
 #define INIT_SESSIONS 64 /* commands running at once in one sandbox */
@@ -23,8 +25,11 @@ enum init_msg_type {
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
 	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
+	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
+	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	INIT_READY,  /* there is no first command: init waits for requests */
+	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one */
 	/* to init */
 	INIT_PLAN, /* a = number of trees that follow; flags, rows, cols and descriptors: the first command's stdio */
@@ -34,8 +39,13 @@ enum init_msg_type {
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
+	INIT_STAY,      /* somebody else may ask for commands: do not end with the first one */
 	INIT_WANT_PROC, /* answered by INIT_PROC */
 	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
+	/* to vitrine-link, which stands for an init behind other walls */
+	INIT_GUEST, /* one descriptor: the guest half of the plan; a = milliseconds between samples, 0: none; flags = 1:
+		      * the sandbox outlives its first command; b = 1: it has none */
+	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
 	INIT_MSG_COUNT_
 };
 
@@ -67,13 +77,6 @@ enum file_op {
 	FILE_OP_COUNT_
 };
 
-/* A command for init, as bytes of a sealed memfd: this header, then argc + envc NUL-ended strings and the cwd. */
-#define REQUEST_MAX (4 * MIB)
-struct request_head {
-	uint32_t magic, argc, envc, bytes;
-};
-#define REQUEST_MAGIC 0x76727131U
-
 struct stdio {
 	int fd[3];      /* what the first command gets, where it is not its own terminal */
 	unsigned flags; /* enum init_flags */
@@ -86,6 +89,10 @@ struct native {
 	int ctl;             /* the keeper's end */
 	int user_ns, mnt_ns; /* for putting masks back */
 	int skel;            /* holds a shared lock while the skeleton is in use */
+	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
+	pid_t tool; /* the engine's program; 0: the native engine */
+	int words;  /* what it says on its standard error */
+	int alive;  /* hangs up when init and the program are gone */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -93,7 +100,9 @@ struct native {
 			  .ctl = FD_NONE,                                                          \
 			  .user_ns = FD_NONE,                                                      \
 			  .mnt_ns = FD_NONE,                                                       \
-			  .skel = FD_NONE })
+			  .skel = FD_NONE,                                                         \
+			  .words = FD_NONE,                                                        \
+			  .alive = FD_NONE })
 
 /* Makes init, in namespaces of its own, and the ids known to it. With control groups its command waits for INIT_GO. */
 int native_begin(const struct ids *ids, const struct cgroup *cg, struct native *ret, struct err *e);
@@ -125,6 +134,11 @@ struct child {
 	int private; /* the sandbox's tmpfs */
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
 	bool needs_go;
+	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
+	pid_t mate;        /* works beside us on what nothing of the view depends on: see child.c */
+	int mate_says[2];  /* a pipe: the number of the network's descriptor */
+	int mate_hears[2]; /* a pipe: the old root may go */
+	int old_root;
 	mode_t umask;    /* the caller's, for the commands */
 	char where[256]; /* what the step was working on, for its error */
 };
@@ -135,6 +149,7 @@ void init_file(int ctl, const struct init_msg *m, int take_request);
 int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
 int lock_prove(char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
+int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);
