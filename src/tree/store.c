@@ -119,14 +119,14 @@ void store_close(struct store *s)
 
 /* ---- files of our own ---- */
 
-int store_replace(int dir, const char *name, const void *p, size_t n, struct err *e)
+static int replace(int dir, const char *name, const struct buf *b, bool is_synced, struct err *e)
 {
 	_close_ int fd =
 		openat(dir, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : io_write_all(fd, p, n);
+	int r = fd < 0 ? -errno : io_write_all(fd, buf_cstr(b), b->n);
 
-	if (r == 0 &&
-	    (fdatasync(fd) < 0 || renameat(dir, NEW_NAME, dir, name) < 0 || fsync(dir) < 0))
+	if (r == 0 && ((is_synced && fdatasync(fd) < 0) || renameat(dir, NEW_NAME, dir, name) < 0 ||
+		       (is_synced && fsync(dir) < 0)))
 		r = -errno;
 	if (r < 0) {
 		(void)unlinkat(dir, NEW_NAME, 0);
@@ -161,7 +161,7 @@ int tree_save(int dir, const char *name, const struct tree_index *x, struct err 
 	_cleanup_(buf_done) struct buf b = BUF(TREE_FILE_MAX);
 	int r = tree_encode(x, &b, e);
 
-	return r < 0 ? r : store_replace(dir, name, b.p, b.n, e);
+	return r < 0 ? r : replace(dir, name, &b, x->kind != TREE_SEAL, e);
 }
 
 /* ---- checkpoints ---- */
@@ -278,10 +278,12 @@ int store_pending(struct store *s, uint64_t *ret_target, uint64_t *ret_present)
 
 int store_set_pending(struct store *s, uint64_t target, uint64_t present, struct err *e)
 {
-	uint64_t v[2] = { target, present };
+	_cleanup_(buf_done) struct buf b = BUF(64);
 
+	buf_add(&b, &target, sizeof(target));
+	buf_add(&b, &present, sizeof(present));
 	if (target > 0)
-		return store_replace(s->dir, PENDING, v, sizeof(v), e);
+		return replace(s->dir, PENDING, &b, true, e);
 	if (unlinkat(s->dir, PENDING, 0) < 0 && errno != ENOENT)
 		return err_sys(e, "'%s/%s'", s->path, PENDING);
 	return 0;

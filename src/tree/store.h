@@ -53,8 +53,6 @@ int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new,
 /* Numbers the index, writes it and what was put. */
 int store_commit(struct store *s, struct tree_index *x, struct err *e);
 
-/* A whole file, by atomic replacement below `dir`; on disk when this returns. */
-int store_replace(int dir, const char *name, const void *p, size_t n, struct err *e);
 void store_hex(const uint8_t hash[static SHA256_BYTES], char ret[static SHA256_HEX_BYTES]);
 
 #endif

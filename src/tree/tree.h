@@ -137,7 +137,8 @@ struct store;
 int store_open(const char *path, bool may_wait, struct store **ret, struct err *e);
 void store_close(struct store *s);
 
-/* One index as a file of its own, below `dir`; replaced in one step. */
+/* One index as a file of its own, below `dir`; replaced in one step, and on disk when this returns, but for a seal: that
+ * is only a help, and its maker is waited for. */
 int tree_save(int dir, const char *name, const struct tree_index *x, struct err *e);
 int tree_load(int dir, const char *name, struct tree_index *ret, struct err *e);
 
