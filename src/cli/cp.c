@@ -25,6 +25,7 @@ const struct opt cp_opts[] = {
 
 struct copy {
 	int conn;
+	const char *outside;   /* what the caller named */
 	const char *workspace; /* of the sandbox: what it may have filled with links */
 	uint64_t bytes, files, left_out;
 	uint64_t began_ns, told_ns;
@@ -42,6 +43,8 @@ static int ask(struct copy *c, enum file_op op, mode_t mode, const char *path, c
 	_close_ int request = FD_NONE;
 	int fds[PACKET_FDS];
 
+	/* For the record: what of ours it is about. */
+	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", c->outside ? c->outside : "");
 	buf_add(&b, path, strlen(path) + 1);
 	if (second)
 		buf_add(&b, second, strlen(second) + 1);
@@ -386,7 +389,9 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 
 	if (dir < 0)
 		return dir;
+	c->outside = NULL; /* this is a look, not a copy */
 	there = ask(c, FILE_OPEN, 0, path, NULL);
+	c->outside = source;
 	if (there > 0 && fstat(there, &st) == 0 && S_ISDIR(st.st_mode)) {
 		free(dest);
 		dest = path_join(path, name);
@@ -420,7 +425,7 @@ static int run_copy(const char *name, const char *inside, const char *outside, b
 {
 	struct host h;
 	_cleanup_(def_done) struct def d = { 0 };
-	struct copy c = { .conn = FD_NONE, .began_ns = clock_now() };
+	struct copy c = { .conn = FD_NONE, .outside = outside, .began_ns = clock_now() };
 	_free_ char *path = NULL;
 	int x = host_init(&h, NULL, e);
 

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "cli/run.h"
+#include "core/netfile.h"
 #include "core/preset.h"
 #include "core/settings.h"
 #include "engine/engine.h"
@@ -24,6 +25,7 @@ enum {
 	OPT_WRITE,
 	OPT_HIDE,
 	OPT_PROTECT,
+	OPT_SOCKET,
 	OPT_MEMORY,
 	OPT_CPUS,
 	OPT_CPU_TIME,
@@ -35,6 +37,12 @@ enum {
 	OPT_TIME,
 	OPT_IDLE,
 	OPT_OUTPUT,
+	OPT_ALLOW,
+	OPT_DENY,
+	OPT_NET,
+	OPT_PUBLISH,
+	OPT_HOST_PORT,
+	OPT_ASK,
 	OPT_POLICY,
 	OPT_ENGINE,
 	OPT_NAME,
@@ -48,6 +56,8 @@ enum {
 	OPT_DEBUG,
 	OPT_DETACH,
 	OPT_DETACH_KEYS,
+	OPT_MODE,
+	OPT_FRESH,
 };
 
 const struct opt run_opts[] = {
@@ -61,10 +71,15 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "mode", 0, "MODE",
+	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'",
+	  OPT_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
 	  OPT_HIDE },
 	{ "protect", 0, "GLOB",
 	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "socket", 0, "PATH", "let it talk to a unix socket of the host, in bytes only",
+	  OPT_SOCKET },
 	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
 	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
 	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
@@ -76,10 +91,21 @@ const struct opt run_opts[] = {
 	{ "time", 0, "TIME", "end it after this long", OPT_TIME },
 	{ "idle", 0, "TIME", "end it after this long without output or work", OPT_IDLE },
 	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
+	{ "allow", 0, "HOST[:PORT]", "let it reach a host: name, *.name, address or prefix",
+	  OPT_ALLOW },
+	{ "deny", 0, "HOST[:PORT]", "keep it from a host that is allowed otherwise", OPT_DENY },
+	{ "net", 0, "PRESET", "let it reach what a preset lists: none, locked, balanced, open",
+	  OPT_NET },
+	{ "publish", 'p', "[HOST:]PORT", "show a port inside on this host's loopback",
+	  OPT_PUBLISH },
+	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
+	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
 	  OPT_NAME },
+	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
+	  OPT_FRESH },
 	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
 	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
 	{ "detach-keys", 0, "KEYS",
@@ -161,6 +187,8 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->as_json = true;
 		else if (id == OPT_RM)
 			r->is_rm = true;
+		else if (id == OPT_FRESH)
+			r->is_fresh = true;
 		else if (id == OPT_INTERACTIVE)
 			r->flags |= KEEP_WANT_STDIN;
 		else if (id == OPT_TTY)
@@ -290,6 +318,45 @@ static int add_env_file(struct run *r, const char *path, struct err *e)
 	return x;
 }
 
+/* Options that need a way out open one. */
+static int add_net(struct policy *p, enum list_id list, const char *value, struct err *e)
+{
+	int x = policy_add(p, list, value, LAYER_FLAGS, e);
+
+	return x < 0 || list == LIST_NET_DENY
+		       ? x
+		       : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
+}
+
+static int set_net(struct policy *p, const char *preset, struct err *e)
+{
+	bool is_none = str_eq(preset, "none");
+	int x = policy_set(p, SETTING_NET_PRESET, preset, LAYER_FLAGS, e);
+
+	return x < 0 ? x
+		     : policy_set(p, SETTING_NETWORK, is_none ? "none" : "gate", LAYER_FLAGS, e);
+}
+
+static int apply_net(struct policy *p, int id, const char *value, struct err *e)
+{
+	switch (id) {
+	case OPT_ALLOW:
+		return add_net(p, LIST_NET_ALLOW, value, e);
+	case OPT_DENY:
+		return add_net(p, LIST_NET_DENY, value, e);
+	case OPT_NET:
+		return set_net(p, value, e);
+	case OPT_PUBLISH:
+		return add_net(p, LIST_NET_PORTS, value, e);
+	case OPT_HOST_PORT:
+		return add_net(p, LIST_NET_HOST_PORTS, value, e);
+	case OPT_ASK:
+		return policy_set(p, SETTING_NET_ASK, "true", LAYER_FLAGS, e);
+	default:
+		return 0;
+	}
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
@@ -312,12 +379,16 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SOCKET:
+		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_MODE:
+		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
 		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
 	default:
-		return 0;
+		return apply_net(p, id, value, e);
 	}
 }
 
@@ -326,7 +397,7 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_DETACH_KEYS || id == OPT_NAME;
+	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -393,6 +464,21 @@ static int apply_all(struct run *r, int argc, char **argv, bool is_def, struct e
 	return x < 0 ? err_wrap(e, x, "--%s", o.opt ? o.opt->name : "?") : id < 0 ? id : 0;
 }
 
+/* What `net allow` and its like have added since. */
+static int apply_netfile(struct run *r, char *verb, struct err *e)
+{
+	_cleanup_(netfile_done) struct netfile f = { 0 };
+	_free_ char **v = NULL;
+	int x = netfile_read(r->host.state_dir, r->def.name, &f, e);
+
+	if (x < 0 || f.n == 0)
+		return x;
+	v = mem_new(f.n + 2, sizeof(*v));
+	v[0] = verb;
+	memcpy(v + 1, f.lines, f.n * sizeof(*v));
+	return apply_all(r, (int)f.n + 1, v, true, e);
+}
+
 /* The definition's flags, then the caller's. */
 static int second_pass(struct run *r, int argc, char **argv, struct err *e)
 {
@@ -407,7 +493,8 @@ static int second_pass(struct run *r, int argc, char **argv, struct err *e)
 		if (x < 0)
 			return err_wrap(e, x, "sandbox '%s'", r->def.name);
 	}
-	return apply_all(r, argc, argv, false, e);
+	x = r->has_def ? apply_netfile(r, argv[0], e) : 0;
+	return x < 0 ? x : apply_all(r, argc, argv, false, e);
 }
 
 /* ---- together ---- */
@@ -521,6 +608,8 @@ int run_plan(struct run *r, struct err *e)
 		x = pick_engine(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	if (x == 0)
+		x = run_layers(r, e);
 	if (x == 0 && !r->has_def)
 		x = random_name(name, sizeof(name), e);
 	if (x == 0)
@@ -547,6 +636,9 @@ void run_done(struct run *r)
 	if (r->has_plan)
 		plan_done(&r->plan);
 	def_done(&r->def);
+	layers_done(&r->layers);
+	layers_paths_free(r->ws_layers);
+	layers_paths_free(r->home_layers);
 	free(r->made_command);
 	run_forget(r);
 }

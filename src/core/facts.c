@@ -371,6 +371,26 @@ static bool wants_cgroup(const struct policy *p)
 	return false;
 }
 
+/* By exact path: what lies there is a socket, and no link to one. */
+static int look_host_sockets(const struct policy *p, struct err *e)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < p->sockets.n; i++) {
+		const char *path = p->sockets.v[i].text;
+
+		if (lstat(path, &st) < 0)
+			return err_set(e, ERR_USAGE, errno, "host socket '%s': %s", path,
+				       strerrordesc_np(errno));
+		if (!S_ISSOCK(st.st_mode))
+			return err_set(e, ERR_USAGE, ENOTSOCK,
+				       "host socket '%s': that is not a socket%s", path,
+				       S_ISLNK(st.st_mode) ? " but a link; name where it leads"
+							   : "");
+	}
+	return 0;
+}
+
 int host_look(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
@@ -380,6 +400,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 
 	look_tables(h);
 	r = look_grants(h, p, e);
+	if (r == 0)
+		r = look_host_sockets(p, e);
 	if (r == 0)
 		r = look_workspace(h, p, e);
 	if (r < 0)

@@ -112,14 +112,25 @@ const struct engine engines[] = {
 };
 
 static const char *const step_names[STEP_COUNT_] = {
-	[STEP_MOUNTS] = "mounts",       [STEP_HIDE] = "hide and protect",
-	[STEP_REMASK] = "re-mask",      [STEP_NO_NETWORK] = "no network",
-	[STEP_PROCESSES] = "processes", [STEP_ENV] = "environment",
-	[STEP_IDS] = "mapped ids",      [STEP_ROOT] = "root's ids mapped away",
-	[STEP_CALLS] = "system calls",  [STEP_LANDLOCK] = "landlock",
-	[STEP_PIDS] = "pids limit",     [STEP_MEMORY] = "memory limit",
-	[STEP_TIME] = "time limits",    [STEP_DISK] = "disk limit",
-	[STEP_PTY] = "terminal",        [STEP_EXEC] = "exec",
+	[STEP_MOUNTS] = "mounts",
+	[STEP_HIDE] = "hide and protect",
+	[STEP_REMASK] = "re-mask",
+	[STEP_NO_NETWORK] = "no network",
+	[STEP_PROCESSES] = "processes",
+	[STEP_ENV] = "environment",
+	[STEP_IDS] = "mapped ids",
+	[STEP_ROOT] = "root's ids mapped away",
+	[STEP_CALLS] = "system calls",
+	[STEP_LANDLOCK] = "landlock",
+	[STEP_PIDS] = "pids limit",
+	[STEP_MEMORY] = "memory limit",
+	[STEP_TIME] = "time limits",
+	[STEP_DISK] = "disk limit",
+	[STEP_PTY] = "terminal",
+	[STEP_EXEC] = "exec",
+	[STEP_GATE] = "network through the gate",
+	[STEP_LAYERS] = "layers",
+	[STEP_SOCKETS] = "host sockets",
 };
 
 static const char *const strength_names[STRENGTH_COUNT_] = {
@@ -171,11 +182,17 @@ unsigned engine_steps_of(const struct plan *p)
 
 	if (p->ids.is_root)
 		steps |= BIT(STEP_ROOT);
+	if (p->net.has_gate)
+		steps |= BIT(STEP_GATE);
+	if (p->n_sockets > 0)
+		steps |= BIT(STEP_SOCKETS);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (p->limits[limits[i].limit].is_set)
 			steps |= BIT(limits[i].step);
 	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
+		if (p->mounts[i].kind == MOUNT_LAYER || p->mounts[i].kind == MOUNT_OVERLAY)
+			steps |= BIT(STEP_LAYERS);
+		else if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
 			steps |= BIT(STEP_HIDE) | BIT(STEP_REMASK);
 	return steps;
 }

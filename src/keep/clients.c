@@ -11,8 +11,11 @@
 #include <termios.h>
 
 #include "base/io.h"
+#include "base/sabotage.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
+
+#define WORDS_MAX ((size_t)4096)
 
 /* ---- coming and going ---- */
 
@@ -36,6 +39,8 @@ struct client *client_add(struct keeper *k, int take_fd)
 /* Stops looking; the session goes on. */
 static void leave_seat(struct client *c)
 {
+	if (c->view && c->s)
+		tell_viewer(c->k, c->s, false, c->wants_detach ? "keys" : "gone");
 	relay_free(c->input);
 	c->input = NULL;
 	if (c->view && c->s && c->s->feed)
@@ -165,7 +170,11 @@ void clients_end_all(struct keeper *k, int status, enum end_reason why)
 
 		if (!c->is_used)
 			continue;
-		tell_end(c, NULL, status, why);
+		/* Who has not asked for anything yet does better to come again. */
+		if (why == END_EXIT && c->state & (CLIENT_NEW | CLIENT_FILE))
+			tell_end(c, NULL, 125, END_CLOSING);
+		else
+			tell_end(c, NULL, status, why);
 		drop(c);
 	}
 }
@@ -233,6 +242,8 @@ void client_seat(struct client *c, int take_in, int take_out, bool sees_past)
 	} else {
 		fd_close(take_in);
 	}
+	if (c->view)
+		tell_viewer(c->k, s, true, NULL);
 }
 
 void client_enter(struct client *c, struct session *s, const struct keep_msg *m)
@@ -263,22 +274,29 @@ static bool is_sealed(int fd)
 	       (seals & (F_SEAL_WRITE | F_SEAL_SHRINK)) == (F_SEAL_WRITE | F_SEAL_SHRINK);
 }
 
-/* What `ps` shows: the request's words with blanks between them. */
+/* The request's words, as many as are worth keeping, and the same with blanks between them for `ps`. */
 static void note_command(struct session *s, int request)
 {
-	char text[sizeof(struct request_head) + SESSION_COMMAND];
+	char text[sizeof(struct request_head) + WORDS_MAX];
 	struct request_head head;
 	ssize_t n = pread(request, text, sizeof(text), 0);
-	size_t at = 0, words = 0;
+	const char *p = text + sizeof(head);
+	size_t at = 0, words = 0, left;
 
 	if (n < (ssize_t)sizeof(head))
 		return;
 	memcpy(&head, text, sizeof(head));
-	for (size_t i = sizeof(head); i < (size_t)n && words < head.argc; i++) {
-		words += text[i] == '\0';
-		if (at < sizeof(s->command) - 1 && words < head.argc)
-			s->command[at++] = text[i] ? text[i] : ' ';
-	}
+	left = (size_t)n - sizeof(head);
+	while (at < left && words < head.argc)
+		words += p[at++] == '\0';
+	if (at == 0)
+		return;
+	s->words = mem_new(at + 1, 1);
+	s->n_words = at;
+	memcpy(s->words, p, at);
+	s->words[at - 1] = '\0'; /* the last one may be cut */
+	for (size_t i = 0; i + 1 < at && i < sizeof(s->command) - 1; i++)
+		s->command[i] = (char)(p[i] ? p[i] : ' ');
 }
 
 static void refuse(struct client *c, enum end_reason why, const char *text)
@@ -298,8 +316,9 @@ static void give_to_init(struct keeper *k, struct session *s, int request, const
 				  .rows = io->rows,
 				  .cols = io->cols };
 
+	/* If init is gone we are ending, and who waits for this session is told to come again. */
 	if (engine_exec(&k->native, &start, request, io->fd) < 0)
-		keeper_end(k, END_ERROR);
+		k->is_ending = true;
 }
 
 static void on_exec(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
@@ -494,13 +513,42 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	say(c, &done);
 }
 
+static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
+{
+	struct keep_msg done = { .type = KEEP_NET_DONE };
+	_close_ int fd = FD_NONE;
+	int r;
+
+	(void)fds;
+	if (m->a == NET_SHOW)
+		r = fd = gate_show(c->k, &done.err);
+	else
+		r = gate_change(c->k, m->err.msg, m->a == NET_DENY, &done.err);
+	done.a = r < 0 ? -r : 0;
+	(void)keep_send(c->fd, &done, &fd, fd >= 0 ? 1 : 0);
+}
+
 static void on_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
 	struct init_msg ask = { .type = INIT_FILE, .a = m->a, .b = m->b };
+	struct keep_msg no = { .type = KEEP_FILE_DONE };
+	char path[4096];
+	ssize_t n;
 
-	if (!is_sealed(fds[0])) {
+	if (!is_sealed(fds[0]) || (n = pread(fds[0], path, sizeof(path), 0)) <= 0) {
 		drop(c);
 		return;
+	}
+	path[n < (ssize_t)sizeof(path) ? n : (ssize_t)sizeof(path) - 1] = '\0';
+	/* On record before a byte goes anywhere, or not done. */
+	if ((m->a == FILE_OPEN || m->a == FILE_CREATE) && m->err.msg[0]) {
+		int r = tell_copied(c->k, path, m->err.msg, m->a == FILE_OPEN);
+
+		no.a = -r;
+		if (r < 0) {
+			say(c, &no);
+			return;
+		}
 	}
 	c->token = ask.session = ++c->k->last_token;
 	c->state = CLIENT_FILE;
@@ -527,7 +575,7 @@ void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd)
 		if (!c->is_used || c->state != CLIENT_FILE || c->token != token)
 			continue;
 		c->state = CLIENT_NEW;
-		if (fd >= 0 && !is_plain(fd))
+		if (fd >= 0 && !is_plain(fd) && !sabotaged("cp"))
 			m.a = EINVAL;
 		(void)keep_send(c->fd, &m, &fd, fd >= 0 && m.a == 0 ? 1 : 0);
 	}
@@ -550,6 +598,7 @@ static const struct {
 	{ KEEP_WAIT, CLIENT_NEW, 0, on_wait },
 	{ KEEP_STATUS, CLIENT_NEW, 0, on_status },
 	{ KEEP_STAY, CLIENT_NEW, 0, on_stay },
+	{ KEEP_NET, CLIENT_NEW, 0, on_net },
 	{ KEEP_FILE, CLIENT_NEW, 1, on_file },
 };
 

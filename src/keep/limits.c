@@ -62,6 +62,12 @@ static bool is_over(const struct keeper *k, enum limit_id id, uint64_t now)
 	return limit(k, id)->is_set && now > limit(k, id)->max;
 }
 
+static void over(struct keeper *k, enum limit_id id, uint64_t value, enum end_reason why)
+{
+	tell_limit(k, id, value);
+	keeper_end(k, why);
+}
+
 static void check_idle(struct keeper *k)
 {
 	uint64_t now = clock_now();
@@ -75,7 +81,7 @@ static void check_idle(struct keeper *k)
 		k->idle_since_ns = now;
 	}
 	if (is_over(k, LIMIT_IDLE, now - k->idle_since_ns))
-		keeper_end(k, END_IDLE);
+		over(k, LIMIT_IDLE, now - k->idle_since_ns, END_IDLE);
 }
 
 static void end_pids(struct keeper *k)
@@ -90,12 +96,12 @@ void limits_look(struct keeper *k)
 {
 	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, k->usage.memory) &&
 	    !sabotaged("memory"))
-		keeper_end(k, END_MEMORY);
+		over(k, LIMIT_MEMORY, k->usage.memory, END_MEMORY);
 	else if (limit(k, LIMIT_PIDS)->by == BY_WATCHED &&
 		 is_over(k, LIMIT_PIDS, k->usage.processes))
 		end_pids(k);
 	else if (is_over(k, LIMIT_CPU_TIME, k->usage.cpu_ns))
-		keeper_end(k, END_CPU_TIME);
+		over(k, LIMIT_CPU_TIME, k->usage.cpu_ns, END_CPU_TIME);
 	else if (limit(k, LIMIT_IDLE)->is_set)
 		check_idle(k);
 }
@@ -108,7 +114,9 @@ static void on_sample(void *arg)
 
 static void on_time(void *arg)
 {
-	keeper_end(arg, END_TIME);
+	struct keeper *k = arg;
+
+	over(k, LIMIT_TIME, clock_now() - k->started_ns, END_TIME);
 }
 
 void limits_start(struct keeper *k)
@@ -144,7 +152,7 @@ void limits_check_output(struct keeper *k)
 			sum += session_output(&k->sessions[i]);
 	if (!is_over(k, LIMIT_OUTPUT, sum))
 		return;
-	keeper_end(k, END_OUTPUT);
+	over(k, LIMIT_OUTPUT, sum, END_OUTPUT);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			session_mute(&k->sessions[i]);
@@ -156,8 +164,10 @@ enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why)
 		uint64_t kills = cgroup_oom_kills(&k->cgroup), before = k->oom_kills;
 
 		k->oom_kills = kills;
-		if (kills > before)
+		if (kills > before) {
+			tell_limit(k, LIMIT_MEMORY, limit(k, LIMIT_MEMORY)->max);
 			return END_MEMORY;
+		}
 	}
 	/* RLIMIT_CPU ends one process; the reason is the same limit. */
 	if (limit(k, LIMIT_CPU_TIME)->is_set && status == 128 + 24 /* SIGXCPU */)

@@ -30,6 +30,7 @@ struct session {
 	size_t n_relays;
 	struct feed *feed;
 	bool has_begun, has_ended;
+	uint64_t drain_until; /* has ended, and somebody still reads: so long */
 	int status;
 	enum end_reason why;
 	int32_t pid;              /* inside */
@@ -38,6 +39,8 @@ struct session {
 	uint64_t cpu_ns, max_rss; /* when it has ended: of the command and what it waited for */
 	uint64_t live_cpu_ns, live_memory, live_processes; /* when last looked at */
 	char command[SESSION_COMMAND];                     /* foreign */
+	char *words; /* the same as words, each ended by NUL, until it is told */
+	size_t n_words;
 };
 
 #define SESSION_NONE                                                                               \
@@ -57,8 +60,8 @@ void session_begin(struct session *s, struct loop *l, int take_master, void (*fn
 /* From now on its output is thrown away: it has had its share. */
 void session_mute(struct session *s);
 
-/* The command is dead: what it wrote still goes out. */
-void session_drain(struct session *s);
+/* The command is dead: what it wrote still goes out; slow readers have until then (0: no time). False: something is left. */
+bool session_drain(struct session *s, uint64_t until);
 void session_close(struct session *s);
 
 uint64_t

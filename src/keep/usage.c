@@ -115,6 +115,8 @@ static void on_usage(void *arg)
 
 	usage_take(k);
 	cost = clock_now() - before;
+	if (k->usage.processes > 0)
+		tell_sample(k);
 	watch_free(k->on_usage);
 	k->on_usage = NULL;
 	if (sessions_live(k) > 0)

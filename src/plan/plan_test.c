@@ -53,6 +53,39 @@ TEST(golden_dozen)
 	}
 }
 
+/* The host's directory is the lowest layer, read-only; what is written goes to the first. */
+TEST(golden_review)
+{
+	static char top[] = "/s/layers/2", below[] = "/s/layers/1/fs", home[] = "/s/layers/3";
+	static char *const ws_layers[] = { top, below, NULL };
+	static char *const home_layers[] = { home, below, NULL };
+	struct setup s;
+
+	setup_init(&s, "{\"workspace\": {\"mode\": \"review\"}}");
+	s.name = "box";
+	s.facts.ws_layers = ws_layers;
+	s.facts.home_layers = home_layers;
+	golden(&s, "review");
+	CHECK(plan_is_review(&s.plan));
+	for (size_t i = 0; i < s.plan.n_mounts; i++)
+		if (s.plan.mounts[i].kind == MOUNT_LAYER && !str_eq(s.plan.mounts[i].src, top) &&
+		    !str_eq(s.plan.mounts[i].src, home))
+			CHECK(s.plan.mounts[i].flags & MOUNT_RO);
+	setup_done(&s);
+}
+
+TEST(golden_network)
+{
+	struct setup s;
+
+	setup_init(&s, "{\"network\": {\"mode\": \"gate\", \"preset\": \"locked\", \"allow\": "
+		       "[\"example.org\", \"10.0.0.0/8:5432\"], \"deny\": [\"*.example.org\"], "
+		       "\"ports\": [\"8080:80\"], \"host_ports\": [\"5432\"], \"upstream\": "
+		       "[\"http://proxy.example:3128\"], \"ask\": true}}");
+	golden(&s, "network");
+	setup_done(&s);
+}
+
 /* ---- what must hold in every plan ---- */
 
 TEST(parents_come_before_children)
@@ -177,12 +210,10 @@ TEST(what_is_not_there_yet_is_refused)
 {
 	struct setup s;
 
+	setup_init(&s, "{\"workspace\": {\"mode\": \"clone\"}}");
+	refused(&s, ENOTSUP, "not available yet");
 	setup_init(&s, "{\"workspace\": {\"mode\": \"review\"}}");
-	refused(&s, ENOTSUP, "not available yet");
-	setup_init(&s, "{\"network\": {\"mode\": \"gate\"}}");
-	refused(&s, ENOTSUP, "not available yet");
-	setup_init(&s, "{\"sockets\": [\"/run/x.sock\"]}");
-	refused(&s, ENOTSUP, "not available yet");
+	refused(&s, EINVAL, "needs a sandbox that lasts");
 }
 
 TEST_MAIN()

@@ -63,7 +63,7 @@ static void check_not_wider(const struct policy *before, const struct policy *af
 	}
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++)
 		bug_on(!policy_env_passes(before, vars[i]) && policy_env_passes(after, vars[i]));
-	for (unsigned i = 0; i < LIMIT_COUNT_; i++) {
+	for (unsigned i = 0; i < LIMIT_ALL_; i++) {
 		const struct limit *b = &before->limits[i], *a = &after->limits[i];
 
 		bug_on(b->is_set &&

@@ -83,6 +83,8 @@ static int add_mounts(struct args *a, const struct render_in *in, bool has_ids, 
 		case MOUNT_PROC: /* its own, with the same devices and terminals */
 		case MOUNT_PTS:
 		case MOUNT_DEVICE:
+		case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+		case MOUNT_OVERLAY:
 		case MOUNT_KIND_COUNT_:
 			break;
 		}

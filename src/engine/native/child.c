@@ -14,15 +14,14 @@
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
  * settle   Must: hostname, namespace limits, rlimits: the last things that need capabilities.
  * network  Must: be in the new network while we still may.
+ * gate     Must: make its sockets and hand them out.
  * lock     Must: caps, no_new_privs, landlock, seccomp, in that order.  Must not: open anything of the host.
  * prove    Must: find each closed door closed.
  * alone    Must: the old root gone, and the mate, who was never locked in, dead.
  */
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/if.h>
 #include <linux/sched.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -73,21 +72,11 @@ static int step_ids(struct child *c)
 	return write_text("/proc/self/gid_map", map);
 }
 
-static int loopback_up(void)
-{
-	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-
-	if (fd < 0)
-		return -errno;
-	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
-}
-
 /* ---- the mate ---- */
 
 static int make_network(void)
 {
-	if (!sabotaged("netns") && (unshare(CLONE_NEWNET) < 0 || loopback_up() < 0))
+	if (!sabotaged("netns") && (unshare(CLONE_NEWNET) < 0 || netns_loopback() < 0))
 		return FD_NONE;
 	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 }
@@ -142,6 +131,58 @@ static int step_alone(struct child *c)
 	if (waitpid(c->mate, &status, 0) < 0)
 		return -errno;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+}
+
+/* ---- the sockets by which the gate, outside, serves this namespace ---- */
+
+static int hand_out(struct child *c, const struct init_msg *m, const int *take_fds, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		r = take_fds[i] < 0 ? take_fds[i] : r;
+	if (r == 0)
+		r = init_send(c->ctl, m, take_fds, n);
+	for (size_t i = 0; i < n; i++)
+		fd_close(take_fds[i]);
+	return r;
+}
+
+static int hand_out_host_port(struct child *c, const char *text)
+{
+	struct init_msg m = { .type = INIT_NET_MORE };
+	int fd;
+
+	for (; *text; text++)
+		m.session = m.session * 10 + (uint32_t)(*text - '0');
+	fd = netns_listen((uint16_t)m.session);
+	return hand_out(c, &m, &fd, 1);
+}
+
+static int step_gate(struct child *c)
+{
+	const struct plan_net *p = &c->plan->net;
+	struct init_msg m = { .type = INIT_NET };
+	struct netns n;
+	int r;
+
+	if (!p->has_gate || sabotaged("netns"))
+		return 0;
+	r = netns_open(&n);
+	if (r < 0)
+		return r;
+	m.a = n.has_v6;
+	m.b = n.has_redirect;
+	r = hand_out(c, &m, n.fd, NETNS_SOCKET_COUNT_);
+	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
+		r = hand_out_host_port(c, p->host_ports[i]);
+	if (r == 0 && p->n_ports > 0) {
+		int pair[2] = { netns_socket(), netns_listen(0) };
+
+		m = (struct init_msg){ .type = INIT_NET_MORE };
+		r = hand_out(c, &m, pair, 2);
+	}
+	return r;
 }
 
 /* ---- init ---- */
@@ -288,6 +329,7 @@ static const struct {
 	{ "settle", step_settle },
 	{ "set limits", step_rlimits },
 	{ "enter the network", step_network },
+	{ "open the gate", step_gate },
 	{ "lock", step_lock },
 	{ "prove the lock", step_prove },
 	{ "leave the old root", step_alone },

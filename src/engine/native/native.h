@@ -13,6 +13,7 @@
 #include "engine/native/spawn.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 #include "sys/packet.h"
 
 #define INIT_SESSIONS 64 /* commands running at once in one sandbox */
@@ -24,6 +25,8 @@ enum init_msg_type {
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
 	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
+	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
+	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	INIT_READY,  /* there is no first command: init waits for requests */
 	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
@@ -36,6 +39,7 @@ enum init_msg_type {
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
+	INIT_STAY,      /* somebody else may ask for commands: do not end with the first one */
 	INIT_WANT_PROC, /* answered by INIT_PROC */
 	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
 	/* to vitrine-link, which stands for an init behind other walls */

@@ -90,6 +90,8 @@ static void put_one(struct json_list *l, const struct render_in *in, const struc
 		put_mount(l, "devpts", "devpts", m->dst, pts);
 		return;
 	case MOUNT_DEVICE: /* the runtime makes the same six by itself */
+	case MOUNT_LAYER:  /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		return;
 	}

@@ -62,6 +62,8 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 			       ? 0
 			       : err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 					 "engine 'bwrap' cannot honour: terminals at '%s'", m->dst);
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

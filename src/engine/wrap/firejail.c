@@ -31,6 +31,8 @@ static void add_mount(struct args *a, const struct mount *m)
 	case MOUNT_PROC:
 	case MOUNT_PTS:
 	case MOUNT_DEVICE:
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		return;
 	}
