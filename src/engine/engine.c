@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/engine.c - the table of engines, and the question whether one can carry out a plan */
 #include "engine/engine.h"
+#include "engine/vm/vm.h"
 
 #define ALL (BIT(STEP_COUNT_) - 1)
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
@@ -88,6 +89,25 @@ const struct engine engines[] = {
 	  .has_cgroups = true,
 	  .prepare = docker_prepare,
 	  .render = render_docker },
+	{ .name = "vm",
+	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
+	  .tool = "qemu-system-x86_64",
+	  .strength = STRENGTH_VM,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .prepare = vm_prepare,
+	  .render = render_vm },
+	{ .name = "vm-emulated",
+	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
+	  .tool = "qemu-system-x86_64",
+	  .strength = STRENGTH_VM,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .is_emulated = true,
+	  .prepare = vm_prepare,
+	  .render = render_vm_emulated },
 	{ .name = NULL },
 };
 
@@ -215,6 +235,8 @@ bool engine_is_here(const struct engine *en)
 	_free_ char *tool = engine_tool(en);
 
 	if (en->needs_root && geteuid() != 0)
+		return false;
+	if (en->strength == STRENGTH_VM && !en->is_emulated && access("/dev/kvm", R_OK | W_OK) < 0)
 		return false;
 	return en->tool == NULL || tool != NULL;
 }

@@ -51,7 +51,8 @@ struct engine {
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
 	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
-	int (*prepare)(const struct plan *p, const char *tool, struct err *e);
+	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
+	bool is_emulated;  /* a machine without KVM: slow, for tests */
 	render_fn *render; /* NULL: native */
 };
 
@@ -101,7 +102,7 @@ int stage_enter(void);
 bool stage_is_hybrid(void);
 
 /* container/load.c */
-int docker_prepare(const struct plan *p, const char *tool, struct err *e);
+int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,

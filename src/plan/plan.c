@@ -737,9 +737,10 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 }
 
 /* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
-static const char *const engine_vars[] = { "XDG_RUNTIME_DIR", "DOCKER_HOST",
-					   "DOCKER_CONTEXT",  "DOCKER_CONFIG",
-					   "CONTAINER_HOST",  "DBUS_SESSION_BUS_ADDRESS" };
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
+					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
+					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
+					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES" };
 
 static void plan_engine(struct plan *p, const struct facts *f)
 {

@@ -6,10 +6,30 @@ cannot honour it refuses by name. The other suites take --engine NAME; this one 
 import json
 import re
 import sys
+from pathlib import Path
 
 from harness import Skip, eq, has, main, refused, test
 
 LOCAL = ("bwrap", "crun", "runc", "gvisor")
+
+
+def said(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def is_below(proc, pid):
+    """Is this process a descendant of that one?"""
+    for _ in range(8):
+        m = re.search(r"^PPid:\t(\d+)", said(proc / "status"), re.M)
+        if not m or m[1] in ("0", "1"):
+            return False
+        if int(m[1]) == pid:
+            return True
+        proc = Path("/proc") / m[1]
+    return False
 
 
 def each(box):
@@ -67,6 +87,18 @@ def time_is_over(box):
     for name in each(box):
         r = box.sh("sleep 30", "--engine", name, "--time", "1s", "--json")
         eq((r.rc, r.json["reason"]), (124, "time"), name)
+
+
+@test(who=("user",), timeout=60)
+def what_decodes_is_confined(box):
+    """vitrine-link reads what comes from inside: no new privileges, a filter, and nothing of the host but its pipes."""
+    p = box.start("run", "--engine", each(box)[0], "--", "sh", "-c", "echo up; exec sleep 30")
+    eq(p.stdout.readline(), b"up\n")
+    links = [q for q in Path("/proc").glob("[0-9]*") if said(q / "comm") == "vitrine-link\n" and is_below(q, p.pid)]
+    eq(len(links), 1)
+    status = said(links[0] / "status")
+    has(status, "Seccomp:\t2", "NoNewPrivs:\t1")
+    box.stop(p)
 
 
 @test(who=("user",), timeout=60)

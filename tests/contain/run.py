@@ -92,6 +92,10 @@ def is_a_sandbox(binary, ident, engine):
         ours = [os.readlink(f"/proc/self/ns/{k}") for k in kinds]
         if r.ok and len(inside) == len(kinds) and not set(inside) & set(ours):
             return True
+        # A kernel of its own has namespaces of its own numbering, or none to show.
+        version = ctx.vitrine("run", "--", "cat", "/proc/version")
+        if engine in ("gvisor", "vm-emulated") and version.ok and version.text != Path("/proc/version").read_text():
+            return True
         print(f"run.py: as {ident} this is no sandbox: {r}", file=sys.stderr)
         return False
     finally:
