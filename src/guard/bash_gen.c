@@ -84,6 +84,7 @@ static const char *const templates[] = {
 	"coproc P",
 	"coproc { L; }",
 	"coproc NAME { L; }",
+	"coproc x=W { P; }",
 	"x=W P",
 	"x=W; P",
 	"x=W y=W P W",

@@ -52,6 +52,7 @@ static const struct {
 	{ ">&-a b; <& -c", "a c" },
 	{ "'a' \"b\"; $'\\x61b'; \"a\"'b'", "a ab ab" },
 	{ "{a,b}", "a" },
+	{ "{a},b}", "a}" },
 	{ "$x a", "? a" },
 	{ "x=a; $x", "a" },
 	{ "x='a b'; $x; \"$x\"", "a a b" },
