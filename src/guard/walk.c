@@ -121,6 +121,23 @@ static void try_rules(struct walk *w, const struct cmd *c)
 
 /* Commands. */
 
+/* Subscripts are evaluated once more where a name or a number is expected: test -v 'a[$(rm x)]' runs rm. */
+static void try_subscripts(struct walk *w, const struct cmd *c, size_t from)
+{
+	static const char names[] = "test|[|let|declare|typeset|local|export|readonly|unset|printf|"
+				    "read|mapfile|"
+				    "readarray|wait|getopts";
+
+	if (!rules_list_has(names, c->name))
+		return;
+	for (size_t i = from; i < c->argc; i++) {
+		const char *s = strchr(c->argv[i]->s, '[');
+
+		if (s && (strstr(s, "$(") || strchr(s, '`')))
+			walk_find(w, "dynamic-code", c);
+	}
+}
+
 /* An unknown program whose arguments are a command of their own: it may well run it. */
 static void try_as_wrapper(struct walk *w, struct cmd *c)
 {
@@ -200,6 +217,7 @@ void walk_command(struct walk *w, struct cmd *c)
 		dynamic_name(w, c);
 	if (c->name[0]) {
 		try_rules(w, c);
+		try_subscripts(w, c, 1);
 		if (!wrap_open(w, c)) {
 			code_open(w, c);
 			try_as_wrapper(w, c);
@@ -686,6 +704,16 @@ static void walk_function(struct walk *w, const struct node *n)
 	w->places.cwd = w->vars.cwd = cwd;
 }
 
+/* [[ 'a[$(x)]' -eq 1 ]] and its like. */
+static void walk_test(struct walk *w, const struct node *n)
+{
+	struct cmd c = { .via = w->via, .name = "test" };
+
+	c.argv = expand(w, n->words, &c.argc);
+	if (c.argc)
+		try_subscripts(w, &c, 0);
+}
+
 /* Redirections of a compound are those of everything in it. */
 static void compound_redirs(struct walk *w, const struct node *n, enum input_kind *input,
 			    const char **text)
@@ -740,6 +768,7 @@ static void walk_node(struct walk *w, const struct node *n, enum input_kind inpu
 		break;
 	case NODE_TEST:
 		walk_parts(w, n->words);
+		walk_test(w, n);
 		break;
 	case NODE_KIND_COUNT_:
 		bug_on(true);
