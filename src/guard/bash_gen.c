@@ -41,6 +41,7 @@ static const char *const templates[] = {
 	"PNP",
 	"! P",
 	"time P",
+	"P | time P",
 	"time -p P",
 	"time -- P",
 	"( L )",

@@ -872,7 +872,7 @@ static void skip_time_options(struct parser *p)
 }
 
 /* "!" and "time" in front. True when nothing follows them, which bash accepts. */
-static bool skip_pipeline_prefix(struct parser *p)
+static bool skip_pipeline_prefix(struct parser *p, bool is_first)
 {
 	bool is_any = false;
 
@@ -882,7 +882,8 @@ static bool skip_pipeline_prefix(struct parser *p)
 
 		lex_blanks(p);
 		k = peek_keyword(p, &end);
-		if (k != KEY_BANG && k != KEY_TIME)
+		/* Behind a "|", time is the program of that name. */
+		if (k != KEY_BANG && !(k == KEY_TIME && is_first))
 			break;
 		p->at = end;
 		if (k == KEY_TIME)
@@ -896,7 +897,7 @@ static struct node *parse_pipeline(struct parser *p)
 {
 	struct node *pipe = node_new(p, NODE_PIPE), *n;
 
-	if (skip_pipeline_prefix(p))
+	if (skip_pipeline_prefix(p, true))
 		return pipe;
 	for (;;) {
 		n = parse_command(p);
@@ -908,7 +909,7 @@ static struct node *parse_pipeline(struct parser *p)
 			break;
 		take_chars(p, lex_next(p) == '&' ? 2 : 1);
 		skip_newlines(p);
-		(void)skip_pipeline_prefix(p);
+		(void)skip_pipeline_prefix(p, false);
 	}
 	return pipe->first == pipe->last ? pipe->first : pipe;
 }

@@ -45,6 +45,7 @@ static const struct {
 	{ "[[ a && $(b) ]] && c", "b c" },
 	{ "[[ a =~ (b|c) ]]; d", "d" },
 	{ "! a; time b; time -p c", "a b c" },
+	{ "a | time b", "a time b" },
 	{ "coproc a; coproc N { b; }", "a b" },
 	{ "x=1 a; y=(b c); declare -a z=(d); e", "a declare e" },
 	{ "a 2>&1 >x <y &>z 3<>w >|v; b", "a b" },
