@@ -172,12 +172,12 @@ static bool put_printed(struct vars *v, struct cooked *k, const struct part *p)
 static void put_default(struct vars *v, struct cooked *k, const struct part *p)
 {
 	struct cooked in = { .c.mem = v->mem, .from.mem = v->mem };
-	size_t at = k->c.n;
 
 	cook(v, &in, p->arg);
 	if (in.c.n)
 		put(k, in.c.p, in.c.n, p->is_quoted ? QUOTED : EXPANDED);
-	(void)at;
+	/* An empty text in quotes is a word. */
+	k->has_quote |= in.has_quote;
 	k->is_dynamic = true;
 }
 

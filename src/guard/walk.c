@@ -215,6 +215,9 @@ void walk_command(struct walk *w, struct cmd *c)
 		w->on_command(w->to, c->argv[0]->is_dynamic ? "" : c->argv[0]->s);
 	if (value_has_mark(c->argv[0]) || c->argv[0]->is_glob)
 		dynamic_name(w, c);
+	else if (c->argv[0]->n == 0 && c->argv[0]->is_dynamic)
+		/* It may as well not be there. */
+		walk_inner(w, c, 1, "");
 	if (c->name[0]) {
 		try_rules(w, c);
 		try_subscripts(w, c, 1);
