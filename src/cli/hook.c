@@ -40,12 +40,13 @@ static void prepare(enum agent a, const char *why)
 
 static void refuse_now(int sig)
 {
-	ssize_t r;
+	ssize_t out = write(STDOUT_FILENO, ready_out, strlen(ready_out));
+	ssize_t err = write(STDERR_FILENO, ready_err, strlen(ready_err));
 
+	/* There is nobody left to tell; the status says it. */
 	(void)sig;
-	r = write(STDOUT_FILENO, ready_out, strlen(ready_out));
-	r = write(STDERR_FILENO, ready_err, strlen(ready_err));
-	(void)r;
+	(void)out;
+	(void)err;
 	_exit(ready_status);
 }
 

@@ -48,6 +48,7 @@ char *arena_fmt(struct arena *a, const char *fmt, ...)
 	int n;
 
 	va_start(ap, fmt);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start() is in the line above */
 	n = vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	bug_on(n < 0);

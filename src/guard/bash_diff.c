@@ -31,7 +31,8 @@ static char *const bash_env[] = {
 	/* NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init) */
 	(char[]){ "PATH=/nonexistent" },
 	(char[]){ "FUNCNEST=40" },
-	(char[]){ "BASH_FUNC_command_not_found_handle%%=() { printf '%s\\0' \"$1\" >&9; return "
+	(char[]){ "BASH_FUNC_command_not_found_handle%%=() { printf '%s\\0' \"${1//$'\\n'/ }\" "
+		  ">&9; return "
 		  "127; }" },
 	NULL,
 };

@@ -28,11 +28,13 @@ static char unescape(const char **at)
 		for (; n < 3 && *s >= '0' && *s <= '7'; n++, s++)
 			v = v * 8 + (*s - '0');
 	} else {
-		v = *s == 'n' ? '\n' : *s == 't' ? ' ' : *s;
+		v = *s == 'n' ? '\n' : *s == 't' ? ' ' : (unsigned char)*s;
 		s++;
 	}
 	*at = s;
-	return v > 8 && v < 256 ? (char)v : ' ';
+	if (v <= 8 || v > 255)
+		return ' ';
+	return (char)v;
 }
 
 /* The next one at or behind *at, or NULL. */
@@ -87,7 +89,12 @@ static const char *base64_text(struct walk *w, const char *s)
 
 	text_add(&t, "", 0);
 	for (; *s && *s != '='; s++) {
-		char c = *s == '-' ? '+' : *s == '_' ? '/' : *s;
+		char c = *s;
+
+		if (c == '-')
+			c = '+';
+		else if (c == '_')
+			c = '/';
 		const char *at = strchr(table, c);
 
 		if (at == NULL)
@@ -203,6 +210,34 @@ static void interpret_code(struct walk *w, const struct cmd *c, const struct val
 	code_scan(w, c, code->s);
 }
 
+/* One option; false when what follows is the program's own. */
+static bool interpret_option(struct walk *w, const struct cmd *c, const struct interpreter *t,
+			     size_t *at)
+{
+	const char *s = c->argv[*at]->s;
+	bool is_module = str_eq(s, "-m") && str_starts(c->name, "python");
+
+	if (value_has_mark(c->argv[*at]))
+		walk_find(w, "unknown-source", c);
+	if (rules_list_has(t->values, s)) {
+		++*at;
+		/* These load code. */
+		if (rules_list_has("-r|--require|--import|--preload|-M|-m", s) && *at < c->argc &&
+		    value_begins_open(c->argv[*at]))
+			walk_find(w, "unknown-source", c);
+	}
+	return !is_module;
+}
+
+/* Without a program on the command line it comes from standard input. */
+static void interpret_input(struct walk *w, const struct cmd *c)
+{
+	if (c->input == INPUT_TEXT)
+		code_scan(w, c, c->input_text);
+	else if (c->input == INPUT_UNKNOWN)
+		walk_find(w, "unknown-source", c);
+}
+
 static void interpret(struct walk *w, const struct cmd *c, const struct interpreter *t)
 {
 	size_t at = 1;
@@ -217,28 +252,12 @@ static void interpret(struct walk *w, const struct cmd *c, const struct interpre
 		}
 		if (s[0] != '-' || s[1] == '\0')
 			break;
-		if (str_eq(s, "-m") && rules_list_has("python|python2|python3", c->name)) {
-			if (at + 1 < c->argc && value_begins_open(c->argv[at + 1]))
-				walk_find(w, "unknown-source", c);
+		if (!interpret_option(w, c, t, &at))
 			return;
-		}
-		if (value_has_mark(c->argv[at]))
-			walk_find(w, "unknown-source", c);
-		if (rules_list_has(t->values, s)) {
-			at++;
-			if (rules_list_has("-r|--require|--import|--preload|-M|-m", s) &&
-			    at < c->argc && value_begins_open(c->argv[at]))
-				walk_find(w, "unknown-source", c);
-		}
 	}
-	if (at < c->argc && !str_eq(c->argv[at]->s, "-")) {
-		if (c->is_fed && value_begins_open(c->argv[at]))
-			walk_find(w, "unknown-source", c);
-		return;
-	}
-	if (c->input == INPUT_TEXT)
-		code_scan(w, c, c->input_text);
-	else if (c->input == INPUT_UNKNOWN)
+	if (at >= c->argc || str_eq(c->argv[at]->s, "-"))
+		interpret_input(w, c);
+	else if (c->is_fed && value_begins_open(c->argv[at]))
 		walk_find(w, "unknown-source", c);
 }
 

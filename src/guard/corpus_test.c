@@ -54,12 +54,13 @@ static char *next_field(char **line)
 
 static void unescape(char *s)
 {
+	static const char names[] = "\\ntr", values[] = "\\\n\t\r";
 	char *to = s;
 
 	for (; *s; s++) {
-		if (*s == '\\' && s[1] && strchr("\\ntr", s[1])) {
+		if (*s == '\\' && s[1] && strchr(names, s[1])) {
 			s++;
-			*to++ = *s == 'n' ? '\n' : *s == 't' ? '\t' : *s == 'r' ? '\r' : '\\';
+			*to++ = values[strchr(names, *s) - names];
 		} else {
 			*to++ = *s;
 		}
@@ -192,38 +193,44 @@ struct sums {
 	size_t allows, denied, asked, plain_allows, plain_denied, plain_asked;
 };
 
+static void add_block(const struct entry *e, struct sums *s, bool is_report)
+{
+	bool is_two = __builtin_popcount(e->blocked_by) >= 2;
+	const char *reason;
+
+	s->blocks++;
+	s->two += is_two;
+	if (e->ours != VERDICT_ALLOW)
+		return;
+	s->missed++;
+	s->two_missed += is_two;
+	reason = reason_for(e);
+	s->unexplained += reason == NULL;
+	if (is_report || reason == NULL)
+		print_entry(e, "block", reason ? reason : "NO REASON GIVEN");
+}
+
+static void add_allow(const struct entry *e, struct sums *s, bool is_report)
+{
+	s->allows++;
+	s->denied += e->ours == VERDICT_DENY;
+	s->asked += e->ours == VERDICT_ASK;
+	if (!e->is_allowed_by_list) {
+		s->plain_allows++;
+		s->plain_denied += e->ours == VERDICT_DENY;
+		s->plain_asked += e->ours == VERDICT_ASK;
+	}
+	if (is_report && e->ours != VERDICT_ALLOW)
+		print_entry(e, "allow", e->say ? e->say : "");
+}
+
 static void add_up(const struct corpus *c, struct sums *s, bool is_report)
 {
 	for (size_t i = 0; i < c->n_entries; i++) {
-		const struct entry *e = &c->entries[i];
-		bool is_two = __builtin_popcount(e->blocked_by) >= 2;
-		const char *reason;
-
-		if (e->blocked_by) {
-			s->blocks++;
-			s->two += is_two;
-			if (e->ours == VERDICT_ALLOW) {
-				s->missed++;
-				s->two_missed += is_two;
-				reason = reason_for(e);
-				s->unexplained += reason == NULL;
-				if (is_report || reason == NULL)
-					print_entry(e, "block",
-						    reason ? reason : "NO REASON GIVEN");
-			}
-		}
-		if (!e->is_allowed)
-			continue;
-		s->allows++;
-		s->denied += e->ours == VERDICT_DENY;
-		s->asked += e->ours == VERDICT_ASK;
-		if (!e->is_allowed_by_list) {
-			s->plain_allows++;
-			s->plain_denied += e->ours == VERDICT_DENY;
-			s->plain_asked += e->ours == VERDICT_ASK;
-		}
-		if (is_report && e->ours != VERDICT_ALLOW)
-			print_entry(e, "allow", e->say ? e->say : "");
+		if (c->entries[i].blocked_by)
+			add_block(&c->entries[i], s, is_report);
+		if (c->entries[i].is_allowed)
+			add_allow(&c->entries[i], s, is_report);
 	}
 }
 

@@ -354,6 +354,14 @@ int hook_answer(const struct hook_call *call, const struct judgement *j, struct 
 	return 2;
 }
 
+/* What may stand in a JSON string without escapes. */
+static char plain(char c)
+{
+	if (c == '"' || c == '\\' || (unsigned char)c < 32)
+		return ' ';
+	return c;
+}
+
 int hook_refusal(enum agent a, const char *why, char *out, size_t n)
 {
 	static const char *const forms[AGENT_COUNT_] = {
@@ -377,8 +385,7 @@ int hook_refusal(enum agent a, const char *why, char *out, size_t n)
 	for (const char *s = forms[a]; *s && to < out + n - 1; s++) {
 		if (s[0] == '%' && s[1] == 's') {
 			for (const char *k = why; *k && to < out + n - 1; k++)
-				*to++ = *k == '"' || *k == '\\' || (unsigned char)*k < 32 ? ' '
-											  : *k;
+				*to++ = plain(*k);
 			s++;
 		} else {
 			*to++ = *s;

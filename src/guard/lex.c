@@ -645,6 +645,11 @@ void lex_subscript(struct parser *p, struct word *w)
 			lex_fail(p, "[ is not closed");
 			return;
 		}
+		/* Bash looks twice at these, in two ways. */
+		if (c == '(' || c == '{' || c == ')' || c == '}') {
+			lex_fail(p, "brackets in a subscript");
+			return;
+		}
 		if (c == '[')
 			open++;
 		if (c == ']')

@@ -141,7 +141,7 @@ static const size_t counts[] = { SIZE_MAX,
 static double time_text(const struct guard *g, size_t i, size_t count)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	struct judgement j;
+	struct judgement j = { .rule = "" };
 	double best = 1e12;
 
 	fill(&b, i, count);

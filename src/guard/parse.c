@@ -449,18 +449,18 @@ static const char *word_text(struct parser *p, const struct word *w)
 }
 
 /* "name ()" was seen up to the first parenthesis. */
-static struct node *parse_function(struct parser *p, struct word *name)
+static struct node *parse_function(struct parser *p, const struct node *n)
 {
 	struct node *fn = node_new(p, NODE_FUNCTION);
 
 	p->at++;
 	lex_blanks(p);
-	if (lex_cur(p) != ')') {
+	if (lex_cur(p) != ')' || n->assigns || n->redirs) {
 		lex_fail(p, "a parenthesis that bash does not expect");
 		return NULL;
 	}
 	p->at++;
-	fn->name = word_text(p, name);
+	fn->name = word_text(p, n->words);
 	return parse_function_body(p, fn);
 }
 
@@ -468,6 +468,20 @@ static void count_command(struct parser *p)
 {
 	if (++*p->commands > SHELL_MAX_COMMANDS)
 		lex_fail(p, "too many commands");
+}
+
+/* Before the command's name, or behind "declare" and its like. */
+static bool parse_assigned(struct parser *p, const struct node *n, struct assign ***end)
+{
+	if (n->words == NULL)
+		return parse_assign(p, end);
+	return is_declaring(n->words) && parse_declared_array(p, end);
+}
+
+static bool at_paren(struct parser *p)
+{
+	lex_blanks(p);
+	return lex_cur(p) == '(';
 }
 
 static struct node *parse_simple(struct parser *p)
@@ -483,24 +497,14 @@ static struct node *parse_simple(struct parser *p)
 
 		lex_blanks(p);
 		skip_comment(p);
-		if (parse_redir(p, &redirs))
-			continue;
-		if (n->words == NULL && parse_assign(p, &assigns))
-			continue;
-		if (is_declaring(n->words) && parse_declared_array(p, &assigns))
+		if (parse_redir(p, &redirs) || parse_assigned(p, n, &assigns))
 			continue;
 		w = lex_word(p);
 		if (w == NULL)
 			break;
 		add_word(&words, w);
-		if (n->words->next)
-			continue;
-		lex_blanks(p);
-		if (lex_cur(p) == '(') {
-			if (n->assigns || n->redirs)
-				lex_fail(p, "a parenthesis that bash does not expect");
-			return parse_function(p, w);
-		}
+		if (n->words->next == NULL && at_paren(p))
+			return parse_function(p, n);
 	}
 	if (n->words == NULL && n->assigns == NULL && n->redirs == NULL)
 		lex_fail(p, "a command is missing");
@@ -744,6 +748,14 @@ static struct node *parse_function_word(struct parser *p)
 	return parse_function_body(p, fn);
 }
 
+static bool is_plain_name(const struct word *w)
+{
+	for (size_t i = 0; i < w->raw_n; i++)
+		if (!isalnum((unsigned char)w->raw[i]) && w->raw[i] != '_')
+			return false;
+	return true;
+}
+
 /* coproc [NAME] command; only a compound can have a name. */
 static struct node *parse_coproc(struct parser *p)
 {
@@ -763,6 +775,9 @@ static struct node *parse_coproc(struct parser *p)
 		if (w == NULL || (lex_cur(p) != '(' && (k == KEY_NONE || k == KEY_IN ||
 							k == KEY_CLOSE || k == KEY_BANG)))
 			p->at = at;
+		else if (!is_plain_name(w))
+			/* An assignment, say: then the brace behind it is a command's name. */
+			lex_fail(p, "a coproc whose name is none");
 	}
 	return parse_command(p);
 }
@@ -857,7 +872,7 @@ static void skip_time_options(struct parser *p)
 }
 
 /* "!" and "time" in front. True when nothing follows them, which bash accepts. */
-static bool skip_pipeline_prefix(struct parser *p)
+static bool skip_pipeline_prefix(struct parser *p, bool is_first)
 {
 	bool is_any = false;
 
@@ -867,7 +882,8 @@ static bool skip_pipeline_prefix(struct parser *p)
 
 		lex_blanks(p);
 		k = peek_keyword(p, &end);
-		if (k != KEY_BANG && k != KEY_TIME)
+		/* Behind a "|", time is the program of that name. */
+		if (k != KEY_BANG && !(k == KEY_TIME && is_first))
 			break;
 		p->at = end;
 		if (k == KEY_TIME)
@@ -881,7 +897,7 @@ static struct node *parse_pipeline(struct parser *p)
 {
 	struct node *pipe = node_new(p, NODE_PIPE), *n;
 
-	if (skip_pipeline_prefix(p))
+	if (skip_pipeline_prefix(p, true))
 		return pipe;
 	for (;;) {
 		n = parse_command(p);
@@ -893,7 +909,7 @@ static struct node *parse_pipeline(struct parser *p)
 			break;
 		take_chars(p, lex_next(p) == '&' ? 2 : 1);
 		skip_newlines(p);
-		(void)skip_pipeline_prefix(p);
+		(void)skip_pipeline_prefix(p, false);
 	}
 	return pipe->first == pipe->last ? pipe->first : pipe;
 }

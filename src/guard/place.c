@@ -183,7 +183,9 @@ static bool is_star(char c)
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c + 32);
+	return c;
 }
 
 /* Most patterns can be turned down by the letters before their first star, and there are many words to look at.

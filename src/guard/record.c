@@ -92,7 +92,7 @@ int guard_record(const struct hook_call *c, const struct judgement *j, uint64_t 
 	_close_ int dir = FD_NONE, fd = FD_NONE;
 	int r = guard_state_dir(&path, e);
 
-	if (r < 0)
+	if (r < 0 || path == NULL)
 		return r;
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
@@ -101,7 +101,7 @@ int guard_record(const struct hook_call *c, const struct judgement *j, uint64_t 
 	if (fd < 0)
 		return fd;
 	put_line(c, j, took_us, &line);
-	r = io_write_all(fd, line.p, line.n);
+	r = io_write_all(fd, buf_cstr(&line), line.n);
 	if (r < 0) {
 		errno = -r;
 		return err_sys(e, "guard.log");

@@ -147,7 +147,7 @@ static void put_index(struct buf *out, struct set *s)
 static void put_syntaxes(struct buf *out, struct set *s)
 {
 	struct entry *v = mem_new(MAX_NAMES, sizeof(*v));
-	const struct syntax **all = mem_new(MAX_NAMES, sizeof(*all));
+	const struct syntax **all = mem_new(MAX_NAMES, sizeof(void *));
 	size_t n = 0, count = 0;
 
 	for (size_t f = 0; f < s->n; f++)

@@ -14,6 +14,9 @@ static bool is_literal(const struct word *w)
 			return false;
 		if (!p->is_quoted && strpbrk(p->text, "{}~"))
 			return false;
+		/* Quoted now, but some commands evaluate their arguments once more. */
+		if (strstr(p->text, "$(") || strchr(p->text, '`'))
+			return false;
 	}
 	return true;
 }

@@ -8,6 +8,20 @@
 
 #include "guard/guard.h"
 
+/* A name over several lines would be reported in pieces, between which others may come. */
+static const char *one_line(struct arena *mem, const char *name)
+{
+	char *copy;
+
+	if (strchr(name, '\n') == NULL)
+		return name;
+	copy = arena_strn(mem, name, strlen(name));
+	for (char *c = copy; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	return copy;
+}
+
 static void add_name(void *to, const char *name)
 {
 	struct seen *s = to;
@@ -24,7 +38,7 @@ static void add_name(void *to, const char *name)
 		s->names = v;
 		s->cap = cap;
 	}
-	s->names[s->n++] = name;
+	s->names[s->n++] = one_line(s->mem, name);
 }
 
 bool seen_text(struct seen *s, const char *text, size_t n)

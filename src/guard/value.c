@@ -172,12 +172,12 @@ static bool put_printed(struct vars *v, struct cooked *k, const struct part *p)
 static void put_default(struct vars *v, struct cooked *k, const struct part *p)
 {
 	struct cooked in = { .c.mem = v->mem, .from.mem = v->mem };
-	size_t at = k->c.n;
 
 	cook(v, &in, p->arg);
 	if (in.c.n)
 		put(k, in.c.p, in.c.n, p->is_quoted ? QUOTED : EXPANDED);
-	(void)at;
+	/* An empty text in quotes is a word. */
+	k->has_quote |= in.has_quote;
 	k->is_dynamic = true;
 }
 
@@ -185,7 +185,7 @@ static void put_var(struct vars *v, struct cooked *k, const struct part *p)
 {
 	const char *known = vars_get(v, p->text);
 	enum origin from = p->is_quoted ? QUOTED : EXPANDED;
-	char op = p->op[0] == ':' ? p->op[1] : p->op[0];
+	char op = p->op[p->op[0] == ':'];
 	bool is_list = p->text[0] == '@' || p->text[0] == '*';
 
 	if (known && (op == '\0' || op == '-' || op == '=' || op == '?') && p->op[0] != '!') {
@@ -310,10 +310,13 @@ static size_t brace_end(const struct cooked *k, size_t open, bool *ret_has_comma
 
 	*ret_has_comma = *ret_has_dots = false;
 	for (size_t i = open; i < k->c.n; i++) {
+		/* Nothing closes a brace before there was something to choose from. */
 		if (is_written(k, i, '{'))
 			depth++;
-		else if (is_written(k, i, '}') && --depth == 0)
+		else if (is_written(k, i, '}') && depth == 1 && (*ret_has_comma || *ret_has_dots))
 			return i;
+		else if (is_written(k, i, '}') && depth > 1)
+			depth--;
 		else if (is_written(k, i, ',') && depth == 1)
 			*ret_has_comma = true;
 		else if (is_written(k, i, '.') && i + 1 < k->c.n && is_written(k, i + 1, '.') &&
@@ -346,7 +349,7 @@ static void expand_list(struct arena *mem, const struct cooked *k, size_t open, 
 	for (size_t i = open + 1; i <= end; i++) {
 		if (is_written(k, i, '{'))
 			level++;
-		if (is_written(k, i, '}') && i < end)
+		if (is_written(k, i, '}') && i < end && level)
 			level--;
 		if (i != end && !(is_written(k, i, ',') && level == 0))
 			continue;

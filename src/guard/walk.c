@@ -121,6 +121,23 @@ static void try_rules(struct walk *w, const struct cmd *c)
 
 /* Commands. */
 
+/* Subscripts are evaluated once more where a name or a number is expected: test -v 'a[$(rm x)]' runs rm. */
+static void try_subscripts(struct walk *w, const struct cmd *c, size_t from)
+{
+	static const char names[] = "test|[|let|declare|typeset|local|export|readonly|unset|printf|"
+				    "read|mapfile|"
+				    "readarray|wait|getopts";
+
+	if (!rules_list_has(names, c->name))
+		return;
+	for (size_t i = from; i < c->argc; i++) {
+		const char *s = strchr(c->argv[i]->s, '[');
+
+		if (s && (strstr(s, "$(") || strchr(s, '`')))
+			walk_find(w, "dynamic-code", c);
+	}
+}
+
 /* An unknown program whose arguments are a command of their own: it may well run it. */
 static void try_as_wrapper(struct walk *w, struct cmd *c)
 {
@@ -198,8 +215,12 @@ void walk_command(struct walk *w, struct cmd *c)
 		w->on_command(w->to, c->argv[0]->is_dynamic ? "" : c->argv[0]->s);
 	if (value_has_mark(c->argv[0]) || c->argv[0]->is_glob)
 		dynamic_name(w, c);
+	else if (c->argv[0]->n == 0 && c->argv[0]->is_dynamic)
+		/* It may as well not be there. */
+		walk_inner(w, c, 1, "");
 	if (c->name[0]) {
 		try_rules(w, c);
+		try_subscripts(w, c, 1);
 		if (!wrap_open(w, c)) {
 			code_open(w, c);
 			try_as_wrapper(w, c);
@@ -504,8 +525,10 @@ static const char *printed_by(struct walk *w, const struct cmd *c)
 	if (strstr(s, "\\n")) {
 		char *copy = arena_strn(w->mem, s, strlen(s));
 
-		for (char *at = copy; (at = strstr(at, "\\n")) != NULL; at += 2)
-			memcpy(at, " \n", 2);
+		for (char *at = copy; (at = strstr(at, "\\n")) != NULL; at += 2) {
+			at[0] = ' ';
+			at[1] = '\n';
+		}
 		s = copy;
 	}
 	return s;
@@ -684,6 +707,16 @@ static void walk_function(struct walk *w, const struct node *n)
 	w->places.cwd = w->vars.cwd = cwd;
 }
 
+/* [[ 'a[$(x)]' -eq 1 ]] and its like. */
+static void walk_test(struct walk *w, const struct node *n)
+{
+	struct cmd c = { .via = w->via, .name = "test" };
+
+	c.argv = expand(w, n->words, &c.argc);
+	if (c.argc)
+		try_subscripts(w, &c, 0);
+}
+
 /* Redirections of a compound are those of everything in it. */
 static void compound_redirs(struct walk *w, const struct node *n, enum input_kind *input,
 			    const char **text)
@@ -738,6 +771,7 @@ static void walk_node(struct walk *w, const struct node *n, enum input_kind inpu
 		break;
 	case NODE_TEST:
 		walk_parts(w, n->words);
+		walk_test(w, n);
 		break;
 	case NODE_KIND_COUNT_:
 		bug_on(true);

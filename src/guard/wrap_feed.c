@@ -57,12 +57,11 @@ static void xargs_options(const struct cmd *c, struct xargs *x)
 
 		if ((str_eq(s, "-I") || str_eq(s, "-J")) && i + 1 < c->argc)
 			x->replace = c->argv[i + 1]->s;
-		else if (str_starts(s, "-I") || str_starts(s, "-J"))
+		else if ((str_starts(s, "-I") || str_starts(s, "-J") || str_starts(s, "-i")) &&
+			 s[2])
 			x->replace = s + 2;
 		else if (str_starts(s, "--replace=") && s[10])
 			x->replace = s + 10;
-		else if (str_starts(s, "-i") && s[2])
-			x->replace = s + 2;
 		else if (str_eq(s, "-i") || str_eq(s, "--replace") || str_eq(s, "--replace="))
 			x->replace = "{}";
 	}
