@@ -100,7 +100,7 @@ bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
 fuzz: fuzzers
-	@tests/run --seconds $(or $(FUZZ_SECONDS),60) fuzz
+	@tests/run --seconds $(or $(FUZZ_SECONDS),60) --bash-runs 100000 fuzz bash
 
 # Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step.
 soak: build
@@ -108,7 +108,7 @@ soak: build
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
-SCRIPTS = tools/deps .ci/run
+SCRIPTS = tools/deps .ci/run install.sh
 
 # Documents that are made from tables of the source.
 docs: asan

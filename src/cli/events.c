@@ -457,17 +457,14 @@ static int show(struct events *v, struct err *e)
 int cmd_events(int argc, char **argv, struct err *e)
 {
 	struct events v = { .out = BUF(16 * MIB), .e = e };
+	_free_ char *file = NULL;
 	int r = parse(&v, argc, argv, e);
 
 	if (r == 0)
 		r = find_state(NULL, &v.state_dir, &v.bounds, e);
 	if (r == 0 && v.filter.file) {
-		char *real = realpath(v.filter.file, NULL);
-
-		if (real == NULL)
-			r = err_sys(e, "'%s'", v.filter.file);
-		else
-			v.filter.file = real;
+		r = path_real(v.filter.file, &file, e);
+		v.filter.file = file;
 	}
 	if (r == 0)
 		r = show(&v, e);

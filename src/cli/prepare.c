@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "cli/run.h"
+#include "core/netfile.h"
 #include "core/preset.h"
 #include "core/settings.h"
 #include "engine/engine.h"
@@ -463,6 +464,21 @@ static int apply_all(struct run *r, int argc, char **argv, bool is_def, struct e
 	return x < 0 ? err_wrap(e, x, "--%s", o.opt ? o.opt->name : "?") : id < 0 ? id : 0;
 }
 
+/* What `net allow` and its like have added since. */
+static int apply_netfile(struct run *r, char *verb, struct err *e)
+{
+	_cleanup_(netfile_done) struct netfile f = { 0 };
+	_free_ char **v = NULL;
+	int x = netfile_read(r->host.state_dir, r->def.name, &f, e);
+
+	if (x < 0 || f.n == 0)
+		return x;
+	v = mem_new(f.n + 2, sizeof(*v));
+	v[0] = verb;
+	memcpy(v + 1, f.lines, f.n * sizeof(*v));
+	return apply_all(r, (int)f.n + 1, v, true, e);
+}
+
 /* The definition's flags, then the caller's. */
 static int second_pass(struct run *r, int argc, char **argv, struct err *e)
 {
@@ -477,7 +493,8 @@ static int second_pass(struct run *r, int argc, char **argv, struct err *e)
 		if (x < 0)
 			return err_wrap(e, x, "sandbox '%s'", r->def.name);
 	}
-	return apply_all(r, argc, argv, false, e);
+	x = r->has_def ? apply_netfile(r, argv[0], e) : 0;
+	return x < 0 ? x : apply_all(r, argc, argv, false, e);
 }
 
 /* ---- together ---- */

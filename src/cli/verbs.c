@@ -22,11 +22,13 @@ extern const struct opt restore_opts[];
 extern const struct opt diff_opts[];
 extern const struct opt apply_opts[];
 extern const struct opt discard_opts[];
-extern const struct opt json_opts[];
+extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
 extern const struct opt events_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
+extern const struct opt net_opts[];
+extern const struct opt network_opts[];
 
 const struct verb verbs[] = {
 	{ "run", cmd_run, "run [options] [AGENT|NAME] [PATH] [-- ARGS...]",
@@ -162,6 +164,26 @@ const struct verb verbs[] = {
 	  "Home and waiting changes are shared until either writes; nothing is copied. The sandbox "
 	  "must "
 	  "not run." },
+	{ "net", cmd_net,
+	  "net log [-f] [--denied] [NAME] | net rules [NAME] | net test [NAME] HOST[:PORT] | net "
+	  "presets | net "
+	  "allow|deny NAME HOST...",
+	  "what a sandbox may reach, and what it tried", net_opts,
+	  "Rules that are given here are kept with the sandbox and hold at once, also for "
+	  "connections that are "
+	  "open. 'test' says which rule decides and why, and its exit status is 1 when it would be "
+	  "refused; "
+	  "without NAME it asks the policy of this directory.\n\n"
+	  "  vitrine net allow box example.org '*.example.net:443'\n"
+	  "  vitrine net test box example.org:22\n"
+	  "  vitrine net log -f --denied box" },
+	{ "network", cmd_network,
+	  "network proxy NAME [--policy allow|deny] [--allow-host|--block-host HOST] "
+	  "[--allow-cidr|--block-cidr PREFIX] | "
+	  "network log [NAME]",
+	  "the same in the words of 'docker sandbox'", network_opts,
+	  "--policy allow opens everything public at the next start; --policy deny nothing but "
+	  "what is listed." },
 	{ "explain", cmd_explain, "explain [options] -- CMD [ARGS...]",
 	  "print the plan for a command and run nothing", run_opts,
 	  "Takes the options of 'run'. What is printed is exactly what the engine would carry "
@@ -172,8 +194,14 @@ const struct verb verbs[] = {
 	{ "trust", cmd_trust, "trust [--remove|--list] [PATH]",
 	  "let a project's policy file widen the policy", trust_opts,
 	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust." },
-	{ "engines", cmd_engines, "engines [--json]", "list the walls that are available here",
-	  json_opts, NULL },
+	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
+	  "list the walls that are available here", engines_opts,
+	  "docs/ENGINES.md describes each of them." },
+	{ "export", cmd_export, "export devcontainer|dockerfile [--force]",
+	  "write the policy down for other tools", export_opts,
+	  "devcontainer: .devcontainer/ with the policy's files, variables and limits applied. "
+	  "dockerfile: a "
+	  "template of an image to work in, on standard output." },
 	{ "doctor", cmd_doctor, "doctor [--json]",
 	  "check what this host can enforce, and how to fix what it cannot", json_opts, NULL },
 	{ "demo", cmd_demo, "demo [--json]",

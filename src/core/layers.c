@@ -350,15 +350,15 @@ static int layer_home(struct layers *l, struct err *e)
 	return r < 0 ? r : layers_finish_move(l, e);
 }
 
-int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
+/* The lock is held and the file is still to be written, once, with whatever else changes. */
+static int make_point(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
 		      uint64_t *ret_id, struct err *e)
 {
-	_close_ int lock = layers_lock(l->state_dir, e);
 	struct stack ws = { 0 }, home = { 0 };
 	struct point *p;
-	int r = lock < 0 ? lock : 0;
+	int r = 0;
 
-	if (r == 0 && l->n_points >= LAYERS_POINTS_MAX)
+	if (l->n_points >= LAYERS_POINTS_MAX)
 		r = err_set(e, ERR_USAGE, E2BIG,
 			    "'%s' has %d checkpoints; remove some with 'vitrine checkpoints "
 			    "--keep N %s'",
@@ -378,7 +378,24 @@ int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message
 	p->ws = ws;
 	p->home = home;
 	*ret_id = p->id;
-	return layers_write(l, e);
+	return 0;
+}
+
+static int save_present(struct layers *l, const char *message, uint64_t since, uint64_t *ret_id,
+			struct err *e)
+{
+	int r = make_point(l, TREE_PRESENT, message, since, ret_id, e);
+
+	return r < 0 ? err_wrap(e, r, "the present could not be saved, so nothing was changed") : 0;
+}
+
+int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
+		      uint64_t *ret_id, struct err *e)
+{
+	_close_ int lock = layers_lock(l->state_dir, e);
+	int r = lock < 0 ? lock : make_point(l, kind, message, since, ret_id, e);
+
+	return r < 0 ? r : layers_write(l, e);
 }
 
 const struct point *layers_point(const struct layers *l, uint64_t id)
@@ -406,19 +423,17 @@ static int new_head(struct layers *l, struct stack *head, const struct stack *fr
 int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e)
 {
 	_free_ char *message = mem_fmt("before going back to %llu", (unsigned long long)id);
-	_close_ int lock = FD_NONE;
+	_close_ int lock = layers_lock(l->state_dir, e);
 	const struct point *p;
-	int r;
+	int r = lock < 0 ? lock : 0;
 
-	if (layers_point(l, id) == NULL)
-		return err_set(e, ERR_NOTFOUND, ENOENT, "'%s' has no checkpoint %llu", l->name,
-			       (unsigned long long)id);
-	r = layers_checkpoint(l, TREE_PRESENT, message, id, ret_present, e);
+	if (r == 0 && layers_point(l, id) == NULL)
+		r = err_set(e, ERR_NOTFOUND, ENOENT, "'%s' has no checkpoint %llu", l->name,
+			    (unsigned long long)id);
+	if (r == 0)
+		r = save_present(l, message, id, ret_present, e);
 	if (r < 0)
-		return err_wrap(e, r, "the present could not be saved, so nothing was changed");
-	lock = layers_lock(l->state_dir, e);
-	if (lock < 0)
-		return lock;
+		return r;
 	p = layers_point(l, id);
 	if (l->ws.n > 0)
 		r = new_head(l, &l->ws, &p->ws, e);
@@ -433,15 +448,10 @@ int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_
 	static const struct stack nothing = { 0 };
 	struct overlay o = { 0 };
 	_free_ char *path = NULL;
-	_close_ int lock = FD_NONE, to = FD_NONE;
-	int r = layers_checkpoint(l, TREE_PRESENT, "before a discard", 0, ret_present, e);
+	_close_ int lock = layers_lock(l->state_dir, e), to = FD_NONE;
+	int r = lock < 0 ? lock : save_present(l, "before a discard", 0, ret_present, e);
 
-	if (r < 0)
-		return err_wrap(e, r, "the present could not be saved, so nothing was changed");
-	lock = layers_lock(l->state_dir, e);
-	if (lock < 0)
-		return lock;
-	if (only)
+	if (r == 0 && only)
 		r = layers_open(l, &l->ws, base, &o, e);
 	if (r == 0)
 		r = new_head(l, &l->ws, &nothing, e);
@@ -559,15 +569,10 @@ int layers_clear(struct layers *l, struct err *e)
 int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct err *e)
 {
 	static const struct stack nothing = { 0 };
-	_close_ int lock = FD_NONE;
-	int r = layers_checkpoint(l, TREE_PRESENT, "before a fresh start", 0, ret_present, e);
+	_close_ int lock = layers_lock(l->state_dir, e);
+	int r = lock < 0 ? lock : save_present(l, "before a fresh start", 0, ret_present, e);
 
-	if (r < 0)
-		return r;
-	lock = layers_lock(l->state_dir, e);
-	if (lock < 0)
-		return lock;
-	if (l->home.n > 0)
+	if (r == 0 && l->home.n > 0)
 		r = new_head(l, &l->home, &nothing, e);
 	if (r == 0 && with_ws && l->ws.n > 0)
 		r = new_head(l, &l->ws, &nothing, e);

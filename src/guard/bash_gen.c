@@ -200,6 +200,8 @@ static const char *const templates[] = {
 	"exec P",
 	"! ! P",
 	"P <&-; P",
+	">&-P W",
+	"P 2>&1-; P",
 	"P 3<>/dev/null; P",
 	"P {fd}>/dev/null; P",
 	"P >&2 W; P",

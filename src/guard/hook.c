@@ -218,6 +218,8 @@ int hook_read(struct arena *mem, const char *text, size_t n, enum agent told, st
 	if (ret->agent == AGENT_UNKNOWN)
 		return err_set(e, ERR_CONFIG, EINVAL,
 			       "no agent speaks like this; use --agent NAME");
+	if (ret->tool[0] == '\0')
+		return err_set(e, ERR_CONFIG, EINVAL, "no tool is named in the call");
 	r = input_of(doc.root, &nested, &input, e);
 	if (r < 0)
 		return r;

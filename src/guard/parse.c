@@ -167,6 +167,21 @@ static void heredoc_announce(struct parser *p, struct redir *r, bool strips_tabs
 	p->pending_end = &r->next_pending;
 }
 
+/* Behind <& and >& a dash is a word of its own, whatever follows it: ">&-rm x" runs rm. */
+static struct word *parse_target(struct parser *p, enum redir_op op)
+{
+	struct word *w;
+	struct parser dash;
+
+	if ((op != REDIR_DUP_IN && op != REDIR_DUP_OUT) || lex_cur(p) != '-')
+		return lex_word(p);
+	dash = *p;
+	dash.n = p->at + 1;
+	w = lex_word(&dash);
+	p->at = dash.at;
+	return w;
+}
+
 /* Cursor on an operator, fd known. NULL when it is none. */
 static struct redir *parse_operator(struct parser *p, int fd)
 {
@@ -180,7 +195,7 @@ static struct redir *parse_operator(struct parser *p, int fd)
 		r->fd = fd;
 		take_chars(p, strlen(operators[i].text));
 		lex_blanks(p);
-		r->target = lex_word(p);
+		r->target = parse_target(p, r->op);
 		if (r->target == NULL)
 			lex_fail(p, "a redirection without a target");
 		else if (r->op == REDIR_HEREDOC)

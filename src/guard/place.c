@@ -105,6 +105,9 @@ static bool is_tmp(const struct places *p, const char *path, bool is_cut)
 {
 	const char *const dirs[] = { "/tmp", "/var/tmp", "/private/tmp", p->tmp };
 
+	/* A workspace in such a directory is a workspace all the same. */
+	if (p->workspace && is_below(path, p->workspace))
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (is_below(path, dirs[i]) && (is_cut || !str_eq(path, dirs[i]) || i == 3))
 			/* The directory itself is the system's, unless it is one's own ($TMPDIR). */

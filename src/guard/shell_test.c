@@ -49,6 +49,7 @@ static const struct {
 	{ "x=1 a; y=(b c); declare -a z=(d); e", "a declare e" },
 	{ "a 2>&1 >x <y &>z 3<>w >|v; b", "a b" },
 	{ "a {fd}>x; b", "a b" },
+	{ ">&-a b; <& -c", "a c" },
 	{ "'a' \"b\"; $'\\x61b'; \"a\"'b'", "a ab ab" },
 	{ "{a,b}", "a" },
 	{ "$x a", "? a" },

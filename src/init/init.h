@@ -72,6 +72,7 @@ int session_start(struct command_session *s, const char *stdio, struct buf *requ
 void session_part_gone(struct part *part);
 void session_signal(struct command_session *s, int signo);
 void session_size(struct command_session *s, uint16_t rows, uint16_t cols);
+void sessions_all(int signo); /* to every process but us */
 void session_reap(struct server *sv);
 ssize_t part_pull(void *part, void *p, size_t n);
 

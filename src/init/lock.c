@@ -49,6 +49,29 @@ static int step_ids(struct child *c)
 	return take_ids(c->plan);
 }
 
+static void write_number(const char *path, const char *number)
+{
+	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, number, strlen(number));
+}
+
+/* The same settings as the native engine's, where we are root of a user namespace of our own and they are ours to make;
+ * a container engine with none has said so in its table. */
+static int step_settle(struct child *c)
+{
+	if (!c->has_own_kernel) {
+		write_number("/proc/sys/user/max_user_namespaces", "0");
+		write_number("/proc/sys/user/max_inotify_instances", "64");
+		write_number("/proc/sys/user/max_inotify_watches", "65536");
+		write_number("/proc/self/oom_score_adj", "300");
+	}
+	/* A link to the kernel's memory that bubblewrap makes; nothing there could be read, but nothing needs it. */
+	(void)unlink("/dev/core");
+	return 0;
+}
+
 static int step_limits(struct child *c)
 {
 	return rlimits_set(c->plan, !c->has_own_kernel);
@@ -70,9 +93,8 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 		const char *name;
 		int (*fn)(struct child *c);
 	} steps[] = {
-		{ "take ids", step_ids },
-		{ "set limits", step_limits },
-		{ "lock", step_lock },
+		{ "take ids", step_ids },         { "settle", step_settle },
+		{ "set limits", step_limits },    { "lock", step_lock },
 		{ "prove the lock", step_prove },
 	};
 	struct child c = { .plan = &sv->plan };

@@ -513,6 +513,21 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	say(c, &done);
 }
 
+static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
+{
+	struct keep_msg done = { .type = KEEP_NET_DONE };
+	_close_ int fd = FD_NONE;
+	int r;
+
+	(void)fds;
+	if (m->a == NET_SHOW)
+		r = fd = gate_show(c->k, &done.err);
+	else
+		r = gate_change(c->k, m->err.msg, m->a == NET_DENY, &done.err);
+	done.a = r < 0 ? -r : 0;
+	(void)keep_send(c->fd, &done, &fd, fd >= 0 ? 1 : 0);
+}
+
 static void on_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
 	struct init_msg ask = { .type = INIT_FILE, .a = m->a, .b = m->b };
@@ -583,6 +598,7 @@ static const struct {
 	{ KEEP_WAIT, CLIENT_NEW, 0, on_wait },
 	{ KEEP_STATUS, CLIENT_NEW, 0, on_status },
 	{ KEEP_STAY, CLIENT_NEW, 0, on_stay },
+	{ KEEP_NET, CLIENT_NEW, 0, on_net },
 	{ KEEP_FILE, CLIENT_NEW, 1, on_file },
 };
 

@@ -15,7 +15,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -46,14 +45,6 @@ struct journal {
 	char run[EVENT_RUN_CHARS + 1];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 static void on_timer(void *arg)
 {
 	struct journal *j = arg;
@@ -77,8 +68,8 @@ struct journal *journal_new(const char *state_dir, const char *sandbox, bool is_
 			       .loop = l,
 			       .pending = BUF(PENDING_MAX + 2 * EVENT_MAX_BYTES),
 			       .fd = FD_NONE };
-	(void)snprintf(j->run, sizeof(j->run), "%014llx%04x", (unsigned long long)(now_ns() >> 8),
-		       salt);
+	(void)snprintf(j->run, sizeof(j->run), "%014llx%04x",
+		       (unsigned long long)(clock_real() >> 8), salt);
 	if (l) {
 		j->timer = watch_timer(l, JOURNAL_BATCH_NS, false, on_timer, j);
 		watch_set(j->timer, false);
@@ -100,7 +91,7 @@ static void put(struct journal *j, struct buf *out, uint32_t session, enum event
 	struct event_head h = { .type = (uint16_t)t,
 				.flags = d ? d->flags : 0,
 				.session = session,
-				.time_ns = now_ns(),
+				.time_ns = clock_real(),
 				.number = j->number };
 
 	/* Frames of the journal itself are no events and leave no gap. */
@@ -205,13 +196,12 @@ static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		char *argv[] = { (char[]){ "vitrine-store" },
-				 (char[]){ "ingest" },
-				 (char[]){ "--state" },
-				 state_dir,
-				 is_waiting ? (char[]){ "--wait" } : NULL,
-				 NULL };
+		char *argv[] = { (char[]){ "vitrine-store" }, (char[]){ "ingest" },
+				 (char[]){ "--state" },       state_dir,
+				 (char[]){ "--wait" },        NULL };
 
+		if (!is_waiting)
+			argv[4] = NULL;
 		(void)signal(SIGHUP, SIG_IGN);
 		(void)execv(path, argv);
 		_exit(127);
@@ -362,7 +352,7 @@ int journal_verdict(struct journal *j, uint32_t session, enum event_type t,
 
 int journal_frame(struct journal *j, uint32_t session, const void *frame, size_t n, struct err *e)
 {
-	struct event_head h = { .session = session, .time_ns = now_ns() };
+	struct event_head h = { .session = session, .time_ns = clock_real() };
 	size_t before;
 	int flags;
 

@@ -30,6 +30,7 @@ enum keep_msg_type {
 	KEEP_WAIT,   /* session (0: the sandbox): answered by KEEP_ENDED */
 	KEEP_STATUS, /* answered by KEEP_STATE, KEEP_SESSION..., KEEP_DONE */
 	KEEP_STAY,   /* the sandbox stays without sessions; answered by KEEP_DONE */
+	KEEP_NET,    /* a = enum net_op; err.msg: a rule; answered by KEEP_NET_DONE */
 	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
 	/* to the client */
 	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
@@ -39,9 +40,12 @@ enum keep_msg_type {
 	KEEP_STATE,     /* flags = enum state_flags, v */
 	KEEP_SESSION,   /* session, a = pid inside, flags, v; err.msg: the command */
 	KEEP_FILE_DONE, /* a = errno or 0; with one descriptor where the operation gives one */
+	KEEP_NET_DONE,  /* a = errno or 0, err; with one descriptor for NET_SHOW: the rules */
 	KEEP_DONE,
 	KEEP_MSG_COUNT_
 };
+
+enum net_op { NET_SHOW = 1, NET_ALLOW, NET_DENY };
 
 /* What stands where in v. */
 enum keep_value {

@@ -137,6 +137,8 @@ void tell_limit(struct keeper *k, enum limit_id id, uint64_t value);
 void tell_sample(struct keeper *k);
 void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
+void tell_net(struct keeper *k, const struct gate_msg *m);
+void tell_gate(struct keeper *k, const char *reason);
 /* -errno: it could not be put on record and must not be done. */
 int tell_copied(struct keeper *k, const char *inside, const char *outside, bool is_out);
 

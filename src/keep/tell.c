@@ -120,3 +120,48 @@ int tell_copied(struct keeper *k, const char *inside, const char *outside, bool 
 		return 0;
 	return journal_verdict(k->journal, EVENT_NO_SESSION, EV_FILE_COPIED, f, ARRAY_LEN(f), &e);
 }
+
+/* The gate has decided; it waits for nobody, so a verdict that cannot be written down is only counted by the journal. */
+static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const char *address)
+{
+	struct err ignored = ERR_INIT;
+	const struct event_field f[] = {
+		EVENT_STR(VERDICT, m->verdict == GATE_ALLOWED ? "allow" : "deny"),
+		EVENT_STR(HOST, m->host),
+		EVENT_NUM(PORT, m->port),
+		EVENT_STR(RULE, m->rule),
+		EVENT_STR(PROTOCOL, gate_via_name(m->via)),
+		EVENT_STR(REASON, gate_event_name(m->event)),
+		EVENT_STR(MESSAGE, m->text),
+		EVENT_STR(ADDRESS, address),
+	};
+
+	if (k->journal)
+		(void)journal_verdict(k->journal, EVENT_NO_SESSION, EV_NET_VERDICT, f, ARRAY_LEN(f),
+				      &ignored);
+}
+
+void tell_net(struct keeper *k, const struct gate_msg *m)
+{
+	char address[ADDR_TEXT] = "";
+
+	if (m->has_addr)
+		addr_text(&m->addr, address);
+	if (m->event == EVENT_CLOSE || m->verdict == GATE_FAILED)
+		TELL(k, EVENT_NO_SESSION, NET_CONNECT, EVENT_STR(HOST, m->host),
+		     EVENT_NUM(PORT, m->port), EVENT_STR(ADDRESS, address),
+		     EVENT_STR(PROTOCOL, gate_via_name(m->via)), EVENT_NUM(BYTES_IN, m->down),
+		     EVENT_NUM(BYTES_OUT, m->up), EVENT_NUM(DURATION, m->ns),
+		     EVENT_STR(REASON, m->text));
+	else if (m->event == EVENT_REQUEST)
+		TELL(k, EVENT_NO_SESSION, NET_REQUEST, EVENT_STR(HOST, m->host),
+		     EVENT_STR(METHOD, m->method), EVENT_NUM(PORT, m->port),
+		     EVENT_STR(REQUEST, m->path), EVENT_STR(RULE, m->rule));
+	else
+		tell_net_verdict(k, m, address);
+}
+
+void tell_gate(struct keeper *k, const char *reason)
+{
+	TELL(k, EVENT_NO_SESSION, NET_GATE, EVENT_STR(REASON, reason));
+}

