@@ -129,9 +129,11 @@ static const struct tree_options all = { .with_ignored = true };
 static uint64_t save_with(const struct place *p, struct store *s, const struct tree_options *o,
 			  struct tree_saved *sum, struct tree_index *x)
 {
-	struct tree_note note = { .kind = TREE_MANUAL, .message = "", .root = p->work };
+	struct tree_note note = {
+		.root_fd = p->fd, .kind = TREE_MANUAL, .message = "", .root = p->work
+	};
 	struct err e = ERR_INIT;
-	int r = tree_checkpoint(s, p->fd, &note, o, sum, x, &e);
+	int r = tree_checkpoint(s, &note, o, sum, x, &e);
 
 	if (r < 0)
 		(void)fprintf(stderr, "checkpoint: %s\n", e.msg);
@@ -473,7 +475,7 @@ TEST(many_files_and_a_farm_of_links)
 {
 	_cleanup_(place_done) struct place p = place_new();
 	struct store *s = open_store(&p);
-	unsigned n = getenv("TREE_SEQUENCES") ? 100000 : 3000;
+	unsigned n = getenv("TREE_FILES") ? 100000 : 3000;
 	_cleanup_(tree_index_done) struct tree_index x = { 0 };
 	struct tree_saved sum;
 	struct restored done;
