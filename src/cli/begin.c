@@ -24,6 +24,9 @@ int run_freeze(struct run *r, struct err *e)
 
 	if (!r->has_def || r->is_new)
 		return 0;
+	/* Without layers there is nothing to freeze, and no reason to stand in anybody's way. */
+	if (!r->is_fresh && !layers_exist(r->host.state_dir, r->def.name))
+		return 0;
 	x = def_own(r->host.state_dir, r->def.name, &o, e);
 	if (x < 0) {
 		*e = ERR_INIT;

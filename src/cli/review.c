@@ -190,15 +190,14 @@ static void say_kept(void *arg, const char *path, const char *why)
 	(void)fprintf(stderr, "%s: %s\n", buf_cstr(&b), why);
 }
 
-static int parse(struct apply_wish *w, const char **workspace, const struct opt *table, int argc,
-		 char **argv, char **words, struct err *e)
+/* Options may stand before and between the words. */
+static int parse(struct opts *o, struct apply_wish *w, const char **workspace, char **words,
+		 struct err *e)
 {
-	struct opts o;
 	size_t n = 0;
 
-	opts_init(&o, table, argc, argv);
 	for (;;) {
-		int id = opts_next(&o, e);
+		int id = opts_next(o, e);
 
 		if (id < 0)
 			return id;
@@ -209,11 +208,11 @@ static int parse(struct apply_wish *w, const char **workspace, const struct opt 
 		else if (id == OPT_SPECIAL)
 			w->with_special = true;
 		else if (id == OPT_WORKSPACE)
-			*workspace = o.value;
-		else if (o.at >= argc)
+			*workspace = o->value;
+		else if (o->at >= o->argc)
 			return 0;
 		else
-			words[n++] = argv[o.at++];
+			words[n++] = o->argv[o->at++];
 	}
 }
 
@@ -266,8 +265,11 @@ int cmd_apply(int argc, char **argv, struct err *e)
 	struct apply_wish w = { 0 };
 	const char *workspace = NULL;
 	char *const *rest = words;
-	int r = parse(&w, &workspace, apply_opts, argc, argv, words, e);
+	struct opts o;
+	int r;
 
+	opts_init(&o, apply_opts, argc, argv);
+	r = parse(&o, &w, &workspace, words, e);
 	if (r == 0)
 		r = open_review(&s, workspace, &rest, e);
 	return r < 0 ? r : apply(&s, &w, rest, e);
@@ -301,8 +303,11 @@ int cmd_discard(int argc, char **argv, struct err *e)
 	struct apply_wish w = { 0 };
 	const char *workspace = NULL;
 	char *const *rest = words;
-	int r = parse(&w, &workspace, discard_opts, argc, argv, words, e);
+	struct opts o;
+	int r;
 
+	opts_init(&o, discard_opts, argc, argv);
+	r = parse(&o, &w, &workspace, words, e);
 	if (r == 0)
 		r = open_review(&s, workspace, &rest, e);
 	return r < 0 ? r : discard(&s, rest, e);

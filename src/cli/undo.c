@@ -294,11 +294,12 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 		r = review_cli_checkpoint(&s, a.message, a.as_json, e);
 	} else if (r == 0) {
 		struct tree_options o = options(&a, progress(&last));
-		struct tree_note note = { .kind = TREE_MANUAL,
+		struct tree_note note = { .root_fd = s.undo.fd,
+					  .kind = TREE_MANUAL,
 					  .message = a.message,
 					  .root = s.undo.root };
 
-		r = tree_checkpoint(s.undo.store, s.undo.fd, &note, &o, &saved, NULL, e);
+		r = tree_checkpoint(s.undo.store, &note, &o, &saved, NULL, e);
 		end_progress(last);
 		if (r == 0)
 			print_saved(&saved, a.as_json);

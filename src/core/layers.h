@@ -41,6 +41,7 @@ struct layers {
 
 /* What the file says, nothing where there is none. What a crash left half done is finished. */
 int layers_read(const char *state_dir, const char *name, struct layers *ret, struct err *e);
+bool layers_exist(const char *state_dir, const char *name);
 int layers_write(const struct layers *l, struct err *e);
 void layers_done(struct layers *l);
 

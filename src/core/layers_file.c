@@ -147,6 +147,13 @@ static bool take_all(const struct json *o, struct layers *l)
 	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home);
 }
 
+bool layers_exist(const char *state_dir, const char *name)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s/%s", state_dir, name, FILE_NAME);
+
+	return access(path, F_OK) == 0;
+}
+
 int layers_read(const char *state_dir, const char *name, struct layers *ret, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s/%s", state_dir, name, FILE_NAME);

@@ -109,7 +109,8 @@ struct back {
 	const struct undo_wish *wish;
 	const struct tree_index *seal;    /* NULL: no sandbox ended since the target */
 	const struct tree_index *present; /* of an interrupted restore: what it had found */
-	const struct tree_index *now;
+	struct tree_index *now;
+	const struct tree_options *o;
 	uint64_t host_edits;
 };
 
@@ -182,10 +183,10 @@ static bool has_closed(const struct tree_index *now, const struct tree_index *ta
 }
 
 /* One pass, and another where a directory had been closed to us and is open now. */
-static int run_passes(struct undo *u, struct back *b, struct tree_index *now,
-		      const struct tree_index *target, const struct tree_options *o,
+static int run_passes(struct undo *u, struct back *b, const struct tree_index *target,
 		      struct restored *sum, struct err *e)
 {
+	struct tree_index *now = b->now;
 	int r = 0;
 
 	for (int pass = 0; r == 0 && pass < 8; pass++) {
@@ -208,7 +209,7 @@ static int run_passes(struct undo *u, struct back *b, struct tree_index *now,
 		if (r < 0 || !is_again)
 			break;
 		tree_index_done(now);
-		r = tree_look(u->fd, target, o, now, e);
+		r = tree_look(u->fd, target, b->o, now, e);
 		if (r == 0)
 			r = tree_hash_all(u->fd, now, e);
 		if (r == 0 && !has_closed(now, target) && same_tree(now, target))
@@ -230,8 +231,8 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 	_cleanup_(tree_index_done) struct tree_index target = { 0 };
 	_cleanup_(tree_index_done) struct tree_index seal = { 0 };
 	_cleanup_(tree_index_done) struct tree_index newest = { 0 };
-	struct tree_note note = { .kind = TREE_PRESENT, .root = u->root };
-	struct back b = { .wish = w, .now = &now };
+	struct tree_note note = { .root_fd = u->fd, .kind = TREE_PRESENT, .root = u->root };
+	struct back b = { .wish = w, .now = &now, .o = o };
 	struct tree_saved saved;
 	struct err ignored;
 	_free_ char *message = NULL;
@@ -260,13 +261,13 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 	note.message = message;
 	note.since = target.id;
 	tree_index_done(&now);
-	r = tree_checkpoint(u->store, u->fd, &note, o, &saved, &now, e);
+	r = tree_checkpoint(u->store, &note, o, &saved, &now, e);
 	if (r < 0)
 		return err_wrap(e, r, "the present could not be saved, so nothing was changed");
 	ret->present = saved.id;
 	r = store_set_pending(u->store, target.id, saved.id, e);
 	if (r == 0)
-		r = run_passes(u, &b, &now, &target, o, &ret->sum, e);
+		r = run_passes(u, &b, &target, &ret->sum, e);
 	if (r == 0)
 		r = store_set_pending(u->store, 0, 0, e);
 	return r;
@@ -278,7 +279,7 @@ int undo_resume(struct undo *u, struct undone *ret, struct err *e)
 	_cleanup_(tree_index_done) struct tree_index target = { 0 };
 	_cleanup_(tree_index_done) struct tree_index present = { 0 };
 	struct undo_wish wish = { .is_gentle = true };
-	struct back b = { .wish = &wish, .now = &now, .present = &present };
+	struct back b = { .wish = &wish, .now = &now, .o = &whole, .present = &present };
 	struct err ignored;
 	int r;
 
@@ -296,7 +297,7 @@ int undo_resume(struct undo *u, struct undone *ret, struct err *e)
 		r = tree_hash_all(u->fd, &now, e);
 	/* What is neither the old nor the new was written by somebody else since. */
 	if (r == 0)
-		r = run_passes(u, &b, &now, &target, &whole, &ret->sum, e);
+		r = run_passes(u, &b, &target, &ret->sum, e);
 	if (r == 0)
 		r = store_set_pending(u->store, 0, 0, e);
 	return r < 0 ? r : 1;
@@ -331,10 +332,12 @@ int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
 		      struct tree_saved *ret, struct err *e)
 {
 	struct tree_options o = { .max_file = UNDO_FILE_MAX, .max_new = UNDO_NEW_MAX };
-	struct tree_note note = {
-		.kind = kind, .message = message, .root = u->root, .may_skip = true
-	};
-	int r = tree_checkpoint(u->store, u->fd, &note, &o, ret, NULL, e);
+	struct tree_note note = { .root_fd = u->fd,
+				  .kind = kind,
+				  .message = message,
+				  .root = u->root,
+				  .may_skip = true };
+	int r = tree_checkpoint(u->store, &note, &o, ret, NULL, e);
 
 	return r < 0 ? r : drop_old(u, kind, e);
 }

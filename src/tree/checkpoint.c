@@ -100,18 +100,17 @@ static bool is_same(const struct tree_index *a, const struct tree_index *b)
 	return is;
 }
 
-static int make(struct store *s, int root_fd, const struct tree_note *note,
-		const struct tree_options *o, struct tree_saved *ret, struct tree_index *x,
-		struct err *e)
+static int make(struct store *s, const struct tree_note *note, const struct tree_options *o,
+		struct tree_saved *ret, struct tree_index *x, struct err *e)
 {
 	_cleanup_(tree_index_done) struct tree_index before = { 0 };
 	bool has_before;
 	int r = newest(s, &before, &has_before, e);
 
 	if (r == 0)
-		r = tree_look(root_fd, has_before ? &before : NULL, o, x, e);
+		r = tree_look(note->root_fd, has_before ? &before : NULL, o, x, e);
 	if (r == 0)
-		r = save_new(s, root_fd, x, o, ret, e);
+		r = save_new(s, note->root_fd, x, o, ret, e);
 	if (r < 0)
 		return r;
 	ret->is_same = has_before && is_same(&before, x);
@@ -128,15 +127,14 @@ static int make(struct store *s, int root_fd, const struct tree_note *note,
 	return r;
 }
 
-int tree_checkpoint(struct store *s, int root_fd, const struct tree_note *note,
-		    const struct tree_options *o, struct tree_saved *ret,
-		    struct tree_index *ret_index, struct err *e)
+int tree_checkpoint(struct store *s, const struct tree_note *note, const struct tree_options *o,
+		    struct tree_saved *ret, struct tree_index *ret_index, struct err *e)
 {
 	_cleanup_(tree_index_done) struct tree_index x = { 0 };
 	int r;
 
 	*ret = (struct tree_saved){ 0 };
-	r = make(s, root_fd, note, o, ret, &x, e);
+	r = make(s, note, o, ret, &x, e);
 	if (r < 0) {
 		packs_done(s); /* with what was put and never committed */
 		return r;

@@ -171,6 +171,7 @@ struct tree_saved {
 };
 
 struct tree_note {
+	int root_fd; /* the tree */
 	enum tree_kind kind;
 	const char *message; /* "" */
 	const char *root;
@@ -179,9 +180,8 @@ struct tree_note {
 };
 
 /* Afterwards the new checkpoint exists whole or not at all. ret_index may be NULL. */
-int tree_checkpoint(struct store *s, int root_fd, const struct tree_note *note,
-		    const struct tree_options *o, struct tree_saved *ret,
-		    struct tree_index *ret_index, struct err *e);
+int tree_checkpoint(struct store *s, const struct tree_note *note, const struct tree_options *o,
+		    struct tree_saved *ret, struct tree_index *ret_index, struct err *e);
 
 /* ---- comparing ---- */
 

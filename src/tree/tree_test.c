@@ -129,9 +129,11 @@ static const struct tree_options all = { .with_ignored = true };
 static uint64_t save_with(const struct place *p, struct store *s, const struct tree_options *o,
 			  struct tree_saved *sum, struct tree_index *x)
 {
-	struct tree_note note = { .kind = TREE_MANUAL, .message = "", .root = p->work };
+	struct tree_note note = {
+		.root_fd = p->fd, .kind = TREE_MANUAL, .message = "", .root = p->work
+	};
 	struct err e = ERR_INIT;
-	int r = tree_checkpoint(s, p->fd, &note, o, sum, x, &e);
+	int r = tree_checkpoint(s, &note, o, sum, x, &e);
 
 	if (r < 0)
 		(void)fprintf(stderr, "checkpoint: %s\n", e.msg);
@@ -465,6 +467,50 @@ TEST(deep_paths)
 	(void)go_back(&p, s, id);
 	CHECK(faccessat(at, "f", F_OK, 0) == 0);
 	fd_close(at);
+	store_close(s);
+}
+
+/* Many names, many of them of one file. 100,000 when asked for, else a slice of that. */
+TEST(many_files_and_a_farm_of_links)
+{
+	_cleanup_(place_done) struct place p = place_new();
+	struct store *s = open_store(&p);
+	unsigned n = getenv("TREE_FILES") ? 100000 : 3000;
+	_cleanup_(tree_index_done) struct tree_index x = { 0 };
+	struct tree_saved sum;
+	struct restored done;
+	struct stat a, b;
+	uint64_t id;
+
+	for (unsigned i = 0; i < n; i++) {
+		_free_ char *dir = mem_fmt("d%u", i / 1000);
+		_free_ char *name = mem_fmt("d%u/f%u", i / 1000, i);
+
+		if (i % 1000 == 0)
+			bug_on(mkdirat(p.fd, dir, 0755) < 0);
+		if (i % 1000 % 3 == 1) {
+			_free_ char *first = mem_fmt("d%u/f%u", i / 1000, i / 1000 * 1000);
+
+			bug_on(linkat(p.fd, first, p.fd, name, 0) < 0);
+		} else {
+			put(&p, name, name);
+		}
+	}
+	id = save_with(&p, s, &all, &sum, &x);
+	CHECK_INT(sum.files, n);
+	CHECK_INT(x.n, n + n / 1000);
+	for (unsigned i = 0; i < n; i += 7) {
+		_free_ char *name = mem_fmt("d%u/f%u", i / 1000, i);
+
+		bug_on(unlinkat(p.fd, name, 0) < 0);
+	}
+	done = go_back(&p, s, id);
+	CHECK_INT(done.conflicts, 0);
+	CHECK(done.written >=
+	      (n + 6) / 7); /* names of a file whose first name went are linked anew */
+	bug_on(fstatat(p.fd, "d0/f0", &a, 0) < 0 || fstatat(p.fd, "d0/f1", &b, 0) < 0);
+	CHECK(a.st_ino == b.st_ino);
+	CHECK_INT(a.st_nlink, 334);
 	store_close(s);
 }
 
