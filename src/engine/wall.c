@@ -206,8 +206,14 @@ static bool *find_gone(const struct plan *p)
 	return gone;
 }
 
-/* The workspace must still be the directory that was looked at. */
-static int verify(const struct plan *p, struct err *e)
+static bool is_cover(const struct mount *m)
+{
+	return m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
+}
+
+/* The workspace must still be the directory that was looked at. And a tool follows a link that it is told to cover or to
+ * show, out of the workspace and onto the host: what is a link cannot be covered by it. */
+static int verify(const struct engine *en, const struct plan *p, struct err *e)
 {
 	struct stat st;
 
@@ -218,6 +224,12 @@ static int verify(const struct plan *p, struct err *e)
 		    (lstat(m->src, &st) < 0 || st.st_dev != m->dev || st.st_ino != m->ino))
 			return err_set(e, ERR_CONFLICT, ESTALE,
 				       "'%s' was replaced while we looked at it", m->src);
+		if (is_cover(m) && lstat(m->dst, &st) == 0 && S_ISLNK(st.st_mode))
+			return err_set(e, ERR_UNSUPPORTED, ELOOP,
+				       "engine '%s' cannot honour: hide and protect of '%s', which "
+				       "is a "
+				       "symbolic link; the native engine can",
+				       en->name, m->dst);
 	}
 	return 0;
 }
@@ -358,7 +370,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	if (r < 0)
 		return err_set(e, ERR_USAGE, ENAMETOOLONG,
 			       "the state directory's path is too long");
-	r = verify(p, e);
+	r = verify(en, p, e);
 	if (r == 0)
 		r = render(en, p, skel, dir, &out, e);
 	if (r == 0)

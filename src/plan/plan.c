@@ -747,14 +747,21 @@ static void plan_engine(struct plan *p, const struct facts *f)
 	size_t n = 0;
 
 	add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
-	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 3, sizeof(*p->engine_env));
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
 	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
 				     "sbin:/bin");
 	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
 	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
 		for (char *const *v = f->environ; v && *v; v++)
-			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=')
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=') {
 				p->engine_env[n++] = mem_str(*v);
+				break; /* a caller may name one twice */
+			}
+	/* What podman keeps for itself lies with our state and not in the user's home. */
+	if (str_eq(p->engine, "podman")) {
+		p->engine_env[n++] = mem_fmt("XDG_CONFIG_HOME=%s/podman/config", f->state_dir);
+		p->engine_env[n++] = mem_fmt("XDG_DATA_HOME=%s/podman/data", f->state_dir);
+	}
 }
 
 /* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */

@@ -114,6 +114,19 @@ def replaced_on_the_host(box):
         has(r.err, "cannot cover it again")
 
 
+@test(who=("user",), timeout=60)
+def a_link_is_not_covered_but_refused(box):
+    """A tool would follow it, and show inside what it leads to."""
+    (box.dir / "outside").mkdir()
+    (box.dir / "outside" / "secret").write_text("canary\n")
+    (box.ws / ".vscode").symlink_to(box.dir / "outside")
+    box.own(box.dir / "outside")
+    for name in each(box):
+        r = box.sh("cat .vscode/secret", "--engine", name)
+        eq((r.rc, r.out), (125, ""), name)
+        has(r.err, "symbolic link", name)
+
+
 @test(who=("root",))
 def root_is_refused_by_name(box):
     for name in each(box):
