@@ -236,8 +236,8 @@ TEST(commands_are_bounded)
 TEST(a_refusal_is_a_report)
 {
 	static const char *const two[] = { ZERO " " ONE " refs/heads/agent/x", ONE " " TWO " refs/"
-											   "heads/"
-											   "main" };
+										   "heads/"
+										   "main" };
 	_cleanup_(git_rules_done) struct git_rules r = { 0 };
 	_cleanup_(git_push_done) struct git_push p;
 	_cleanup_(buf_done) struct buf b = BUF(KIB), out = BUF(KIB), why = BUF(KIB);

@@ -35,7 +35,7 @@ static void as_gzip(const struct git_rules *rules, const char *b, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	_cleanup_(git_rules_done) struct git_rules rules = { 0 };
-	_cleanup_(git_push_done) struct git_push whole, cut;
+	_cleanup_(git_push_done) struct git_push whole = { 0 }, cut = { 0 };
 	_cleanup_(buf_done) struct buf out = BUF(4 * MIB);
 	struct err e = ERR_INIT;
 	int r;
