@@ -62,7 +62,7 @@ build: services
 	$(call compile,build)
 services: | build-folder
 	$(call compile,services)
-	@for program in build/services/vitrine-*; do \
+	@for program in $(filter-out %/vitrine-gate,$(wildcard build/services/vitrine-*)); do \
 		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
 	done
 asan: | build-folder
@@ -112,7 +112,8 @@ install: build
 	install -d $(bindir) $(libexecdir) $(mandir) $(sharedir)/bash-completion/completions \
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
-	for program in build/services/vitrine-*; do \
+	install -m 755 build/vitrine-gate $(libexecdir)/
+	for program in $(filter-out %/vitrine-gate,$(wildcard build/services/vitrine-*)); do \
 		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
 	done
 	build/vitrine help --man >$(mandir)/vitrine.1

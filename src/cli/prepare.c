@@ -34,6 +34,12 @@ enum {
 	OPT_TIME,
 	OPT_IDLE,
 	OPT_OUTPUT,
+	OPT_ALLOW,
+	OPT_DENY,
+	OPT_NET,
+	OPT_PUBLISH,
+	OPT_HOST_PORT,
+	OPT_ASK,
 	OPT_POLICY,
 	OPT_ENGINE,
 	OPT_NAME,
@@ -73,6 +79,15 @@ const struct opt run_opts[] = {
 	{ "time", 0, "TIME", "end it after this long", OPT_TIME },
 	{ "idle", 0, "TIME", "end it after this long without output or work", OPT_IDLE },
 	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
+	{ "allow", 0, "HOST[:PORT]", "let it reach a host: name, *.name, address or prefix",
+	  OPT_ALLOW },
+	{ "deny", 0, "HOST[:PORT]", "keep it from a host that is allowed otherwise", OPT_DENY },
+	{ "net", 0, "PRESET", "let it reach what a preset lists: none, locked, balanced, open",
+	  OPT_NET },
+	{ "publish", 'p', "[HOST:]PORT", "show a port inside on this host's loopback",
+	  OPT_PUBLISH },
+	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
+	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "name of the sandbox, for 'vitrine exec'; its home is kept",
@@ -258,6 +273,45 @@ static int add_env_file(struct run *r, const char *path, struct err *e)
 	return x;
 }
 
+/* Options that need a way out open one. */
+static int add_net(struct policy *p, enum list_id list, const char *value, struct err *e)
+{
+	int x = policy_add(p, list, value, LAYER_FLAGS, e);
+
+	return x < 0 || list == LIST_NET_DENY
+		       ? x
+		       : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
+}
+
+static int set_net(struct policy *p, const char *preset, struct err *e)
+{
+	bool is_none = str_eq(preset, "none");
+	int x = policy_set(p, SETTING_NET_PRESET, preset, LAYER_FLAGS, e);
+
+	return x < 0 ? x
+		     : policy_set(p, SETTING_NETWORK, is_none ? "none" : "gate", LAYER_FLAGS, e);
+}
+
+static int apply_net(struct policy *p, int id, const char *value, struct err *e)
+{
+	switch (id) {
+	case OPT_ALLOW:
+		return add_net(p, LIST_NET_ALLOW, value, e);
+	case OPT_DENY:
+		return add_net(p, LIST_NET_DENY, value, e);
+	case OPT_NET:
+		return set_net(p, value, e);
+	case OPT_PUBLISH:
+		return add_net(p, LIST_NET_PORTS, value, e);
+	case OPT_HOST_PORT:
+		return add_net(p, LIST_NET_HOST_PORTS, value, e);
+	case OPT_ASK:
+		return policy_set(p, SETTING_NET_ASK, "true", LAYER_FLAGS, e);
+	default:
+		return 0;
+	}
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
@@ -285,7 +339,7 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 	case OPT_ENGINE:
 		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
 	default:
-		return 0;
+		return apply_net(p, id, value, e);
 	}
 }
 

@@ -173,6 +173,8 @@ static void on_init(void *arg)
 	int r = init_recv(k->native.ctl, &m, fds);
 
 	k->n_messages += r == 1;
+	if (r == 1 && gate_take(k, &m, fds))
+		return;
 	for (int i = 1; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 	if (r <= 0) {
@@ -537,6 +539,7 @@ static int start(struct keeper *k, struct err *e)
 	watch_client(k, s);
 	limits_start(k);
 	masks_start(k);
+	gate_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 
@@ -574,6 +577,7 @@ static void finish(struct keeper *k)
 		k->status = 125;
 	}
 	masks_finish(k);
+	gate_finish(k);
 }
 
 static int status_for(const struct keeper *k)

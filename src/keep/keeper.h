@@ -3,6 +3,7 @@
 #ifndef VITRINE_KEEP_KEEPER_H
 #define VITRINE_KEEP_KEEPER_H
 
+#include "keep/gate.h"
 #include "keep/session.h"
 
 /* What a client's watch needs to know. */
@@ -28,6 +29,7 @@ struct keeper {
 	enum end_reason why, main_why;
 	struct err err;
 	uint64_t started_ns;
+	struct gate *gate; /* gate.c; NULL: no network */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	uint64_t cpu_ns, idle_since_ns, memory_peak;

@@ -11,6 +11,7 @@
 #include "base/sabotage.h"
 #include "base/sha256.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 
 /* Ids of a sandbox started by root: an ordinary user inside, and outside an id that no distribution hands out
  * (above systemd's container range, below 2^31), so that nothing on the host belongs to it. */
@@ -141,9 +142,6 @@ static int check_policy(const struct policy *p, struct err *e)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "workspace mode '%s' is not available yet; use \"direct\"",
 			       p->mode == WS_REVIEW ? "review" : "clone");
-	if (p->network != NET_NONE)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "network mode 'gate' is not available yet; use \"none\"");
 	if (p->sockets.n > 0)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "host socket '%s': relayed sockets are not available yet",
@@ -208,7 +206,8 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 	add_skel(p, SKEL_FILE, "etc/hosts", hosts);
 	add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
 	add_skel(p, SKEL_FILE, "etc/resolv.conf",
-		 "# no name server: this sandbox has no network\n");
+		 pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n"
+					  : "# no name server: this sandbox has no network\n");
 	add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
 	add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
 		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
@@ -505,7 +504,7 @@ static void skel_name(struct plan *p)
 	memcpy(p->skel_key, hex, sizeof(p->skel_key) - 1);
 }
 
-/* ---- ids, limits, environment ---- */
+/* ---- ids, limits ---- */
 
 static void plan_ids(struct plan *p, const struct facts *f)
 {
@@ -603,6 +602,23 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 	return 0;
 }
 
+/* ---- environment ---- */
+
+/* Programs that know proxies are told of ours; the others come to it by themselves. */
+static void plan_proxy_env(struct plan *p)
+{
+	static const char *const http[] = { "HTTP_PROXY",  "HTTPS_PROXY", "http_proxy",
+					    "https_proxy", "ALL_PROXY",   "all_proxy" };
+	static const char *const no[] = { "NO_PROXY", "no_proxy" };
+	char url[40];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_PROXY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(http); i++)
+		add_env_kv(p, http[i], url);
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
+}
+
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -618,6 +634,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "PWD", p->cwd);
 	add_env_kv(p, "container", "vitrine");
 	add_env_kv(p, "VITRINE", p->name);
+	if (p->net.has_gate)
+		plan_proxy_env(p);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		add_env(p, pol->env_set.v[i].text);
 }
@@ -684,6 +702,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		plan_done(&p);
 		return r;
 	}
+	plan_net_build(&p.net, pol, f->environ);
 	plan_covers(&p, f);
 	plan_mount_points(&p);
 	add_skel(&p, SKEL_DIR, "var", "");
@@ -717,6 +736,7 @@ void plan_done(struct plan *p)
 	free(p->access);
 	free(p->env);
 	free(p->argv);
+	plan_net_done(&p->net);
 	free(p->name);
 	free(p->workspace);
 	free(p->user);

@@ -150,6 +150,19 @@ struct plan_limit {
 	const char *how; /* "cgroup", "rlimit", "tmpfs", "keeper", ... */
 };
 
+/* The way out, when there is one. */
+struct plan_net {
+	bool has_gate;
+	bool is_asking;
+	char **rules; /* "allow HOST" and "deny HOST", NULL-ended */
+	size_t n_rules;
+	char **ports; /* "8080:80", NULL-ended */
+	size_t n_ports;
+	char **host_ports; /* "5432", NULL-ended */
+	size_t n_host_ports;
+	char *upstream; /* or NULL */
+};
+
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -176,6 +189,7 @@ struct plan {
 	uint64_t private_bytes, private_inodes;
 	unsigned landlock_abi;
 	bool debug;
+	struct plan_net net;
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -197,6 +211,10 @@ struct errand {
 int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e);
 void plan_done(struct plan *p);
+
+/* The network's part of it. `env` is the caller's, for an upstream of "env". */
+void plan_net_build(struct plan_net *n, const struct policy *pol, char *const *env);
+void plan_net_done(struct plan_net *n);
 
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);

@@ -244,6 +244,18 @@ TEST(golden_env)
 	setup_done(&s);
 }
 
+TEST(golden_network)
+{
+	struct setup s;
+
+	setup_init(&s, "{\"network\": {\"mode\": \"gate\", \"preset\": \"locked\", \"allow\": "
+		       "[\"example.org\", \"10.0.0.0/8:5432\"], \"deny\": [\"*.example.org\"], "
+		       "\"ports\": [\"8080:80\"], \"host_ports\": [\"5432\"], \"upstream\": "
+		       "[\"http://proxy.example:3128\"], \"ask\": true}}");
+	golden(&s, "network");
+	setup_done(&s);
+}
+
 TEST(golden_debug_and_workdir)
 {
 	struct setup s;
@@ -400,8 +412,6 @@ TEST(what_is_not_there_yet_is_refused)
 	struct setup s;
 
 	setup_init(&s, "{\"workspace\": {\"mode\": \"review\"}}");
-	refused(&s, ENOTSUP, "not available yet");
-	setup_init(&s, "{\"network\": {\"mode\": \"gate\"}}");
 	refused(&s, ENOTSUP, "not available yet");
 	setup_init(&s, "{\"sockets\": [\"/run/x.sock\"]}");
 	refused(&s, ENOTSUP, "not available yet");

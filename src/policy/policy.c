@@ -239,6 +239,10 @@ unsigned setting_get(const struct policy *p, enum setting_id id)
 		return p->tmp;
 	case SETTING_NETWORK:
 		return p->network;
+	case SETTING_NET_PRESET:
+		return p->net_preset;
+	case SETTING_NET_ASK:
+		return p->net_ask;
 	case SETTING_DEBUG:
 		return p->debug;
 	case SETTING_ENGINE:
@@ -328,6 +332,12 @@ void setting_apply(struct policy *p, enum setting_id id, unsigned value, enum la
 		break;
 	case SETTING_NETWORK:
 		p->network = (enum net_mode)value;
+		break;
+	case SETTING_NET_PRESET:
+		p->net_preset = (enum net_level)value;
+		break;
+	case SETTING_NET_ASK:
+		p->net_ask = value != 0;
 		break;
 	case SETTING_DEBUG:
 		p->debug = value != 0;

@@ -45,6 +45,10 @@ static const struct choice tmp_words[TMP_MODE_COUNT_] = { [TMP_PRIVATE] = { "pri
 static const struct choice network_words[NET_MODE_COUNT_] = {
 	[NET_NONE] = { "none", 1 }, [NET_GATE] = { "gate", 0 }
 };
+static const struct choice preset_words[NET_LEVEL_COUNT_] = { [LEVEL_NONE] = { "none", 3 },
+							      [LEVEL_LOCKED] = { "locked", 2 },
+							      [LEVEL_BALANCED] = { "balanced", 1 },
+							      [LEVEL_OPEN] = { "open", 0 } };
 static const struct choice engine_words[] = { { "native", 0 } };
 static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } };
 
@@ -55,6 +59,8 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_HOME] = { WORDS(home_words, home_origin) },
 	[SETTING_TMP] = { WORDS(tmp_words, tmp_origin) },
 	[SETTING_NETWORK] = { WORDS(network_words, network_origin) },
+	[SETTING_NET_PRESET] = { WORDS(preset_words, net_preset_origin) },
+	[SETTING_NET_ASK] = { WORDS(bool_words, net_ask_origin), .is_bool = true },
 	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
 };
@@ -66,6 +72,11 @@ const struct list_def list_defs[LIST_COUNT_] = {
 	[LIST_MOUNT] = { AT(mount), .check = check_mount },
 	[LIST_HIDE] = { AT(hide), .closes = true, .is_matched = true, .check = glob_check },
 	[LIST_PROTECT] = { AT(protect), .closes = true, .is_matched = true, .check = glob_check },
+	[LIST_NET_ALLOW] = { AT(net_allow), .check = check_net_allow },
+	[LIST_NET_DENY] = { AT(net_deny), .closes = true, .check = check_net_deny },
+	[LIST_NET_PORTS] = { AT(net_ports), .check = check_net_port },
+	[LIST_NET_HOST_PORTS] = { AT(net_host_ports), .check = check_net_host_port },
+	[LIST_NET_UPSTREAM] = { AT(net_upstream), .check = check_net_upstream },
 	[LIST_SOCKETS] = { AT(sockets), .check = check_socket },
 	[LIST_ENV_PASS] = { AT(env_pass), .is_matched = true, .check = check_env_name },
 	[LIST_ENV_SET] = { AT(env_set), .is_map = true, .check = check_env_set },
@@ -82,6 +93,13 @@ const struct key_def key_defs[] = {
 	{ "files", "home", KEY_SETTING, SETTING_HOME },
 	{ "files", "tmp", KEY_SETTING, SETTING_TMP },
 	{ "network", "mode", KEY_SETTING, SETTING_NETWORK },
+	{ "network", "preset", KEY_SETTING, SETTING_NET_PRESET },
+	{ "network", "allow", KEY_LIST, LIST_NET_ALLOW },
+	{ "network", "deny", KEY_LIST, LIST_NET_DENY },
+	{ "network", "ports", KEY_LIST, LIST_NET_PORTS },
+	{ "network", "host_ports", KEY_LIST, LIST_NET_HOST_PORTS },
+	{ "network", "upstream", KEY_LIST, LIST_NET_UPSTREAM },
+	{ "network", "ask", KEY_SETTING, SETTING_NET_ASK },
 	{ NULL, "sockets", KEY_LIST, LIST_SOCKETS },
 #define X(id, word, u, least, most, builtin) { "limits", #word, KEY_LIMIT, LIMIT_##id },
 	LIMITS(X)

@@ -15,9 +15,7 @@
  */
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/if.h>
 #include <linux/sched.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -77,22 +75,59 @@ static int step_open(struct child *c)
 	return mounts_open(c);
 }
 
-static int loopback_up(void)
+/* Hands descriptors to the keeper and closes ours: the helper shares the table with init. */
+static int hand_out(struct child *c, const struct init_msg *m, const int *take_fds, size_t n)
 {
-	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int r = 0;
 
-	if (fd < 0)
-		return -errno;
-	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
+	for (size_t i = 0; i < n; i++)
+		r = take_fds[i] < 0 ? take_fds[i] : r;
+	if (r == 0)
+		r = init_send(c->ctl, m, take_fds, n);
+	for (size_t i = 0; i < n; i++)
+		fd_close(take_fds[i]);
+	return r;
+}
+
+/* The sockets by which the gate, outside, serves this namespace. */
+static int open_gate(struct child *c)
+{
+	const struct plan_net *p = &c->plan->net;
+	struct init_msg m = { .type = INIT_NET };
+	struct netns n;
+	int r = netns_open(&n);
+
+	if (r < 0)
+		return r;
+	m.a = n.has_v6;
+	m.b = n.has_redirect;
+	r = hand_out(c, &m, n.fd, NETNS_SOCKET_COUNT_);
+	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++) {
+		uint16_t port = 0;
+		int fd;
+
+		for (const char *d = p->host_ports[i]; *d; d++)
+			port = (uint16_t)(port * 10 + (*d - '0'));
+		fd = netns_listen(port);
+		m = (struct init_msg){ .type = INIT_NET_MORE, .session = port };
+		r = hand_out(c, &m, &fd, 1);
+	}
+	if (r == 0 && p->n_ports > 0) {
+		int pair[2] = { netns_socket(), netns_listen(0) };
+
+		m = (struct init_msg){ .type = INIT_NET_MORE };
+		r = hand_out(c, &m, pair, 2);
+	}
+	return r;
 }
 
 /* In the helper: its exit status is the descriptor, which it shares with us. 0 is no descriptor of ours. */
-static _Noreturn void make_net(void)
+static _Noreturn void make_net(struct child *c)
 {
 	int fd = FD_NONE;
 
-	if (unshare(CLONE_NEWNET) == 0 && loopback_up() == 0)
+	if (unshare(CLONE_NEWNET) == 0 && netns_loopback() == 0 &&
+	    (!c->plan->net.has_gate || open_gate(c) == 0))
 		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	_exit(fd > 2 && fd < 256 ? fd : 0);
 }
@@ -107,7 +142,7 @@ static int step_net_begin(struct child *c)
 		return 0;
 	c->net_maker = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (c->net_maker == 0)
-		make_net();
+		make_net(c);
 	return c->net_maker < 0 ? -errno : 0;
 }
 

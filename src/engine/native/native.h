@@ -11,6 +11,7 @@
 
 #include "plan/plan.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 #include "sys/packet.h"
 
 #define INIT_SESSIONS 64 /* commands running at once in one sandbox */
@@ -22,6 +23,8 @@ enum init_msg_type {
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
 	INIT_EXITED,      /* session; a = wait status */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
+	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
+	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	/* to init */
 	INIT_GO, /* control groups are in place: start the first command */
