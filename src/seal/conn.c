@@ -235,7 +235,7 @@ void seal_done(struct seal *s)
 	SSL_CTX_free(s->client_ctx);
 	SSL_CTX_free(s->server_ctx);
 	ca_free(s->ca);
-	rules_unref(s->rules);
+	terms_unref(s->rules);
 	buf_done(&s->trust);
 }
 

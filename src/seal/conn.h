@@ -24,7 +24,7 @@ struct seal {
 	struct loop *loop;
 	struct ca *ca;
 	SSL_CTX *client_ctx, *server_ctx;
-	struct rules *rules;
+	struct terms *rules;
 	struct buf trust; /* PEM; read when first needed */
 	bool has_trust;
 	struct conn *first;

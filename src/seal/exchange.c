@@ -8,11 +8,11 @@
 #include "base/loop.h"
 #include "base/sabotage.h"
 
-void exchange_begin(struct exchange *x, const struct exchange_way *way, struct rules *rules,
+void exchange_begin(struct exchange *x, const struct exchange_way *way, struct terms *rules,
 		    exchange_event_fn *event, void *arg)
 {
 	*x = (struct exchange){ .way = way,
-				.rules = rules_ref(rules),
+				.rules = terms_ref(rules),
 				.event = event,
 				.arg = arg,
 				.mask = mask_new(),
@@ -202,7 +202,7 @@ static int check_writes(struct exchange *x, const struct http_head *in,
 			const struct path_rule *rule)
 {
 	if (x->note.swapped == 0 || x->git.kind != GIT_NOT || only_reads(in->method) || rule ||
-	    !rules_guard_writes(x->rules, x->note.swapped) || sabotaged("seal-write"))
+	    !terms_guard_writes(x->rules, x->note.swapped) || sabotaged("seal-write"))
 		return 0;
 	return refuse(x, 403,
 		      "with git rules on this service its secret is for reading; an allow rule "
@@ -438,6 +438,6 @@ void exchange_end(struct exchange *x)
 	mask_free(x->up_mask);
 	gunzip_free(x->gunzip);
 	git_push_done(&x->push);
-	rules_unref(x->rules);
+	terms_unref(x->rules);
 	*x = (struct exchange){ 0 };
 }

@@ -17,7 +17,7 @@
 
 #include "http/uri.h"
 #include "seal/gunzip.h"
-#include "seal/rules.h"
+#include "seal/terms.h"
 
 /* The connection a request came over. */
 struct exchange_way {
@@ -31,7 +31,7 @@ typedef void exchange_event_fn(void *arg, const char *json);
 
 struct exchange {
 	const struct exchange_way *way;
-	struct rules *rules;
+	struct terms *rules;
 	exchange_event_fn *event;
 	void *arg;
 	char method[HTTP_METHOD_MAX + 1];
@@ -50,7 +50,7 @@ struct exchange {
 	uint64_t up, down, start;
 };
 
-void exchange_begin(struct exchange *x, const struct exchange_way *way, struct rules *rules,
+void exchange_begin(struct exchange *x, const struct exchange_way *way, struct terms *rules,
 		    exchange_event_fn *event, void *arg);
 
 /* 0: send out; 1: send out when exchange_hold() says so; < 0: refused, x->code and x->why are set. out's views are

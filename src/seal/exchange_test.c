@@ -15,21 +15,21 @@ static void on_event(void *arg, const char *json)
 	(void)snprintf(said, sizeof(said), "%s", json);
 }
 
-static struct rules *make_rules(void)
+static struct terms *make_rules(void)
 {
 	static const char text[] =
 		"{\"deny\":[\"* "
 		"ok.test/no\"],\"git\":{\"push\":[\"git.test/me/app:refs/heads/x\"]},"
 		"\"secrets\":[{\"name\":\"a\",\"placeholder\":\"" HOLDER "\",\"hosts\":[\"ok."
-									 "test\"]},"
+		"test\"]},"
 		"{\"name\":\"b\",\"placeholder\":\"other-placeholder\",\"hosts\":[\"*.else.test\"]}"
 		","
 		"{\"name\":\"c\",\"placeholder\":\"only-in-x-key-1\",\"hosts\":[\"ok.test\"],"
 		"\"headers\":[\"x-key\"]}]}";
-	struct rules *r = rules_new();
+	struct terms *r = terms_new();
 	struct err e = ERR_INIT;
 
-	CHECK_INT(rules_parse(r, text, sizeof(text) - 1, &e), 0);
+	CHECK_INT(terms_parse(r, text, sizeof(text) - 1, &e), 0);
 	CHECK_INT(vault_set(&r->vault, "a", STR(SECRET)), 0);
 	CHECK_INT(vault_set(&r->vault, "b", STR("value-of-b")), 0);
 	CHECK_INT(vault_set(&r->vault, "c", STR("value-of-c-here")), 0);
@@ -40,7 +40,7 @@ static struct rules *make_rules(void)
 
 static struct http_head in, out;
 
-static int ask(struct exchange *x, struct rules *r, const struct exchange_way *w, const char *text)
+static int ask(struct exchange *x, struct terms *r, const struct exchange_way *w, const char *text)
 {
 	struct err e = ERR_INIT;
 
@@ -58,7 +58,7 @@ static struct str sent(const char *name)
 
 TEST(headers_are_swapped)
 {
-	struct rules *r = make_rules();
+	struct terms *r = make_rules();
 	struct exchange x;
 
 	CHECK_INT(ask(&x, r, &way,
@@ -77,13 +77,13 @@ TEST(headers_are_swapped)
 	CHECK(strstr(said, "\"secrets\":[\"a\",\"c\"]") != NULL);
 	CHECK(strstr(said, "\"placeholders_elsewhere\":[\"b\",\"c\"]") != NULL);
 	CHECK(strstr(said, SECRET) == NULL && strstr(said, "value-of") == NULL);
-	rules_unref(r);
+	terms_unref(r);
 }
 
 TEST(nothing_is_swapped_without_tls)
 {
 	const struct exchange_way plain = { .id = 8, .host = "ok.test", .port = 80 };
-	struct rules *r = make_rules();
+	struct terms *r = make_rules();
 	struct exchange x;
 
 	CHECK_INT(
@@ -91,12 +91,12 @@ TEST(nothing_is_swapped_without_tls)
 		0);
 	CHECK(str_is(sent("X-Key"), HOLDER));
 	exchange_end(&x);
-	rules_unref(r);
+	terms_unref(r);
 }
 
 TEST(basic_is_looked_into)
 {
-	struct rules *r = make_rules();
+	struct terms *r = make_rules();
 	struct exchange x;
 
 	/* me:sk-hold-9876543210 */
@@ -111,19 +111,19 @@ TEST(basic_is_looked_into)
 		  0);
 	CHECK(str_is(sent("Authorization"), "Basic !!!!"));
 	exchange_end(&x);
-	rules_unref(r);
+	terms_unref(r);
 }
 
 static void refused(const char *text, unsigned code)
 {
-	struct rules *r = make_rules();
+	struct terms *r = make_rules();
 	struct exchange x;
 
 	CHECK(ask(&x, r, &way, text) < 0);
 	CHECK_INT(x.code, code);
 	exchange_end(&x);
 	CHECK(strstr(said, "\"verdict\":\"deny\"") != NULL);
-	rules_unref(r);
+	terms_unref(r);
 }
 
 TEST(refusals)
@@ -142,8 +142,8 @@ TEST(refusals)
 TEST(answers_are_masked)
 {
 	static const char text[] = "HTTP/1.1 200 OK\r\nX-Back: a " SECRET " b\r\nConnection: "
-									  "close\r\n\r\n";
-	struct rules *r = make_rules();
+				   "close\r\n\r\n";
+	struct terms *r = make_rules();
 	struct exchange x;
 	struct err e = ERR_INIT;
 	struct str body;
@@ -156,36 +156,36 @@ TEST(answers_are_masked)
 	exchange_down(&x, "1 " SECRET, 2 + strlen(SECRET), &body);
 	CHECK(str_is(body, "1 " HOLDER));
 	exchange_end(&x);
-	rules_unref(r);
+	terms_unref(r);
 }
 
 TEST(compression_hides_nothing)
 {
 	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
-	struct rules *r = make_rules();
+	struct terms *r = make_rules();
 	struct exchange x;
 	struct err e = ERR_INIT;
 
 	for (int has_secret = 0; has_secret < 2; has_secret++) {
 		CHECK_INT(ask(&x, r, &way,
 			      has_secret ? "GET /a HTTP/1.1\r\nHost: ok.test\r\nX-A: " HOLDER "\r\n"
-											      "\r\n"
+					   "\r\n"
 					 : "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"),
 			  0);
 		CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
 		CHECK_INT(exchange_response(&x, &in, &out), has_secret ? -EACCES : 0);
 		exchange_end(&x);
 	}
-	rules_unref(r);
+	terms_unref(r);
 }
 
 TEST(rules_outlive_their_replacement)
 {
-	struct rules *r = make_rules();
+	struct terms *r = make_rules();
 	struct exchange x;
 
 	CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\nX: " HOLDER "\r\n\r\n"), 0);
-	rules_unref(r);
+	terms_unref(r);
 	CHECK(str_is(sent("X"), SECRET));
 	exchange_end(&x);
 }
@@ -200,18 +200,18 @@ TEST(wrong_rules_are_refused)
 		"{\"secrets\":[{\"name\":\"a\"}]}",
 		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"short\",\"hosts\":[\"h\"]}]}",
 		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-enough\"}]}",
-		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-one\",\"hosts\":[],\"in\":[\"x\"]}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-one\",\"in\":[\"x\"]}]}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		struct rules *r = rules_new();
+		struct terms *r = terms_new();
 		struct err e = ERR_INIT;
 
-		if (rules_parse(r, wrong[i], strlen(wrong[i]), &e) >= 0) {
+		if (terms_parse(r, wrong[i], strlen(wrong[i]), &e) >= 0) {
 			(void)fprintf(stderr, "accepted: %s\n", wrong[i]);
 			CHECK(false);
 		}
-		rules_unref(r);
+		terms_unref(r);
 	}
 }
 

@@ -28,7 +28,7 @@ struct program {
 	struct seal seal;
 	int front;
 	struct watch *front_watch;
-	struct rules *next; /* being told */
+	struct terms *next; /* being told */
 	struct buf text;    /* its JSON so far */
 	struct buf trust;
 	struct {
@@ -70,7 +70,7 @@ static int read_rules(struct program *p, struct err *e)
 	if (p->text.n == 0)
 		return 0;
 	r = p->text.is_over ? err_set(e, ERR_CONFIG, EMSGSIZE, "the rules are too long")
-			    : rules_parse(p->next, p->text.p, p->text.n, e);
+			    : terms_parse(p->next, p->text.p, p->text.n, e);
 	wipe(&p->text);
 	return r;
 }
@@ -110,7 +110,7 @@ static int add_value(struct program *p, const struct seal_msg *m, struct err *e)
 
 static void begin_telling(struct program *p)
 {
-	p->next = rules_new();
+	p->next = terms_new();
 	p->told = ERR_INIT;
 	wipe(&p->text);
 	p->trust.n = 0;
@@ -125,9 +125,9 @@ static void commit(struct program *p)
 		r = end_value(p, e);
 	if (r < 0) {
 		(void)seal_send(SEAL_KEEPER_FD, SEAL_FAILED, 0, NULL, e->msg, strlen(e->msg));
-		rules_unref(p->next);
+		terms_unref(p->next);
 	} else {
-		rules_unref(p->seal.rules);
+		terms_unref(p->seal.rules);
 		p->seal.rules = p->next;
 		if (p->trust.n > 0) {
 			p->seal.trust.n = 0;
@@ -291,7 +291,7 @@ static int set_up(struct program *p, struct err *e)
 	p->seal.event = on_event;
 	p->seal.over = over;
 	p->seal.loop = loop_new();
-	p->seal.rules = rules_new();
+	p->seal.rules = terms_new();
 	begin_telling(p);
 	return seal_init_tls(&p->seal, e);
 }
@@ -342,6 +342,6 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "vitrine-seal: %s\n", e.msg);
 	}
 	seal_done(&p->seal);
-	rules_unref(p->next);
+	terms_unref(p->next);
 	return r < 0 ? err_exit_code(&e) : 0;
 }

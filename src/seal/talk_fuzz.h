@@ -27,7 +27,7 @@ static void talk_event(struct seal *s, const char *json)
 	bug_on(strstr(json, fuzz_rest) != NULL && !((struct talk *)s)->is_known);
 }
 
-static struct rules *talk_rules(void)
+static struct terms *talk_rules(void)
 {
 	static const char text[] = "{\"allow\":[\"GET,POST ok.test/**\"],\"deny\":[\"* "
 				   "ok.test/no/**\"],"
@@ -36,12 +36,12 @@ static struct rules *talk_rules(void)
 				   "\"secrets\":[{\"name\":\"k\",\"placeholder\":\"" FUZZ_HOLDER
 				   "\",\"hosts\":[\"ok.test\"],\"in\":[\"header\",\"query\","
 				   "\"body\"]}]}";
-	static struct rules *r;
+	static struct terms *r;
 	struct err e = ERR_INIT;
 
 	if (r == NULL) {
-		r = rules_new();
-		bug_on(rules_parse(r, text, sizeof(text) - 1, &e) < 0);
+		r = terms_new();
+		bug_on(terms_parse(r, text, sizeof(text) - 1, &e) < 0);
 		bug_on(vault_set(&r->vault, "k", STR(FUZZ_SECRET)) < 0);
 	}
 	return r;
@@ -96,7 +96,8 @@ static void talk_run(struct talk *t, const uint8_t *data, size_t n)
 			      .n = n - first - (at ? 3 : 0) };
 	size_t step = n ? 1 + data[n - 1] % 97U : 1;
 
-	t->is_known = memmem(client.p, client.n, "real", 4) || t->conn.h2; /* h2: behind HPACK too */
+	t->is_known =
+		memmem(client.p, client.n, "real", 4) || t->conn.h2; /* h2: behind HPACK too */
 
 	for (int round = 0; round < 4000 && t->conn.phase == CONN_TALK; round++) {
 		bool has_more = client.n > 0 || server.n > 0;

@@ -17,7 +17,7 @@
 enum seal_type {
 	/* keeper -> seal */
 	SEAL_TRUST = 1, /* data: more of the PEM bundle servers are verified against */
-	SEAL_RULES,     /* data: more of the JSON text of seal/rules.h */
+	SEAL_RULES,     /* data: more of the JSON text of seal/terms.h */
 	SEAL_VALUE,     /* name, data: more of the value of that secret */
 	SEAL_COMMIT, /* use all that came since the last commit; no SEAL_TRUST among it: keep the old one */
 	SEAL_FRONT, /* descriptor: the pair to the gate's front */

@@ -29,31 +29,20 @@
 #endif
 
 static const int always[] = {
-	SYS_read,         SYS_write,
-	SYS_readv,        SYS_writev,
-	SYS_recvfrom,     SYS_sendto,
-	SYS_recvmsg,      SYS_sendmsg,
-	SYS_close,        SYS_shutdown,
-	SYS_epoll_ctl,    SYS_epoll_pwait,
-	SYS_ppoll,
+	SYS_read,         SYS_write,          SYS_readv,           SYS_writev,      SYS_recvfrom,
+	SYS_sendto,       SYS_recvmsg,        SYS_sendmsg,         SYS_close,       SYS_shutdown,
+	SYS_epoll_ctl,    SYS_epoll_pwait,    SYS_ppoll,
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
 #endif
 #ifdef SYS_poll
 	SYS_poll,
 #endif
-	SYS_getsockname,  SYS_getpeername,
-	SYS_getsockopt,   SYS_setsockopt,
-	SYS_pread64,      SYS_lseek,
-	SYS_fstat,        SYS_clock_gettime,
-	SYS_getrandom,    SYS_brk,
-	SYS_munmap,       SYS_mremap,
-	SYS_madvise,      SYS_futex,
-	SYS_rt_sigreturn, SYS_rt_sigprocmask,
-	SYS_rt_sigaction, SYS_sigaltstack,
-	SYS_getpid,       SYS_gettid,
-	SYS_tgkill,       SYS_restart_syscall,
-	SYS_exit,         SYS_exit_group,
+	SYS_getsockname,  SYS_getpeername,    SYS_getsockopt,      SYS_setsockopt,  SYS_pread64,
+	SYS_lseek,        SYS_fstat,          SYS_clock_gettime,   SYS_getrandom,   SYS_brk,
+	SYS_munmap,       SYS_mremap,         SYS_madvise,         SYS_mlock,       SYS_futex,
+	SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_rt_sigaction,    SYS_sigaltstack, SYS_getpid,
+	SYS_gettid,       SYS_tgkill,         SYS_restart_syscall, SYS_exit,        SYS_exit_group,
 };
 
 struct prog {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/rules.c - see rules.h */
-#include "seal/rules.h"
+/* seal/terms.c - see rules.h */
+#include "seal/terms.h"
 
-struct rules *rules_new(void)
+struct terms *terms_new(void)
 {
-	struct rules *r = mem_new(1, sizeof(*r));
+	struct terms *r = mem_new(1, sizeof(*r));
 
 	r->refs = 1;
 	vault_init(&r->vault, 64 * KIB);
 	return r;
 }
 
-struct rules *rules_ref(struct rules *r)
+struct terms *terms_ref(struct terms *r)
 {
 	r->refs++;
 	return r;
 }
 
-void rules_unref(struct rules *r)
+void terms_unref(struct terms *r)
 {
 	if (r == NULL || --r->refs > 0)
 		return;
@@ -27,29 +27,29 @@ void rules_unref(struct rules *r)
 	free(r);
 }
 
-typedef int add_fn(struct rules *r, const char *text, struct err *e);
+typedef int add_fn(struct terms *r, const char *text, struct err *e);
 
-static int add_allow(struct rules *r, const char *text, struct err *e)
+static int add_allow(struct terms *r, const char *text, struct err *e)
 {
 	return path_rules_add(&r->paths, false, text, e);
 }
 
-static int add_deny(struct rules *r, const char *text, struct err *e)
+static int add_deny(struct terms *r, const char *text, struct err *e)
 {
 	return path_rules_add(&r->paths, true, text, e);
 }
 
-static int add_fetch(struct rules *r, const char *text, struct err *e)
+static int add_fetch(struct terms *r, const char *text, struct err *e)
 {
 	return git_rules_add(&r->git, false, text, e);
 }
 
-static int add_push(struct rules *r, const char *text, struct err *e)
+static int add_push(struct terms *r, const char *text, struct err *e)
 {
 	return git_rules_add(&r->git, true, text, e);
 }
 
-static int add_list(struct rules *r, const struct json *list, add_fn *add, struct err *e)
+static int add_list(struct terms *r, const struct json *list, add_fn *add, struct err *e)
 {
 	if (list == NULL)
 		return 0;
@@ -66,7 +66,7 @@ static int add_list(struct rules *r, const struct json *list, add_fn *add, struc
 	return 0;
 }
 
-static int add_git(struct rules *r, const struct json *git, struct err *e)
+static int add_git(struct terms *r, const struct json *git, struct err *e)
 {
 	int n;
 
@@ -78,7 +78,7 @@ static int add_git(struct rules *r, const struct json *git, struct err *e)
 	return n < 0 ? n : add_list(r, json_get(git, "push"), add_push, e);
 }
 
-static int add_secrets(struct rules *r, const struct json *list, struct err *e)
+static int add_secrets(struct terms *r, const struct json *list, struct err *e)
 {
 	if (list == NULL)
 		return 0;
@@ -93,7 +93,7 @@ static int add_secrets(struct rules *r, const struct json *list, struct err *e)
 	return 0;
 }
 
-int rules_parse(struct rules *r, const char *text, size_t n, struct err *e)
+int terms_parse(struct terms *r, const char *text, size_t n, struct err *e)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	int k = json_parse(text, n, &doc, e);
@@ -110,7 +110,7 @@ int rules_parse(struct rules *r, const char *text, size_t n, struct err *e)
 	return k < 0 ? k : add_secrets(r, json_get(doc.root, "secrets"), e);
 }
 
-bool rules_guard_writes(const struct rules *r, uint64_t secrets)
+bool terms_guard_writes(const struct terms *r, uint64_t secrets)
 {
 	for (size_t i = 0; i < r->vault.n; i++)
 		for (size_t k = 0; (secrets >> i & 1) && k < r->git.n; k++)

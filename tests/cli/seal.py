@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vitrine-seal with real clients and real servers on loopback.
 
-    tests/seal/run.py [--build DIR] [NAME...]
+    tests/cli/seal.py [--build DIR] [NAME...]
 
 seal-drive plays keeper, front and dial; curl, git, node and python are the clients. Every claim about what went out
 is checked at the server.
@@ -22,7 +22,7 @@ import time
 import traceback
 from pathlib import Path
 
-from upstream import H2Server, Server, make_certs
+from seal_upstream import H2Server, Server, make_certs
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECRET = "sk-real-0123456789abcdefABCDEF0123456789"
@@ -73,8 +73,7 @@ class World:
                  "ok.test:9443": self.selfsigned.port}
         (self.d / "map").write_text("".join(f"{k} 127.0.0.1:{v}\n" for k, v in lines.items()))
         (self.d / "rules.json").write_text(json.dumps(rules))
-        seal = build / "src" / "seal"
-        self.p = subprocess.Popen([seal / "seal-drive", seal / "vitrine-seal", self.d, f"key={SECRET}",
+        self.p = subprocess.Popen([build / "src" / "seal" / "seal-drive", build / "vitrine-seal", self.d, f"key={SECRET}",
                                    f"bodily={SECRET[::-1]}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                   env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **(env or {})})
         eq(self.p.stdout.readline(), "ready\n", "seal")
