@@ -1,42 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seal/git.h - what git may do on the wire: which repositories are fetched, which refs are pushed
  *
- * Rules are text:
- *
- *     fetch   HOST/PATH                       github.com/me/app, or github.com/me and a star for all of me
- *     push    HOST/PATH:REF[:OPERATIONS]      github.com/me/app:refs/heads/agent-*:create,update
- *
- * In a PATH, * stands for one component or a part of it and ** for any number of them.
- * In a REF, * stands for anything, slashes too, as in git's own refspecs. Operations are create, update, delete;
- * create and update when none is named. A host that any rule names is covered: on it git does what is listed and
- * nothing else. Everything here is pure.
+ * The rules are in policy/gitrule.h. Everything here is pure.
  */
 #ifndef VITRINE_SEAL_GIT_H
 #define VITRINE_SEAL_GIT_H
 
 #include "http/head.h"
+#include "policy/gitrule.h"
 
 #define GIT_COMMANDS_MAX 1000
 #define GIT_COMMANDS_BYTES ((size_t)256 * 1024)
-
-enum git_op { GIT_CREATE = 1, GIT_UPDATE = 2, GIT_DELETE = 4 };
-
-struct git_rule {
-	char *host;  /* lower case */
-	char *repo;  /* glob of HOST/PATH without ".git" */
-	char *ref;   /* NULL in a fetch rule */
-	unsigned op; /* enum git_op, of a push rule */
-	char *text;  /* as it was given */
-};
-
-struct git_rules {
-	struct git_rule *v;
-	size_t n, cap;
-};
-
-int git_rules_add(struct git_rules *r, bool is_push, const char *text, struct err *e);
-void git_rules_done(struct git_rules *r);
-bool git_rules_cover(const struct git_rules *r, const char *host);
 
 enum git_kind {
 	GIT_NOT,       /* not a request of git */

@@ -9,8 +9,8 @@
 #ifndef VITRINE_SEAL_TERMS_H
 #define VITRINE_SEAL_TERMS_H
 
+#include "policy/pathrule.h"
 #include "seal/git.h"
-#include "seal/pathrule.h"
 #include "seal/vault.h"
 
 struct terms {

@@ -8,7 +8,7 @@
 
 #include "base/base64.h"
 #include "http/head.h"
-#include "seal/pathrule.h"
+#include "policy/pathrule.h"
 #include "seal/vault.h"
 
 void wipe_free(char *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/pathrule_test.c - methods and paths, and paths that are two things at once */
+/* policy/pathrule_test.c - methods and paths, and paths that are two things at once */
 #include "base/test.h"
-#include "seal/pathrule.h"
+#include "policy/pathrule.h"
 
 static int judge(const struct path_rules *r, const char *host, const char *method,
 		 const char *target)

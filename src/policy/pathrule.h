@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/pathrule.h - which methods and paths of an inspected host are asked for
+/* policy/pathrule.h - which methods and paths of an inspected host are asked for
  *
  *     GET api.github.com/repos/me/ and two stars      * in place of the method: any;  GET,POST: either;  GET stands for HEAD too
  *
@@ -7,11 +7,13 @@
  * rule names the host, a path that two servers could read differently is refused: empty, "." and ".." parts, ';',
  * '\', and '/', '.', '%', '\' or control characters behind a percent sign.
  */
-#ifndef VITRINE_SEAL_PATHRULE_H
-#define VITRINE_SEAL_PATHRULE_H
+#ifndef VITRINE_POLICY_PATHRULE_H
+#define VITRINE_POLICY_PATHRULE_H
 
 #include "base/err.h"
 #include "base/str.h"
+
+#define PATH_RULE_TARGET_MAX ((size_t)32 * 1024)
 
 struct path_rule {
 	char *methods; /* "GET,POST" or "*" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/pathrule.c - see pathrule.h */
+/* policy/pathrule.c - see pathrule.h */
 #include "seal/pathrule.h"
 #include "http/head.h"
 #include "policy/policy.h"
@@ -36,10 +36,10 @@ static int check_methods(struct str s, struct err *e)
 	for (;;) {
 		size_t comma = str_find(s, ',');
 
-		if (!http_is_token(str_first(s, comma)))
+		if (comma == 0)
 			break;
 		for (size_t i = 0; i < comma; i++)
-			if (s.p[i] >= 'a' && s.p[i] <= 'z')
+			if ((s.p[i] < 'A' || s.p[i] > 'Z') && s.p[i] != '-')
 				return err_set(e, ERR_CONFIG, EINVAL,
 					       "methods are written in capitals");
 		if (comma == s.n)
@@ -198,7 +198,7 @@ static bool has_allow(const struct path_rules *r, const char *host)
 int path_judge(const struct path_rules *r, const char *host, struct str method, struct str target,
 	       const struct path_rule **ret, struct err *e)
 {
-	_cleanup_(buf_done) struct buf path = BUF(HTTP_HEAD_MAX);
+	_cleanup_(buf_done) struct buf path = BUF(PATH_RULE_TARGET_MAX);
 	const struct path_rule *found;
 	int n;
 
