@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy/pathrule.c - see pathrule.h */
-#include "seal/pathrule.h"
-#include "http/head.h"
+#include "policy/pathrule.h"
 #include "policy/policy.h"
 
 #define bad(e, ...) err_set((e), ERR_DENIED, EBADMSG, __VA_ARGS__)
