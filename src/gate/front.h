@@ -127,6 +127,8 @@ int conn_take_server(struct conn *c, int take_fd);
 void conn_put(struct conn *c, int to, const void *p, size_t n);
 void conn_flush(struct conn *c);
 void conn_watch(struct conn *c);
+/* The first bytes of half->in have been understood. */
+void conn_drop_input(struct conn *c, int from, size_t n);
 /* Lets go of what is in half->in again, through its present mode. */
 void conn_again(struct conn *c, int from);
 void conn_last_words(struct conn *c, const void *p, size_t n);

@@ -205,8 +205,7 @@ bool dns_stream_input(struct conn *c)
 		conn_close(c);
 		return false;
 	}
-	memmove(in->p, in->p + n + 2, in->n - n - 2);
-	in->n -= n + 2;
+	conn_drop_input(c, CLIENT, n + 2);
 	c->half[CLIENT].mode = MODE_WAIT;
 	begin(c->f, &a);
 	return !c->is_dead && c->half[CLIENT].mode == MODE_DNS;

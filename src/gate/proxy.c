@@ -14,13 +14,6 @@
 
 static struct http_head head; /* large, and used by one call at a time */
 
-static void drop(struct buf *b, size_t n)
-{
-	memmove(b->p, b->p + n, b->n - n);
-	b->n -= n;
-	b->p[b->n] = '\0';
-}
-
 static void copy_str(char *to, size_t size, struct str s)
 {
 	size_t n = s.n < size - 1 ? s.n : size - 1;
@@ -330,7 +323,7 @@ bool http_request(struct conn *c)
 
 	begin_exchange(c, &t, &f);
 	c->x.wants_json = wants_json;
-	drop(in, (size_t)n);
+	conn_drop_input(c, CLIENT, (size_t)n);
 	c->due = 0;
 	if (c->x.is_proxy) {
 		proxy_request(c, &t, form.form == HTTP_AUTHORITY);
@@ -420,7 +413,7 @@ bool http_response(struct conn *c)
 		c->x.is_last = true;
 	c->x.is_server_last = !http_is_persistent(&head);
 	put_response(c, &f, &b);
-	drop(in, (size_t)n);
+	conn_drop_input(c, SERVER, (size_t)n);
 	conn_put(c, CLIENT, b.p, b.n);
 	if (c->is_dead)
 		return false;

@@ -177,6 +177,16 @@ static void keep_input(struct conn *c, int from, const char *p, size_t n)
 		conn_close(c);
 }
 
+void conn_drop_input(struct conn *c, int from, size_t n)
+{
+	struct buf *in = &c->half[from].in;
+
+	bug_on(n > in->n);
+	memmove(in->p, in->p + n, in->n - n);
+	in->n -= n;
+	in->p[in->n] = '\0';
+}
+
 /* Bytes that just came. */
 static void input(struct conn *c, int from, const char *p, size_t n)
 {
