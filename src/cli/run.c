@@ -148,6 +148,22 @@ static void print_notes(const struct outcome *o)
 
 /* ---- verbs ---- */
 
+/* The values, handed to the keeper by its birth; ours are wiped as soon as it lives. */
+static int spawn_keeper(struct run *r, struct keeper_in *in, struct err *e)
+{
+	_free_ struct keep_value *values = mem_new(r->secrets.n, sizeof(*values));
+	int x = secrets_fetch(&r->secrets, r->host.state_dir, e);
+
+	for (size_t i = 0; x >= 0 && i < r->secrets.n; i++)
+		values[i] = (struct keep_value){ r->secrets.v[i].name, &r->secrets.values[i] };
+	in->values = values;
+	in->n_values = r->secrets.n;
+	if (x >= 0)
+		x = keeper_spawn(in, e);
+	secrets_wipe(&r->secrets);
+	return x;
+}
+
 static int run_command(struct run *r, struct err *e)
 {
 	struct keeper_in in = { .plan = &r->plan,
@@ -159,7 +175,7 @@ static int run_command(struct run *r, struct err *e)
 				.flags = r->flags,
 				.is_rm = r->is_rm };
 	struct outcome o;
-	_close_ int conn = keeper_spawn(&in, e);
+	_close_ int conn = spawn_keeper(r, &in, e);
 	int x;
 
 	if (conn < 0)

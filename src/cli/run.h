@@ -5,12 +5,14 @@
 
 #include "cli/cli.h"
 #include "core/facts.h"
+#include "core/secrets.h"
 
 extern const struct opt run_opts[];
 
 struct run {
 	struct policy policy;
 	struct host host;
+	struct secrets secrets;
 	struct plan plan;
 	bool has_plan;
 	const char *name, *workdir, *workspace, *user, *policy_file;

@@ -55,6 +55,12 @@ const char *end_reason_name(enum end_reason r);
 int keep_send(int fd, const struct keep_msg *m, const int *fds, size_t n_fds);
 int keep_recv(int fd, struct keep_msg *m, int fds[PACKET_FDS]);
 
+/* The value of a secret, on its way to vitrine-seal. */
+struct keep_value {
+	const char *name;
+	struct buf *value; /* wiped when it has been told */
+};
+
 /* Everything the keeper takes over from the process that forks it. */
 struct keeper_in {
 	struct plan *plan;
@@ -65,7 +71,9 @@ struct keeper_in {
 	int client;     /* the first client's connection */
 	int stdio[3];   /* the first client's */
 	unsigned flags; /* enum keep_flags */
-	bool is_rm;     /* a named sandbox goes with its command */
+	const struct keep_value *values;
+	size_t n_values;
+	bool is_rm; /* a named sandbox goes with its command */
 	uint16_t rows, cols;
 };
 

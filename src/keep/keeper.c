@@ -393,6 +393,7 @@ static void remove_dead(int sandboxes, const char *name)
 	/* Without a lock it may be just being made, and only an empty directory may go. */
 	if (lock >= 0) {
 		(void)unlinkat(dir, "control", 0);
+		(void)unlinkat(dir, "ca-bundle.pem", 0);
 		(void)unlinkat(dir, "lock", 0);
 	}
 	(void)unlinkat(sandboxes, name,
@@ -434,6 +435,7 @@ static void release_name(struct keeper *k)
 	const struct plan *p = k->in->plan;
 
 	(void)unlinkat(k->dir, "control", 0);
+	(void)unlinkat(k->dir, "ca-bundle.pem", 0); /* only of an inspected one */
 	if (p->is_named && k->in->is_rm)
 		(void)path_remove(
 			k->dir,
@@ -502,13 +504,16 @@ static int start(struct keeper *k, struct err *e)
 	int r;
 
 	*s = (struct session){ .is_used = true, .client = in->client, .master = FD_NONE };
-	if (in->plan->is_named) {
+	if (in->plan->is_named || in->plan->net.has_seal) {
 		r = claim_name(k, e);
 		if (r < 0)
 			return r;
 	}
 	if (in->plan->limits[LIMIT_OUTPUT].is_set || in->plan->limits[LIMIT_IDLE].is_set)
 		in->flags |= KEEP_SEE_OUTPUT;
+	r = seal_start(k, e);
+	if (r < 0)
+		return r;
 	r = session_open(s, in->stdio, in->flags, &io, e);
 	if (r < 0)
 		return r;
@@ -527,7 +532,7 @@ static int start(struct keeper *k, struct err *e)
 	k->on_ctl = watch_fd(k->loop, k->native.ctl, WATCH_READ, on_init, k);
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
-	if (!in->plan->is_named) {
+	if (!in->plan->is_named && !in->plan->net.has_seal) {
 		r = claim_name(k, e);
 		if (r < 0)
 			return r;
@@ -539,6 +544,7 @@ static int start(struct keeper *k, struct err *e)
 	watch_client(k, s);
 	limits_start(k);
 	masks_start(k);
+	seal_watch(k);
 	gate_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
@@ -578,6 +584,7 @@ static void finish(struct keeper *k)
 	}
 	masks_finish(k);
 	gate_finish(k);
+	seal_finish(k);
 }
 
 static int status_for(const struct keeper *k)

@@ -4,6 +4,7 @@
 #define VITRINE_KEEP_KEEPER_H
 
 #include "keep/gate.h"
+#include "keep/seal.h"
 #include "keep/session.h"
 
 /* What a client's watch needs to know. */
@@ -30,6 +31,7 @@ struct keeper {
 	struct err err;
 	uint64_t started_ns;
 	struct gate *gate; /* gate.c; NULL: no network */
+	struct seal *seal; /* seal.c; NULL: nothing is inspected */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	uint64_t cpu_ns, idle_since_ns, memory_peak;

@@ -107,16 +107,19 @@ TEST(unknown_keys)
 	bad("{ \"file\": {} }", ".vitrine.jsonc:1:3: unknown key \"file\"; did you mean "
 				"\"files\"?");
 	bad("{ \"zzzzzz\": {} }", ".vitrine.jsonc:1:3: unknown key \"zzzzzz\"; known: workspace, "
-				  "files, network, sockets, limits, env, engine, features");
+				  "files, network, inspect, git, secrets, sockets, limits, env, "
+				  "engine, features");
 	bad("{ \"env\": { \"allow\": [] } }", ".vitrine.jsonc:1:12: unknown key \"allow\" in env; "
 					      "known: pass, set");
 	bad("{ \"env\": { \"pass.x\": [] } }", ".vitrine.jsonc:1:12: unknown key \"pass.x\" in "
 					       "env; did you mean \"pass\"?");
 	bad("{ \"memory\": \"2g\" }", ".vitrine.jsonc:1:3: unknown key \"memory\"; known: "
-				      "workspace, files, network, sockets, limits, env, engine, "
+				      "workspace, files, network, inspect, git, secrets, sockets, "
+				      "limits, env, engine, "
 				      "features");
 	bad("{ \"$schema\": 1 }", ".vitrine.jsonc:1:3: unknown key \"$schema\"; known: workspace, "
-				  "files, network, sockets, limits, env, engine, features");
+				  "files, network, inspect, git, secrets, sockets, limits, env, "
+				  "engine, features");
 }
 
 TEST(wrong_types)

@@ -249,19 +249,22 @@ static void no_delay(int fd)
 			 sizeof(on)); /* a unix socket has none */
 }
 
-void conn_open(struct seal *s, uint32_t id, const char *host, uint16_t port, bool is_tls,
-	       int client, int server)
+void conn_open(struct seal *s, const struct exchange_way *way, struct str early, int client,
+	       int server)
 {
 	struct conn *c = mem_new(1, sizeof(*c));
 
 	c->seal = s;
 	c->started = c->moved = clock_now();
-	(void)snprintf(c->host, sizeof(c->host), "%s", host);
-	c->way = (struct exchange_way){ .id = id, .host = c->host, .port = port, .is_tls = is_tls };
+	(void)snprintf(c->host, sizeof(c->host), "%s", way->host);
+	c->way = *way;
+	c->way.host = c->host;
 	no_delay(client);
 	no_delay(server);
 	stream_init(&c->client, s->loop, client, pump, c);
 	stream_init(&c->server, s->loop, server, pump, c);
+	if (early.n <= fifo_room(&c->client.early))
+		fifo_add(&c->client.early, early.p, early.n);
 	c->again = watch_timer(s->loop, 0, false, pump, c);
 	c->link = &s->first;
 	c->next = s->first;
@@ -269,7 +272,7 @@ void conn_open(struct seal *s, uint32_t id, const char *host, uint16_t port, boo
 		c->next->link = &c->next;
 	s->first = c;
 	s->n_conns++;
-	if (is_tls) {
+	if (way->is_tls) {
 		SSL *ssl = SSL_new(s->client_ctx);
 
 		bug_on(ssl == NULL);
@@ -347,13 +350,23 @@ static bool step_answer(struct conn *c)
 	return true;
 }
 
+static bool step_hello(struct conn *c)
+{
+	if (!c->client.is_dead)
+		return false;
+	if (c->client.alert != SSL_R_CLIENTHELLO_TLSEXT && c->client.alert != SSL_R_CALLBACK_FAILED)
+		conn_event(c, "not_tls",
+			   "an inspected host is spoken to in TLS, and this does not begin like "
+			   "it");
+	c->phase = CONN_LEAVE;
+	return true;
+}
+
 static bool step(struct conn *c)
 {
 	switch (c->phase) {
 	case CONN_HELLO:
-		if (c->client.is_dead)
-			c->phase = CONN_LEAVE;
-		return c->client.is_dead;
+		return step_hello(c);
 	case CONN_DIAL:
 		return step_dial(c);
 	case CONN_ANSWER:

@@ -45,15 +45,15 @@ struct conn {
 	struct h1 *h1;
 	struct h2 *h2;
 	struct watch *again; /* more to do, after the others had their turn */
-	uint64_t started, moved, up, down;
+	uint64_t started, moved;
 };
 
 int seal_init_tls(struct seal *s, struct err *e);
 void seal_done(struct seal *s);
 
-/* Takes ownership of both descriptors. via_tls is false for plain HTTP. */
-void conn_open(struct seal *s, uint32_t id, const char *host, uint16_t port, bool is_tls,
-	       int client, int server);
+/* Takes ownership of both descriptors. early: what the client has sent already. */
+void conn_open(struct seal *s, const struct exchange_way *way, struct str early, int client,
+	       int server);
 void conn_close(struct conn *c);
 /* Ends what has been too long at the same thing. */
 void conn_check_time(struct seal *s);

@@ -31,6 +31,8 @@ struct program {
 	struct terms *next; /* being told */
 	struct buf text;    /* its JSON so far */
 	struct buf trust;
+	struct buf early;  /* of the connection that comes next... */
+	uint32_t early_id; /* ...which is this one */
 	struct {
 		char name[256];
 		char *p; /* of VAULT_VALUE_MAX bytes */
@@ -147,8 +149,8 @@ static void over(struct seal *s, const struct conn *c)
 	struct gate_msg m = { .type = GATE_DONE,
 			      .id = c->way.id,
 			      .port = c->way.port,
-			      .up = c->up,
-			      .down = c->down,
+			      .up = c->client.got,
+			      .down = c->client.put,
 			      .ns = clock_now() - c->started };
 
 	if (p->front >= 0)
@@ -161,6 +163,44 @@ static void drop_front(struct program *p)
 	p->front_watch = NULL;
 	fd_close(p->front);
 	p->front = FD_NONE;
+}
+
+static void add_early(struct program *p, const struct gate_msg *m)
+{
+	if (p->early_id != m->id)
+		p->early.n = 0;
+	p->early_id = m->id;
+	buf_add(&p->early, m->path, (size_t)m->up);
+}
+
+static void inspect(struct program *p, const struct gate_msg *m, int fds[PACKET_FDS])
+{
+	const struct exchange_way way = {
+		.id = m->id, .host = m->host, .port = m->port, .is_tls = m->via != VIA_HTTP
+	};
+	struct gate_msg done = { .type = GATE_DONE, .id = m->id };
+	bool has_early = p->early_id == m->id && !p->early.is_over;
+
+	if (p->seal.n_conns < CONN_MAX) {
+		conn_open(&p->seal, &way,
+			  (struct str){ .p = p->early.p, .n = has_early ? p->early.n : 0 },
+			  take_fd(fds[0]), take_fd(fds[1]));
+	} else {
+		(void)gate_send(p->front, &done, NULL, 0);
+		say("{\"event\":\"net.verdict\",\"verdict\":\"deny\",\"reason\":\"too_many\","
+		    "\"message\":\"more inspected connections at once than there is room for\"}");
+	}
+	p->early.n = 0;
+	p->early.is_over = false;
+}
+
+static void close_conns(struct seal *s, uint32_t id)
+{
+	for (struct conn *c = s->first, *next; c; c = next) {
+		next = c->next;
+		if (id == 0 || c->way.id == id)
+			conn_close(c);
+	}
 }
 
 static void on_front(void *arg)
@@ -176,11 +216,12 @@ static void on_front(void *arg)
 		drop_front(p);
 		return;
 	}
-	if (m.type == GATE_INSPECT && fds[0] >= 0 && fds[1] >= 0 && m.host[0] &&
-	    p->seal.n_conns < CONN_MAX) {
-		conn_open(&p->seal, m.id, m.host, m.port, m.via != VIA_HTTP, take_fd(fds[0]),
-			  take_fd(fds[1]));
-	}
+	if (m.type == GATE_EARLY && m.up <= sizeof(m.path))
+		add_early(p, &m);
+	else if (m.type == GATE_CLOSE)
+		close_conns(&p->seal, m.id);
+	else if (m.type == GATE_INSPECT && fds[0] >= 0 && fds[1] >= 0 && m.host[0])
+		inspect(p, &m, fds);
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 }
@@ -193,15 +234,6 @@ static void take_front(struct program *p, int fd)
 		drop_front(p);
 	p->front = fd;
 	p->front_watch = watch_fd(p->seal.loop, fd, WATCH_READ, on_front, p);
-}
-
-static void close_conns(struct seal *s, uint32_t id)
-{
-	for (struct conn *c = s->first, *next; c; c = next) {
-		next = c->next;
-		if (id == 0 || c->way.id == id)
-			conn_close(c);
-	}
 }
 
 static void take_message(struct program *p, const struct seal_msg *m, int fds[PACKET_FDS])
@@ -286,6 +318,7 @@ static int set_up(struct program *p, struct err *e)
 	p->front = FD_NONE;
 	p->text = BUF(JSON_MAX_BYTES);
 	p->trust = BUF(TRUST_MAX);
+	p->early = BUF(STREAM_ROOM);
 	p->value.p = mem_new(VAULT_VALUE_MAX, 1);
 	p->seal.trust = BUF(TRUST_MAX);
 	p->seal.event = on_event;

@@ -17,9 +17,23 @@ static int bio_result(BIO *b, ssize_t n)
 	return (int)n;
 }
 
+static ssize_t take_early(struct stream *s, char *p, size_t n)
+{
+	struct str v = str_first(fifo_view(&s->early), n);
+
+	if (v.n > 0)
+		memcpy(p, v.p, v.n);
+	fifo_take(&s->early, v.n);
+	return (ssize_t)v.n;
+}
+
 static int bio_read(BIO *b, char *p, int n)
 {
-	ssize_t got = recv((int)(intptr_t)BIO_get_data(b), p, (size_t)n, MSG_DONTWAIT);
+	struct stream *s = BIO_get_data(b);
+	ssize_t got = take_early(s, p, (size_t)n);
+
+	if (got == 0)
+		got = recv(s->fd, p, (size_t)n, MSG_DONTWAIT);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
 		BIO_set_retry_read(b);
@@ -32,8 +46,8 @@ static int bio_read(BIO *b, char *p, int n)
 
 static int bio_write(BIO *b, const char *p, int n)
 {
-	ssize_t put =
-		send((int)(intptr_t)BIO_get_data(b), p, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	const struct stream *s = BIO_get_data(b);
+	ssize_t put = send(s->fd, p, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (put < 0 && (errno == EAGAIN || errno == EINTR)) {
 		BIO_set_retry_write(b);
@@ -75,9 +89,11 @@ static BIO_METHOD *method(void)
 
 void stream_init(struct stream *s, struct loop *l, int fd, watch_fn *fn, void *arg)
 {
-	*s = (struct stream){
-		.fd = fd, .in = FIFO(STREAM_ROOM), .out = FIFO(STREAM_ROOM), .is_open = true
-	};
+	*s = (struct stream){ .fd = fd,
+			      .in = FIFO(STREAM_ROOM),
+			      .out = FIFO(STREAM_ROOM),
+			      .early = FIFO(STREAM_ROOM),
+			      .is_open = true };
 	s->rd = watch_fd(l, fd, WATCH_READ, fn, arg);
 	s->wr = watch_fd(l, fd, WATCH_WRITE, fn, arg);
 	watch_set(s->rd, false);
@@ -89,7 +105,7 @@ void stream_tls(struct stream *s, SSL *ssl)
 	BIO *b = BIO_new(method());
 
 	bug_on(b == NULL);
-	BIO_set_data(b, (void *)(intptr_t)s->fd);
+	BIO_set_data(b, s);
 	SSL_set_bio(ssl, b, b);
 	s->ssl = ssl;
 	s->is_open = false;
@@ -103,6 +119,7 @@ void stream_done(struct stream *s)
 	fd_close(s->fd);
 	fifo_done(&s->in);
 	fifo_done(&s->out);
+	fifo_done(&s->early);
 	*s = (struct stream){ .fd = FD_NONE, .is_dead = true };
 }
 
@@ -202,6 +219,7 @@ static bool read_some(struct stream *s)
 			return has_changed || n == 0;
 	}
 	fifo_filled(&s->in, (size_t)n);
+	s->got += (uint64_t)n;
 	return true;
 }
 
@@ -224,6 +242,7 @@ static bool write_some(struct stream *s)
 			return has_changed;
 	}
 	fifo_take(&s->out, (size_t)n);
+	s->put += (uint64_t)n;
 	return true;
 }
 

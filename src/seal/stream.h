@@ -19,6 +19,8 @@ struct stream {
 	int fd;
 	SSL *ssl;
 	struct fifo in, out;
+	struct fifo early; /* came before fd was ours; read first */
+	uint64_t got, put; /* plain bytes */
 	struct watch *rd, *wr;
 	bool is_open;    /* TLS stands; plain: from the start */
 	bool is_waiting; /* the ClientHello is here and we are not ready to answer it */

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test"]
+NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test"]
 
 
 def openssl(*args, cwd):
@@ -48,11 +48,11 @@ class Request:
 
 
 class Server:
-    def __init__(self, d, cert="server", repos=None):
+    def __init__(self, d, cert="server", repos=None, address="127.0.0.1", port=0):
         ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         ctx.load_cert_chain(d / f"{cert}.pem", d / f"{cert}.key")
         self.ctx, self.repos, self.seen = ctx, repos, []
-        self.sock = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.sock = socket.create_server((address, port), backlog=128)
         self.port = self.sock.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
