@@ -143,7 +143,7 @@ static int set(const struct host *h, struct secret *s, struct err *e)
 	if (r < 0)
 		return r;
 	if (s->source == SECRET_COMMAND && s->cache == 0)
-		s->cache = 55 * 60 * NS_PER_SEC;
+		s->cache = 3300 * NS_PER_SEC;
 	secret_apply_service(s);
 	r = secret_check(s, e);
 	if (r >= 0)

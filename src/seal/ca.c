@@ -162,7 +162,7 @@ static X509 *find_leaf(struct ca *c, const char *host)
 {
 	for (size_t i = 0; i < LEAVES; i++)
 		if (c->v[i].host && str_eq(c->v[i].host, host) &&
-		    clock_now() - c->v[i].made < 7 * DAY * NS_PER_SEC)
+		    clock_now() - c->v[i].made < 7 * (uint64_t)DAY * NS_PER_SEC)
 			return c->v[i].cert;
 	return NULL;
 }

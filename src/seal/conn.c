@@ -20,7 +20,7 @@
 enum { ROUNDS = 32 };
 #define HANDSHAKE_TIME (20 * NS_PER_SEC)
 #define HEAD_TIME (30 * NS_PER_SEC)
-#define IDLE_TIME (15 * 60 * NS_PER_SEC)
+#define IDLE_TIME (900 * NS_PER_SEC)
 #define LEAVE_TIME (10 * NS_PER_SEC)
 
 static void pump(void *arg);
@@ -230,8 +230,10 @@ int seal_init_tls(struct seal *s, struct err *e)
 
 void seal_done(struct seal *s)
 {
-	while (s->first)
-		conn_close(s->first);
+	for (struct conn *c = s->first, *next; c; c = next) {
+		next = c->next;
+		conn_close(c);
+	}
 	SSL_CTX_free(s->client_ctx);
 	SSL_CTX_free(s->server_ctx);
 	ca_free(s->ca);

@@ -147,6 +147,7 @@ static ssize_t take_lane(struct lane *l, nghttp2_session *from, int32_t from_id,
 	return (ssize_t)v.n;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): nghttp2 says what the parameters are */
 static ssize_t read_up(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
 		       uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -177,6 +178,7 @@ static void submit_trailers(struct h2_stream *s)
 	(void)nghttp2_submit_trailer(s->h->down, s->down_id, nv, n);
 }
 
+/* NOLINTNEXTLINE(readability-function-size) */
 static ssize_t read_down(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
 			 uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -417,6 +419,7 @@ static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
 }
 
+/* NOLINTNEXTLINE(readability-function-size) */
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 		     size_t n_name, const uint8_t *value, size_t n_value, uint8_t flags, void *user)
 {
@@ -613,8 +616,10 @@ void h2_free(struct h2 *h)
 {
 	if (h == NULL)
 		return;
-	while (h->first)
-		h2_stream_free(h->first);
+	for (struct h2_stream *s = h->first, *next; s; s = next) {
+		next = s->next;
+		h2_stream_free(s);
+	}
 	nghttp2_session_del(h->down);
 	nghttp2_session_del(h->up);
 	free(h);
