@@ -62,8 +62,8 @@ build: services
 	$(call compile,build)
 services: | build-folder
 	$(call compile,services)
-	@for program in $(filter-out %/vitrine-gate,$(wildcard build/services/vitrine-*)); do \
-		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
+	@for program in build/services/vitrine-*; do \
+		test "$$program" = build/services/vitrine-gate || test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
 	done
 asan: | build-folder
 	$(call compile,asan)
@@ -101,6 +101,10 @@ fuzz: fuzzers
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
 SCRIPTS = tools/deps .ci/run
 
+# Documents that are made from tables of the source.
+docs: asan
+	@VITRINE_UPDATE=1 VITRINE_DOCS=docs build/asan/src/event/manual_test
+
 format:
 	@clang-format -i $(SOURCES)
 
@@ -113,8 +117,8 @@ install: build
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
 	install -m 755 build/vitrine-gate $(libexecdir)/
-	for program in $(filter-out %/vitrine-gate,$(wildcard build/services/vitrine-*)); do \
-		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
+	for program in build/services/vitrine-*; do \
+		test "$$program" = build/services/vitrine-gate || test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
 	done
 	build/vitrine help --man >$(mandir)/vitrine.1
 	for verb in $$(build/vitrine help --list); do \
@@ -130,4 +134,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz format lint install clean
+.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

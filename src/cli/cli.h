@@ -26,7 +26,11 @@ struct verb {
 	const char *summary;      /* "run a command in a sandbox" */
 	const struct opt *opts;   /* ends with a NULL name; may be NULL */
 	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
+	unsigned flags;
 };
+
+/* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
+enum { VERB_STORE = 1 };
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
 
@@ -65,6 +69,23 @@ void cli_complain(const char *text);
 
 int cmd_run(int argc, char **argv, struct err *e);
 int cmd_exec(int argc, char **argv, struct err *e);
+int cmd_attach(int argc, char **argv, struct err *e);
+int cmd_create(int argc, char **argv, struct err *e);
+int cmd_start(int argc, char **argv, struct err *e);
+int cmd_stop(int argc, char **argv, struct err *e);
+int cmd_rm(int argc, char **argv, struct err *e);
+int cmd_prune(int argc, char **argv, struct err *e);
+int cmd_reset(int argc, char **argv, struct err *e);
+int cmd_rename(int argc, char **argv, struct err *e);
+int cmd_wait(int argc, char **argv, struct err *e);
+int cmd_ls(int argc, char **argv, struct err *e);
+int cmd_ps(int argc, char **argv, struct err *e);
+int cmd_inspect(int argc, char **argv, struct err *e);
+int cmd_stats(int argc, char **argv, struct err *e);
+int cmd_logs(int argc, char **argv, struct err *e);
+int cmd_cp(int argc, char **argv, struct err *e);
+int cmd_net(int argc, char **argv, struct err *e);
+int cmd_network(int argc, char **argv, struct err *e);
 int cmd_explain(int argc, char **argv, struct err *e);
 int cmd_policy(int argc, char **argv, struct err *e);
 int cmd_trust(int argc, char **argv, struct err *e);

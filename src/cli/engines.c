@@ -2,7 +2,7 @@
 /* cli/engines.c - the verb `engines`: which walls there are, what each can honour, and which work here
  *
  * What an engine can honour is the very table that refuses plans (engine/engine.h). Whether it works here is what
- * the checks of sys/host.h found: for the native engine all that it needs, for the others their program.
+ * the checks of sys/host.h found for the native engine; for the others, whether their program is there.
  */
 #include "cli/cli.h"
 #include "engine/engine.h"
@@ -12,39 +12,42 @@ extern const struct opt json_opts[];
 
 static bool is_available(const struct engine *en, const struct host_check *v, size_t n)
 {
-	if (en->needs_root && geteuid() != 0)
-		return false;
-	if (str_eq(en->name, "native"))
-		return host_can_run(v, n);
-	for (size_t i = 0; i < n; i++)
-		if (v[i].is_tool && str_eq(v[i].what, en->name))
-			return v[i].state == HOST_WORKS;
-	return false;
+	return en->render ? engine_is_here(en) : host_can_run(v, n);
 }
 
-static void put_table(const struct host_check *v, size_t n, struct buf *out)
+static const char *honours(const struct engine *en, enum engine_step s)
 {
-	buf_printf(out, "%-12s%-20s%-10s%s\n", "engine", "kernel", "here", "what it is");
-	for (const struct engine *en = engines; en->name; en++)
-		buf_printf(out, "%-12s%-20s%-10s%s%s\n", en->name,
-			   engine_strength_name(en->strength),
-			   is_available(en, v, n) ? "works" : "missing", en->summary,
-			   en->needs_root ? " (needs root)" : "");
-	buf_printf(out, "\n%-18s", "can honour");
+	return !(en->steps & BIT(s)) ? "no" : en->ends & BIT(s) ? "ends" : "yes";
+}
+
+static void put_steps(struct buf *out)
+{
+	buf_printf(out, "\n%-24s", "can honour");
 	for (const struct engine *en = engines; en->name; en++)
 		buf_printf(out, "  %s", en->name);
 	buf_putc(out, '\n');
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++) {
-		buf_printf(out, "%-18s", engine_step_name(s));
+		buf_printf(out, "%-24s", engine_step_name(s));
 		/* Right-aligned below the name, so that no line ends in blanks. */
 		for (const struct engine *en = engines; en->name; en++)
-			buf_printf(out, "  %*s", (int)strlen(en->name),
-				   en->steps & BIT(s) ? "yes" : "no");
+			buf_printf(out, "  %*s", (int)strlen(en->name), honours(en, s));
 		buf_putc(out, '\n');
 	}
-	buf_puts(out, "\nA plan that asks for what its engine cannot honour is refused. `vitrine "
-		      "doctor` says why\n"
-		      "something is missing here.\n");
+}
+
+static void put_table(const struct host_check *v, size_t n, struct buf *out)
+{
+	buf_printf(out, "%-16s%-20s%-10s%s\n", "engine", "kernel", "here", "what it is");
+	for (const struct engine *en = engines; en->name; en++)
+		buf_printf(out, "%-16s%-20s%-10s%s%s\n", en->name,
+			   engine_strength_name(en->strength),
+			   is_available(en, v, n) ? "works" : "missing", en->summary,
+			   en->needs_root ? " (needs root)" : "");
+	put_steps(out);
+	buf_puts(out, "\nA plan that asks for what its engine cannot honour is refused. \"ends\": "
+		      "when "
+		      "it comes to it the\nsandbox is ended rather than left without. `vitrine "
+		      "doctor` says why something is missing here.\n");
 }
 
 static void put_json(const struct host_check *v, size_t n, struct buf *out)
@@ -58,8 +61,8 @@ static void put_json(const struct host_check *v, size_t n, struct buf *out)
 			   engine_strength_name(en->strength), en->needs_root ? "true" : "false",
 			   is_available(en, v, n) ? "true" : "false");
 		for (enum engine_step s = 0; s < STEP_COUNT_; s++)
-			buf_printf(out, "%s\"%s\":%s", s ? "," : "", engine_step_name(s),
-				   en->steps & BIT(s) ? "true" : "false");
+			buf_printf(out, "%s\"%s\":\"%s\"", s ? "," : "", engine_step_name(s),
+				   honours(en, s));
 		buf_puts(out, "}}");
 	}
 	buf_puts(out, "\n]}\n");

@@ -391,7 +391,7 @@ static void judge(struct ask *a)
 	}
 	if (a->is_lookup)
 		answer_lookup(a, GATE_ALLOWED, DNS_OK, "");
-	else
+	else if (a->state != ASK_PERSON)
 		ask_person(a);
 }
 
@@ -491,8 +491,9 @@ static void on_front(struct source *s, unsigned ready)
 		_exit(0); /* front is gone, and it is our only reason to be */
 	if (m.type == GATE_ASK || m.type == GATE_NAME)
 		on_ask(d, &m);
-	else if (m.type == GATE_DONE)
-		open_remove(d, m.id);
+	else if (m.type == GATE_GONE)
+		for (uint32_t i = 0; i < m.id; i++)
+			open_remove(d, m.ids[i]);
 	else
 		_exit(125);
 }
@@ -510,6 +511,10 @@ static void on_rules(struct dial *d, int fd)
 	config_done(&d->config);
 	d->config = c;
 	open_check(d);
+	/* A question may be answered by this. */
+	for (struct ask *a = d->asks; a; a = a->next)
+		if (a->state == ASK_PERSON)
+			judge(a);
 	published_update(d);
 }
 

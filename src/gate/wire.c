@@ -18,10 +18,12 @@ int gate_recv(int fd, struct gate_msg *m, int fds[PACKET_FDS])
 	m->host[sizeof(m->host) - 1] = '\0';
 	m->rule[sizeof(m->rule) - 1] = '\0';
 	m->method[sizeof(m->method) - 1] = '\0';
-	m->path[sizeof(m->path) - 1] = '\0';
+	if (m->type != GATE_GONE)
+		m->path[sizeof(m->path) - 1] = '\0';
 	m->text[sizeof(m->text) - 1] = '\0';
-	if (m->type > 0 && m->type < GATE_TYPE_COUNT_ && m->via < VIA_COUNT_ &&
-	    m->verdict < GATE_VERDICT_COUNT_ && m->event < GATE_EVENT_COUNT_)
+	if (m->type > 0 && (m->type != GATE_GONE || m->id <= GATE_IDS) &&
+	    m->type < GATE_TYPE_COUNT_ && m->via < VIA_COUNT_ && m->verdict < GATE_VERDICT_COUNT_ &&
+	    m->event < GATE_EVENT_COUNT_)
 		return 1;
 	for (int i = 0; i < PACKET_FDS; i++) {
 		fd_close(fds[i]);

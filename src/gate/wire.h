@@ -20,6 +20,8 @@
 #define GATE_KEEPER_FD 3 /* of front and of dial */
 #define GATE_PEER_FD 4   /* to the other of the two */
 
+#define GATE_IDS 128 /* in one GATE_GONE */
+
 enum gate_type {
 	/* keeper -> front */
 	GATE_SOCKETS = 1, /* descriptors: tcp, dns udp, dns tcp */
@@ -33,7 +35,8 @@ enum gate_type {
 	/* front -> dial */
 	GATE_ASK,  /* id, via, host or addr, port, method, path: may it, and if so a socket to it */
 	GATE_NAME, /* id, host: an address for that name, for the resolver inside */
-	GATE_DONE, /* id: the connection has ended */
+	GATE_DONE, /* id: the connection has ended (from seal) */
+	GATE_GONE, /* ids: so many connections, as id says, have ended (to dial) */
 	/* dial -> front */
 	GATE_ANSWER,    /* id, verdict, flags, host, addr, rule, text; descriptor when allowed */
 	GATE_CLOSE,     /* id: no longer allowed */
@@ -98,7 +101,10 @@ struct gate_msg {
 	char host[HOST_TEXT];     /* canonical name; "" when only the address is known */
 	char rule[288];           /* as written; "" when none matched */
 	char method[24];
-	char path[512];
+	union {
+		char path[512];
+		uint32_t ids[GATE_IDS]; /* of GATE_GONE; as many as id says */
+	};
 	char text[384]; /* for people: why, and what would allow it */
 };
 

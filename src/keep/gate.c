@@ -14,7 +14,9 @@
 
 #include "base/io.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "keep/keeper.h"
+#include "policy/rules.h"
 
 enum { FRONT, DIAL, PROCESSES };
 
@@ -34,6 +36,11 @@ struct gate {
 	bool is_broken;
 	struct kept *kept;
 	size_t n_kept, cap_kept;
+	char *told[8]; /* refusals the person knows of */
+	size_t n_told;
+	char **rules; /* "allow HOST", "deny HOST", as changed since the start; NULL-ended */
+	size_t n_rules;
+	uint64_t bytes_in, bytes_out;
 };
 
 /* ---- texts for the gate ---- */
@@ -54,12 +61,13 @@ static void put_lines(struct buf *b, const char *word, char *const *v)
 		buf_printf(b, "%s%s%s\n", word, *word ? " " : "", *v);
 }
 
-static void put_config(const struct plan *p, struct buf *b)
+static void put_config(const struct gate *g, struct buf *b)
 {
+	const struct plan *p = g->k->in->plan;
 	const struct plan_net *n = &p->net;
 
 	buf_printf(b, "name %s\n", p->name);
-	put_lines(b, "", n->rules);
+	put_lines(b, "", g->rules);
 	put_lines(b, "inspect", n->inspect);
 	put_lines(b, "port", n->ports);
 	put_lines(b, "host-port", n->host_ports);
@@ -67,6 +75,24 @@ static void put_config(const struct plan *p, struct buf *b)
 		buf_printf(b, "upstream %s\n", n->upstream);
 	if (n->is_asking)
 		buf_puts(b, "ask\n");
+}
+
+static void add_rule(struct gate *g, char *take_text)
+{
+	g->rules = mem_grow(g->rules, g->n_rules + 2, sizeof(*g->rules));
+	g->rules[g->n_rules++] = take_text;
+	g->rules[g->n_rules] = NULL;
+}
+
+static void remove_rule(struct gate *g, const char *text)
+{
+	for (size_t i = g->n_rules; i-- > 0;) {
+		if (!str_eq(g->rules[i], text))
+			continue;
+		free(g->rules[i]);
+		memmove(g->rules + i, g->rules + i + 1, (g->n_rules - i) * sizeof(*g->rules));
+		g->n_rules--;
+	}
 }
 
 static int tell_text(struct gate *g, uint32_t type, const struct buf *b)
@@ -111,7 +137,13 @@ static void forget(struct gate *g)
 static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
 {
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
+#ifdef VITRINE_SABOTAGE
+	static char list[512];
+	char *const env[] = { list, NULL };
+	sabotage_env(list, sizeof(list));
+#else
 	char *const env[] = { NULL };
+#endif
 	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -193,7 +225,7 @@ static int launch(struct gate *g, struct err *e)
 		fd_close(peer[i]);
 	}
 	g->n_starts++;
-	put_config(g->k->in->plan, &config);
+	put_config(g, &config);
 	r = tell_text(g, GATE_RULES, &config);
 	send_seal(g);
 	for (size_t i = 0; i < g->n_kept; i++)
@@ -218,6 +250,7 @@ static void on_gone(struct gate *g)
 	struct err e = ERR_INIT;
 
 	forget(g);
+	tell_gate(g->k, "lost");
 	if (g->n_starts >= 2) {
 		close_network(g, "network: the gate ended twice; the network is closed");
 		return;
@@ -237,6 +270,8 @@ void gate_start(struct keeper *k)
 	if (g == NULL) {
 		g = k->gate = mem_new(1, sizeof(*g));
 		*g = (struct gate){ .k = k, .fd = { FD_NONE, FD_NONE } };
+		for (char *const *v = k->in->plan->net.rules; v && *v; v++)
+			add_rule(g, mem_str(*v));
 	}
 	if (launch(g, &e) < 0)
 		close_network(g, e.msg);
@@ -270,12 +305,90 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 	return true;
 }
 
+/* ---- changes while it runs ---- */
+
+static int check_live(const struct keeper *k, struct err *e)
+{
+	if (k->gate == NULL)
+		return err_set(e, ERR_CONFLICT, ENETDOWN,
+			       "it was started without a network and gets one when it is started "
+			       "again");
+	if (k->gate->is_broken)
+		return err_set(e, ERR_SYSTEM, ENETDOWN, "its gate is broken");
+	return 0;
+}
+
+int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	_free_ char *line = mem_fmt("%s %s", is_deny ? "deny" : "allow", text);
+	_free_ char *other = mem_fmt("%s %s", is_deny ? "allow" : "deny", text);
+	struct gate *g = k->gate;
+	struct rule rule;
+	int r = check_live(k, e);
+
+	if (r == 0)
+		r = rule_parse(text, is_deny, false, &rule, e);
+	if (r < 0)
+		return r;
+	if (g->n_rules >= RULES_MAX)
+		return err_set(e, ERR_USAGE, E2BIG, "more than %d network rules", RULES_MAX);
+	remove_rule(g, other);
+	remove_rule(g, line);
+	add_rule(g, take(line));
+	put_config(g, &config);
+	r = tell_text(g, GATE_RULES, &config);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+}
+
+int gate_show(struct keeper *k, struct err *e)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	int r = check_live(k, e);
+
+	if (r < 0)
+		return r;
+	put_config(k->gate, &config);
+	return make_text(&config);
+}
+
 /* ---- what the gate says ---- */
+
+/* One line for the person, once for each host and port; what follows stands in the log. */
+static void tell_refusal(struct gate *g, const struct gate_msg *m)
+{
+	_free_ char *key = mem_fmt("%s:%u", m->host, m->port);
+	_free_ char *line = mem_fmt("network: %s", m->text);
+
+	for (size_t i = 0; i < g->n_told; i++)
+		if (str_eq(g->told[i], key))
+			return;
+	if (g->n_told == ARRAY_LEN(g->told))
+		return;
+	g->told[g->n_told++] = take(key);
+	keeper_note(g->k, line);
+}
 
 static void on_event(struct gate *g, const struct gate_msg *m)
 {
-	(void)g;
-	(void)m;
+	bool is_refused = m->verdict == GATE_REFUSED;
+
+	g->bytes_in += m->event == EVENT_CLOSE ? m->down : 0;
+	g->bytes_out += m->event == EVENT_CLOSE ? m->up : 0;
+	tell_net(g->k, m);
+	if (is_refused && m->event != EVENT_CLOSE && m->text[0])
+		tell_refusal(g, m);
+}
+
+static void on_question(struct gate *g, const struct gate_msg *m)
+{
+	const char *name = g->k->in->plan->name;
+	_free_ char *line = mem_fmt("network: may it reach %s:%u? 'vitrine net allow %s %s' or "
+				    "'vitrine "
+				    "net deny %s %s', within a minute",
+				    m->host, m->port, name, m->host, name, m->host);
+
+	keeper_note(g->k, line);
 }
 
 static void on_message(struct gate *g, int which)
@@ -292,6 +405,8 @@ static void on_message(struct gate *g, int which)
 		on_event(g, &m);
 	else if (r == 1 && m.type == GATE_WANT_RESOLV && which == DIAL)
 		send_resolv(g);
+	else if (r == 1 && m.type == GATE_QUESTION && which == DIAL)
+		on_question(g, &m);
 	else
 		on_gone(g);
 }

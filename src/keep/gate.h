@@ -16,6 +16,11 @@ void gate_start(struct keeper *k);
 /* A message of init with sockets of the sandbox's network: true when it was one, and the descriptors are taken. */
 bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 
+/* `vitrine net allow|deny`: from now on, also for what is connected. */
+int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e);
+/* The rules in force, as a memfd of lines (gate/config.h). */
+int gate_show(struct keeper *k, struct err *e);
+
 /* Ends them. */
 void gate_finish(struct keeper *k);
 

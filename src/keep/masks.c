@@ -11,6 +11,7 @@
  */
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 #include "view/fswatch.h"
 
@@ -130,7 +131,8 @@ static void cover_again(struct keeper *k, const char *rel)
 
 		if (!is_cover(m) || !path_is_beneath(m->dst, path))
 			continue;
-		if (native_cover(&k->native, m, &e) < 0) {
+		tell_masked(k, m->dst);
+		if (engine_cover(&k->native, m, &e) < 0) {
 			/* A bare name inside is worse than an ended command. */
 			err_put_(&k->err, ERR_SYSTEM, e.num,
 				 "a protection could not be put back: %.400s", e.msg);
@@ -202,6 +204,8 @@ void masks_start(struct keeper *k)
 	m->quarantine = mem_fmt("%s/quarantine/%s", in->plan->state_dir, in->plan->name);
 	k->swept.dir = m->quarantine;
 	k->swept.dir_fd = FD_NONE;
+	k->swept.on_take = tell_quarantined;
+	k->swept.arg = k;
 	k->masks = m;
 	if (fswatch_open(in->ws_fd, in->policy, in->scan, &m->watch, &e) < 0) {
 		_free_ char *note = mem_fmt("cannot watch the workspace (%.200s): names that the "

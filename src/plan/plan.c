@@ -33,6 +33,7 @@ bool plan_needs_samples(const struct plan *p)
 	const struct plan_limit *l = p->limits;
 
 	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
+	       (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
 	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
@@ -142,10 +143,6 @@ static int check_policy(const struct policy *p, struct err *e)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "workspace mode '%s' is not available yet; use \"direct\"",
 			       p->mode == WS_REVIEW ? "review" : "clone");
-	if (p->sockets.n > 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "host socket '%s': relayed sockets are not available yet",
-			       p->sockets.v[0].text);
 	return 0;
 }
 
@@ -178,12 +175,14 @@ static void plan_git(struct plan *p, const struct policy *pol)
 
 static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
-	_free_ char *passwd = mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
-				      "%s:x:%u:%u:%s:%s:%s\n"
-				      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
-				      "nologin\n",
-				      p->user, p->uid_in, p->gid_in, p->user, p->home, f->shell);
-	_free_ char *group = mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->gid_in);
+	_free_ char *passwd =
+		mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
+			"%s:x:%u:%u:%s:%s:%s\n"
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
+			"nologin\n",
+			p->user, p->ids.uid_in, p->ids.gid_in, p->user, p->home, f->shell);
+	_free_ char *group =
+		mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->ids.gid_in);
 	_free_ char *hosts =
 		mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
 
@@ -392,6 +391,27 @@ static int plan_grants(struct plan *p, const struct policy *pol, const struct fa
 	return r;
 }
 
+static void plan_sockets(struct plan *p, const struct policy *pol)
+{
+	p->sockets = mem_new(pol->sockets.n, sizeof(*p->sockets));
+	for (size_t i = 0; i < pol->sockets.n; i++) {
+		_free_ char *ours =
+			mem_fmt("%s/sandboxes/%s/" SOCKETS_NAME "%zu", p->state_dir, p->name, i);
+
+		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
+		add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
+		p->n_sockets++;
+	}
+}
+
+static bool is_socket(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_sockets; i++)
+		if (str_eq(p->sockets[i].host, path))
+			return true;
+	return false;
+}
+
 static void plan_covers(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->n_covers; i++) {
@@ -399,6 +419,8 @@ static void plan_covers(struct plan *p, const struct facts *f)
 		_free_ char *path = mem_fmt("%s/%s", p->workspace, c->rel);
 		unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
 
+		if (is_socket(p, path))
+			continue; /* ours lies there already */
 		switch (c->kind) {
 		case COVER_HIDE:
 			add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
@@ -506,13 +528,18 @@ static void skel_name(struct plan *p)
 
 /* ---- ids, limits ---- */
 
-static void plan_ids(struct plan *p, const struct facts *f)
+struct ids plan_ids(const struct facts *f)
 {
-	p->is_root = f->is_root;
-	p->uid_out = f->is_root ? ROOT_UID_OUT : f->uid;
-	p->gid_out = f->is_root ? ROOT_UID_OUT : f->gid;
-	p->uid_in = f->is_root ? ROOT_UID_IN : f->uid;
-	p->gid_in = f->is_root ? ROOT_UID_IN : f->gid;
+	return (struct ids){ .is_root = f->is_root,
+			     .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
+			     .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			     .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
+			     .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+}
+
+static void plan_names(struct plan *p, const struct facts *f)
+{
+	p->ids = plan_ids(f);
 	p->user = mem_str(f->is_root ? "agent" : f->user);
 	p->home = mem_str(f->home);
 	p->hostname = mem_str("vitrine");
@@ -525,16 +552,21 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 
 	switch (id) {
 	case LIMIT_MEMORY:
-		l.by = cg & BIT(CG_MEMORY) ? BY_KERNEL : BY_WATCHED;
-		l.how = cg & BIT(CG_MEMORY) ? "cgroup" : "keeper samples every 50 ms";
+		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_MEMORY) ? "cgroup"
+					      : "keeper samples every 50 ms";
 		break;
 	case LIMIT_CPUS:
-		l.by = cg & BIT(CG_CPU) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_CPU) ? "cgroup" : "no cpu controller";
+		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_CPU)    ? "cgroup"
+					      : "no cpu controller";
 		break;
 	case LIMIT_PIDS:
-		l.by = BY_KERNEL;
-		l.how = "rlimit of the user namespace";
+		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
+		l.how = f->has_own_kernel ? "keeper samples every 50 ms"
+					  : "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
 		l.by = BY_KERNEL;
@@ -542,8 +574,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		break;
 	case LIMIT_IO_READ:
 	case LIMIT_IO_WRITE:
-		l.by = cg & BIT(CG_IO) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_IO) ? "cgroup" : "no block I/O controller";
+		l.by = cg & BIT(CG_IO) && !f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = l.by == BY_KERNEL ? "cgroup" : "no block I/O controller";
 		break;
 	case LIMIT_OPEN_FILES:
 		l.by = BY_KERNEL;
@@ -562,7 +594,9 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		l.by = BY_WATCHED;
 		l.how = "keeper";
 		break;
-	case LIMIT_COUNT_:
+	case LIMIT_EVENTS_AGE:
+	case LIMIT_EVENTS_SIZE:
+	case LIMIT_ALL_:
 		bug_on(true);
 	}
 	return l;
@@ -679,10 +713,33 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 	return 0;
 }
 
+/* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR", "DOCKER_HOST",
+					   "DOCKER_CONTEXT",  "DOCKER_CONFIG",
+					   "CONTAINER_HOST",  "DBUS_SESSION_BUS_ADDRESS" };
+
+static void plan_engine(struct plan *p, const struct facts *f)
+{
+	size_t n = 0;
+
+	add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 3, sizeof(*p->engine_env));
+	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
+				     "sbin:/bin");
+	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
+	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
+		for (char *const *v = f->environ; v && *v; v++)
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=')
+				p->engine_env[n++] = mem_str(*v);
+}
+
 int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e)
 {
-	struct plan p = { .ns = NS_ALL, .landlock_abi = f->landlock_abi, .debug = pol->debug };
+	struct plan p = { .ns = NS_ALL,
+			  .landlock_abi = f->landlock_abi,
+			  .debug = pol->debug,
+			  .check_reads = pol->check_reads };
 	struct mount *ws;
 	int r;
 
@@ -698,7 +755,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.ws_ino = f->ws_ino;
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
-	plan_ids(&p, f);
+	plan_names(&p, f);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
@@ -711,6 +768,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	ws->ino = f->ws_ino;
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
+	plan_sockets(&p, pol);
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
@@ -722,6 +780,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_net_build(&p.net, pol, f);
 	plan_trust(&p);
 	plan_covers(&p, f);
+	if (!str_eq(p.engine, "native"))
+		plan_engine(&p, f);
 	plan_mount_points(&p);
 	add_skel(&p, SKEL_DIR, "var", "");
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
@@ -749,6 +809,12 @@ void plan_done(struct plan *p)
 		free(*v);
 	for (char **v = p->argv; v && *v; v++)
 		free(*v);
+	for (size_t i = 0; i < p->n_sockets; i++)
+		free(p->sockets[i].host);
+	free(p->sockets);
+	for (char **v = p->engine_env; v && *v; v++)
+		free(*v);
+	free(p->engine_env);
 	free(p->mounts);
 	free(p->skel);
 	free(p->access);

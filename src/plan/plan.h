@@ -67,6 +67,7 @@ struct facts {
 	uint64_t ws_dev, ws_ino;
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
+	const char *init_exe; /* vitrine-init, for engines other than native */
 	const char *state_dir, *config_dir;
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
@@ -82,6 +83,8 @@ struct facts {
 	unsigned cgroup_usable;   /* BIT(CG_x) */
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
+	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */
@@ -181,6 +184,15 @@ struct plan_net {
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
 };
 
+/* Who the sandbox's processes are, inside and outside. */
+struct ids {
+	uid_t uid_in, uid_out;
+	gid_t gid_in, gid_out;
+	bool is_root; /* the caller is, and is mapped away */
+};
+
+/* A socket of the host: inside, at the same path, lies one of the keeper's that carries its bytes. */
+#define SOCKETS_NAME "socket-" /* and its number: in the sandbox's folder */
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -191,9 +203,7 @@ struct plan {
 	char *workspace;
 	uint64_t ws_dev, ws_ino;
 	unsigned ns; /* enum ns_bits */
-	uid_t uid_in, uid_out;
-	gid_t gid_in, gid_out;
-	bool is_root;
+	struct ids ids;
 	char *user, *home, *hostname;
 	struct skel *skel;
 	size_t n_skel, cap_skel;
@@ -202,18 +212,22 @@ struct plan {
 	size_t n_mounts, cap_mounts;
 	struct access *access;
 	size_t n_access, cap_access;
+	struct relay_socket *sockets;
+	size_t n_sockets;
 	struct plan_limit limits[LIMIT_COUNT_];
 	bool has_cgroup; /* one of the limits is enforced by a control group */
 	uint64_t private_bytes, private_inodes;
 	unsigned landlock_abi;
 	bool debug;
 	struct plan_net net;
+	bool check_reads; /* Landlock judges reading too */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
 	char **argv;
 	char *cwd;
 	char *engine;
+	char **engine_env; /* for the engine's own program, outside; NULL-ended, NULL: native */
 };
 
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
@@ -225,6 +239,9 @@ struct errand {
 	char *const *argv;   /* NULL-ended */
 	const char *workdir; /* inside, relative to the workspace; NULL: where the caller is */
 };
+
+/* Known before the rest, so that init can be made meanwhile. */
+struct ids plan_ids(const struct facts *f);
 
 int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e);

@@ -37,13 +37,14 @@ static void text_head(const struct plan *p, struct buf *b)
 	}
 	buf_puts(b, "\nin         ");
 	esc(b, p->cwd);
-	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->uid_in, p->gid_in,
-		   p->uid_out, p->gid_out);
+	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->ids.uid_in,
+		   p->ids.gid_in, p->ids.uid_out, p->ids.gid_out);
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++)
 		if (p->ns & ns_names[i].bit)
 			buf_printf(b, " %s", ns_names[i].name);
-	buf_printf(b, "\nfilter     %s (docs/SYSCALLS.md)\nlandlock   ABI %u\nnetwork    %s\n",
+	buf_printf(b, "\nfilter     %s (docs/SYSCALLS.md)\nlandlock   ABI %u, %s\nnetwork    %s\n",
 		   p->debug ? "debug" : "base", p->landlock_abi,
+		   p->check_reads ? "changes, programs and reading" : "changes and programs",
 		   p->net.has_gate ? "through the gate" : "none");
 }
 
@@ -249,8 +250,8 @@ static void print_json(const struct plan *p, struct buf *b)
 	field(b, "workspace", p->workspace);
 	buf_putc(b, ',');
 	field(b, "cwd", p->cwd);
-	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->uid_in,
-		   p->uid_out, p->gid_in, p->gid_out);
+	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->ids.uid_in,
+		   p->ids.uid_out, p->ids.gid_in, p->ids.gid_out);
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++) {
 		if (!(p->ns & ns_names[i].bit))
 			continue;
@@ -258,10 +259,11 @@ static void print_json(const struct plan *p, struct buf *b)
 		is_first = false;
 	}
 	buf_printf(b,
-		   "],\"filter\":\"%s\",\"landlock_abi\":%u,\"network\":\"%s\",\"private_bytes\":"
+		   "],\"filter\":\"%s\",\"landlock_abi\":%u,\"check_reads\":%s,\"network\":"
+		   "\"%s\",\"private_bytes\":"
 		   "%llu",
-		   p->debug ? "debug" : "base", p->landlock_abi, p->net.has_gate ? "gate" : "none",
-		   (unsigned long long)p->private_bytes);
+		   p->debug ? "debug" : "base", p->landlock_abi, p->check_reads ? "true" : "false",
+		   p->net.has_gate ? "gate" : "none", (unsigned long long)p->private_bytes);
 	list(b, "argv", p->argv);
 	list(b, "env", p->env);
 	json_net(p, b);

@@ -35,7 +35,11 @@ enum limit_id {
 	LIMIT_TIME,       /* ns of wall time */
 	LIMIT_IDLE,       /* ns without output and without CPU use */
 	LIMIT_OUTPUT,     /* bytes on stdout and stderr together */
-	LIMIT_COUNT_
+	LIMIT_COUNT_,
+	/* Not of a run but of what is kept about it; same words, read by the store. */
+	LIMIT_EVENTS_AGE = LIMIT_COUNT_, /* ns */
+	LIMIT_EVENTS_SIZE,               /* bytes for each sandbox */
+	LIMIT_ALL_
 };
 
 struct limit {
@@ -55,7 +59,9 @@ enum setting_id {
 	SETTING_NET_PRESET,
 	SETTING_NET_ASK,
 	SETTING_ENGINE,
+	SETTING_ISOLATION,
 	SETTING_DEBUG,
+	SETTING_CHECK_READS,
 	SETTING_COUNT_
 };
 
@@ -82,6 +88,10 @@ enum list_id {
 	LIST_ENV_SET,
 	LIST_COUNT_
 };
+
+/* What separates the inside from the host's kernel: nothing but its own checks, a kernel in user space, or another
+ * kernel. */
+enum isolation { ISOLATION_PROCESS, ISOLATION_KERNEL, ISOLATION_VM, ISOLATION_COUNT_ };
 
 /* One entry of a list with where it came from. A protect or hide entry "!glob" takes an earlier one back. */
 struct item {
@@ -121,14 +131,17 @@ struct policy {
 	struct items git_fetch, git_push;         /* policy/gitrule.h */
 	struct items secrets;                     /* names; see secret/secret.h */
 	struct items sockets;                     /* host unix sockets by exact path */
-	struct limit limits[LIMIT_COUNT_];
+	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
 	char *engine;
-	bool debug; /* features.debug: ptrace among processes inside */
+	enum isolation isolation; /* the least an engine must have */
+	bool debug;               /* features.debug: ptrace among processes inside */
+	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin;
+		debug_origin, check_reads_origin;
+	enum layer isolation_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };

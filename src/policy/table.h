@@ -55,7 +55,7 @@ struct key_def {
 	unsigned id;
 };
 
-extern const struct limit_def limit_defs[LIMIT_COUNT_];
+extern const struct limit_def limit_defs[LIMIT_ALL_];
 extern const struct setting_def setting_defs[SETTING_COUNT_];
 extern const struct list_def list_defs[LIST_COUNT_];
 extern const struct key_def key_defs[];

@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -14,20 +15,26 @@
 #include "base/sha256.h"
 #include "secret/secret.h"
 
+/* Memory of its own: locked where the limit allows, in no dump, and not among what is shared with other processes. */
 struct buf secret_buf(void)
 {
 	struct buf b = BUF(SECRET_VALUE_MAX);
 
 	b.cap = b.max + 1;
-	b.p = mem_new(b.cap, 1);
+	b.p = mmap(NULL, b.cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bug_on(b.p == MAP_FAILED);
+	(void)mlock(b.p, b.cap);
+	(void)madvise(b.p, b.cap, MADV_DONTDUMP);
 	return b;
 }
 
 void secret_wipe(struct buf *b)
 {
-	if (b->p)
+	if (b->p) {
 		explicit_bzero(b->p, b->cap);
-	buf_done(b);
+		(void)munmap(b->p, b->cap);
+	}
+	*b = (struct buf){ 0 };
 }
 
 /* The folder, made at need. */

@@ -214,6 +214,130 @@ def upstream_proxy(box):
         has(r.out, "no rule allows")
 
 
+def inside(box, name, url, *args):
+    return box.cli("exec", name, "--", "curl", "-sS", "-m", "6", *args, url)
+
+
+@test(timeout=30)
+def rules_change_while_it_runs(box):
+    n = net()
+    p = box.start("run", "--allow", "ok.test", "--name", "live", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+    has(inside(box, "live", "http://evil.test/").out, "no rule allows")
+    eq(box.cli("net", "test", "live", "evil.test:80").rc, 1)
+    eq(box.cli("net", "allow", "live", "evil.test").rc, 0)
+    has(inside(box, "live", "http://evil.test/").out, "93.184.216.35")
+    r = box.cli("net", "test", "live", "evil.test:80")
+    eq(r.rc, 0, r.err)
+    has(r.out, "allow evil.test:80", "allow evil.test")
+    # What is connected ends when it is no longer allowed.
+    slow = box.start("exec", "live", "--", "python3", "-c",
+                     "import socket; s = socket.create_connection(('evil.test', 5432), 5); s.sendall(b'\\0hi');"
+                     "print(s.recv(100), flush=True); print(s.recv(100), flush=True)")
+    has(slow.stdout.readline().decode(), "bytes:")
+    eq(box.cli("net", "deny", "live", "evil.test").rc, 0)
+    r = box.finish(slow)
+    has(r.out + r.err, "b''") if r.rc == 0 else has(r.err, "reset")
+    has(inside(box, "live", "http://evil.test/").out, "deny evil.test")
+    r = box.cli("net", "rules", "live")
+    has(r.out, "allow  ok.test", "deny   evil.test", "deny   everything else")
+    has_not(r.out, "allow  evil.test")
+    refused(box.cli("net", "allow", "live", "127.1"), "spelling")
+    box.cli("stop", "-t", "1", "live")
+    box.finish(p)
+    # Kept with the sandbox.
+    r = box.run("--name", "live", "--", "curl", "-sS", "-m", "6", "http://evil.test/")
+    has(r.out, "deny evil.test")
+    box.cli("rm", "-f", "live")
+
+
+@test(timeout=30)
+def asked(box):
+    n = net()
+    p = box.start("run", "--allow", "ok2.test", "--ask", "--name", "asks", "--", "sh", "-c",
+                  "echo up; curl -sS -m 12 http://ok.test/asked; curl -sS -m 12 http://evil.test/asked")
+    eq(p.stdout.readline(), b"up\n")
+    time.sleep(0.7)
+    eq(n.hits("ok.test"), [], "before the answer")
+    eq(box.cli("net", "allow", "asks", "ok.test").rc, 0)
+    has(p.stdout.readline().decode(), "93.184.216.34 /asked")
+    time.sleep(0.5)
+    eq(box.cli("net", "deny", "asks", "evil.test").rc, 0)
+    r = box.finish(p)
+    has(r.out, "deny evil.test")
+    eq(n.hits("evil.test"), [])
+    box.cli("rm", "-f", "asks")
+
+
+@test
+def log(box):
+    net()
+    r = box.run("--name", "logs", "--allow", "ok.test", "--", "sh", "-c",
+                "curl -sS -m 6 http://ok.test/path?secret=1; curl -sS -m 6 http://evil.test/; curl -sS -m 6 https://evil.test/")
+    has(r.err, "network: no rule allows evil.test:80", "evil.test:443")
+    r = box.cli("net", "log", "--json", "logs")
+    events = [json.loads(line) for line in r.out.splitlines()]
+    types = [e["type"] for e in events]
+    for t in ("net.verdict", "net.request", "net.connect"):
+        if t not in types:
+            raise AssertionError(f"no {t} in {r.out} {r.err}")
+    has_not(r.out, "secret")
+    request = next(e for e in events if e["type"] == "net.request")["data"]
+    eq((request["host"], request["method"], request["request"]), ("ok.test", "GET", "/path"))
+    closed = next(e for e in events if e["type"] == "net.connect")["data"]
+    eq((closed["address"], closed["port"], closed["bytes_in"] > 0), ("93.184.216.34", 80, True))
+    r = box.cli("net", "log", "--denied", "logs")
+    has(r.out, "evil.test:80", "no rule allows evil.test")
+    has_not(r.out, "ok.test:80")
+    box.cli("rm", "-f", "logs")
+
+
+@test
+def words_of_docker(box):
+    n = net()
+    r = box.cli("create", "--name", "dock", "shell", ".")
+    eq(r.rc, 0, r.err)
+    r = box.cli("network", "proxy", "dock", "--policy", "deny", "--allow-host", "ok.test", "--block-cidr", "10.0.0.0/8")
+    eq(r.rc, 0, r.err)
+    r = box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://ok.test/d")
+    has(r.out, "/d")
+    r = box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://evil.test/d")
+    has(r.out, "no rule allows")
+    box.cli("rm", "-f", "dock")
+
+
+@test
+def the_gate_ends(box):
+    """Killed once it comes back; killed twice the network is closed, and the sandbox lives on."""
+    net()
+    p = box.start("run", "--allow", "ok.test", "--name", "dies", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+
+    def gates():
+        found = []
+        for d in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (d / "cmdline").read_bytes().split(b"\0")
+                if words[0] == b"vitrine-gate" and str(box.dir.parent) in os.readlink(d / "exe") and \
+                        os.stat(d / "ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
+                    found.append(int(d.name))
+            except OSError:
+                pass
+        return found
+    for again in (True, False):
+        has((r := inside(box, "dies", "http://ok.test/x")).out + r.err, "/x")
+        os.kill(gates()[0], 9)
+        if again:
+            soon(lambda: len(gates()) == 2, "started again")
+    soon(lambda: not gates(), "both gone")
+    r = inside(box, "dies", "http://ok.test/x")
+    has(r.err, "onnect")
+    eq(box.cli("exec", "dies", "--", "echo", "alive").out, "alive\n")
+    box.cli("stop", "-t", "1", "dies")
+    box.finish(p)
+    box.cli("rm", "-f", "dies")
+
+
 @test
 def wrong_rules_are_refused(box):
     for flag, value, word in (("--allow", "*", "open"), ("--allow", "http://a.test", "port"), ("--allow", "127.1", "spelling"),

@@ -131,8 +131,8 @@ static int open_source(struct child *c, size_t i)
 	const struct mount *m = &c->plan->mounts[i];
 	int tree, r;
 
-	if (c->idmapped[i] >= 0)
-		return c->idmapped[i];
+	if (c->trees[i] >= 0)
+		return c->trees[i];
 	tree = clone_tree(AT_FDCWD, m->src, attrs_of(m));
 	if (tree < 0)
 		return tree;
@@ -147,19 +147,22 @@ static int open_source(struct child *c, size_t i)
 int mounts_open(struct child *c)
 {
 	const struct plan *p = c->plan;
+	char skel[4096];
+	int r = skel_path(p, skel, sizeof(skel));
 
 	(void)snprintf(c->where, sizeof(c->where), "the root directory");
-	c->root = clone_tree(AT_FDCWD, c->skel_path,
+	if (r < 0)
+		return r;
+	c->root = clone_tree(AT_FDCWD, skel,
 			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
 	if (c->root < 0)
 		return c->root;
 	/* Onto itself: a place that is sure to exist, and that only we look at. */
-	if (move_mount(c->root, "", AT_FDCWD, c->skel_path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	if (move_mount(c->root, "", AT_FDCWD, skel, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -errno;
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
 
-		c->trees[i] = FD_NONE;
 		if (m->kind != MOUNT_BIND && m->kind != MOUNT_DEVICE)
 			continue;
 		(void)snprintf(c->where, sizeof(c->where), "'%.140s'", m->src);
