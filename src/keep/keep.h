@@ -118,9 +118,9 @@ struct keeper_in {
 	struct scan *scan;
 	const struct cgroup_host *cgroups;
 	int ws_fd;
-	int client;                      /* the first client's connection */
-	int stdio[3];                    /* the first client's */
-	unsigned flags;                  /* enum keep_flags */
+	int client;                       /* the first client's connection */
+	int stdio[3];                     /* the first client's */
+	unsigned flags;                   /* enum keep_flags */
 	const struct keep_secret *values; /* not in shared memory */
 	size_t n_values;
 	bool is_rm;   /* a named sandbox goes with its last session */

@@ -117,8 +117,10 @@ def secret_is_a_placeholder_inside(box):
 def placeholders_differ_between_sandboxes(box):
     w = there()
     box.cli("secret", "set", "mine", "--env", "MY_KEY", "--host", "own.test", input=SECRET.encode())
-    seen = {box.sh("echo $MY_KEY", *OPEN, "--secret", "mine", *name, env=w.trust).out
-            for name in (("--name", "one"), ("--name", "one"), ("--name", "two", "--rm"), ())}
+    runs = [box.sh("echo $MY_KEY", *OPEN, "--secret", "mine", *name, env=w.trust)
+            for name in (("--name", "one", "--rm"), ("--name", "one", "--rm"), ("--name", "two", "--rm"), ())]
+    eq([r.rc for r in runs], [0, 0, 0, 0], str([r.err for r in runs]))
+    seen = {r.out for r in runs}
     eq(len(seen), 3, "the same for a name, another for every other")
     other = seen.pop().strip()
     r = box.sh(f"curl -sS -H 'X-Api-Key: {other}' https://own.test/echo", *OPEN, "--secret", "mine", env=w.trust)
