@@ -224,16 +224,17 @@ static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, s
  * it lives. */
 static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
-	struct keep_secret values[SECRETS_MAX];
-	int x = secrets_fetch(&r->secrets, r->host.state_dir, e);
+	struct keep_secret given[SECRETS_MAX];
+	struct buf values[SECRETS_MAX] = { 0 };
+	int x = secrets_fetch(&r->secrets, r->host.state_dir, values, e);
 
-	for (size_t i = 0; x >= 0 && i < r->secrets.n; i++)
-		values[i] = (struct keep_secret){ r->secrets.v[i].name, &r->secrets.values[i] };
-	in->values = values;
+	for (size_t i = 0; i < r->secrets.n; i++)
+		given[i] = (struct keep_secret){ r->secrets.v[i].name, &values[i] };
+	in->values = given;
 	in->n_values = r->secrets.n;
 	if (x >= 0)
 		x = hand_over(r, in, is_again, e);
-	secrets_wipe(&r->secrets);
+	secrets_wipe(values);
 	return x;
 }
 

@@ -54,33 +54,26 @@ int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 	return r;
 }
 
-int secrets_fetch(struct secrets *s, const char *state_dir, struct err *e)
+int secrets_fetch(const struct secrets *s, const char *state_dir, struct buf values[SECRETS_MAX],
+		  struct err *e)
 {
-	if (s->n == 0)
-		return 0;
-	s->values = mem_new(s->n, sizeof(*s->values));
-	for (size_t i = 0; i < s->n; i++) {
-		int r;
+	int r = 0;
 
-		s->values[i] = secret_buf();
-		r = secret_value(state_dir, &s->v[i], &s->values[i], e);
-		if (r < 0)
-			return r;
+	for (size_t i = 0; i < s->n && r >= 0; i++) {
+		values[i] = secret_buf();
+		r = secret_value(state_dir, &s->v[i], &values[i], e);
 	}
-	return 0;
+	return r;
 }
 
-void secrets_wipe(struct secrets *s)
+void secrets_wipe(struct buf values[SECRETS_MAX])
 {
-	for (size_t i = 0; s->values && i < s->n; i++)
-		secret_wipe(&s->values[i]);
-	free(s->values);
-	s->values = NULL;
+	for (size_t i = 0; i < SECRETS_MAX; i++)
+		secret_wipe(&values[i]);
 }
 
 void secrets_done(struct secrets *s)
 {
-	secrets_wipe(s);
 	for (size_t i = 0; i < s->n; i++) {
 		secret_done(&s->v[i]);
 		free(s->placeholders[i]);

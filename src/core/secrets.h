@@ -10,15 +10,16 @@ struct secrets {
 	struct secret *v;
 	struct secret_fact *facts;
 	char **placeholders, **terms;
-	struct buf *values; /* after secrets_fetch(); wiped by secrets_wipe() */
 	size_t n;
 };
 
 int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 		 const struct policy *p, struct err *e);
-/* Reads the values, from wherever they are. As late as possible: only when a sandbox is about to start. */
-int secrets_fetch(struct secrets *s, const char *state_dir, struct err *e);
-void secrets_wipe(struct secrets *s);
+/* Reads the values, from wherever they are. As late as possible: only when a sandbox is about to start. The array is
+ * the caller's own, on its stack: *s may lie in memory that others share. */
+int secrets_fetch(const struct secrets *s, const char *state_dir, struct buf values[SECRETS_MAX],
+		  struct err *e);
+void secrets_wipe(struct buf values[SECRETS_MAX]);
 void secrets_done(struct secrets *s);
 
 #endif

@@ -136,7 +136,8 @@ def secrets_from_elsewhere(box):
                                 ["--from-command", f"echo {SECRET}"])):
         env = {**w.trust, "HOST_KEY": SECRET}
         eq(box.cli("secret", "set", f"s{n}", "--env", "K", "--host", "own.test", *source, env=env).rc, 0)
-        box.sh("curl -sS -H \"X-Api-Key: $K\" https://own.test/echo", *OPEN, "--secret", f"s{n}", env=env)
+        r = box.sh("curl -sS -H \"X-Api-Key: $K\" https://own.test/echo", *OPEN, "--secret", f"s{n}", env=env)
+        eq(r.rc, 0, r.err)
         eq(w.server.seen[-1].get("x-api-key"), SECRET, str(source))
     refused(box.run(*OPEN, "--secret", "s1", "--", "true", env=w.trust), "HOST_KEY is not set", rc=125)
 
