@@ -60,14 +60,15 @@ endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
 SMALL = vitrine-gate vitrine-otlp
-linked = $(filter-out $(SMALL:%=build/services/%),$(wildcard build/services/vitrine-*))
 
 build: services
 	$(call compile,build)
 services: | build-folder
 	$(call compile,services)
-	@for program in $(linked); do \
-		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
+	@for program in build/services/vitrine-*; do \
+		name=$${program##*/}; \
+		case " $(SMALL) " in *" $$name "*) continue ;; esac; \
+		test ! -f "$$program" || ln -sf "services/$$name" build/; \
 	done
 asan: | build-folder
 	$(call compile,asan)
@@ -125,7 +126,7 @@ install: build
 	install -d $(bindir) $(libexecdir) $(mandir) $(sharedir)/bash-completion/completions \
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
-	for program in $(linked) $(SMALL:%=build/%); do \
+	for program in build/vitrine-*; do \
 		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
 	done
 	build/vitrine help --man >$(mandir)/vitrine.1

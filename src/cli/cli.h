@@ -89,6 +89,7 @@ int cmd_network(int argc, char **argv, struct err *e);
 int cmd_explain(int argc, char **argv, struct err *e);
 int cmd_policy(int argc, char **argv, struct err *e);
 int cmd_trust(int argc, char **argv, struct err *e);
+int cmd_secret(int argc, char **argv, struct err *e);
 int cmd_engines(int argc, char **argv, struct err *e);
 int cmd_export(int argc, char **argv, struct err *e);
 int cmd_doctor(int argc, char **argv, struct err *e);

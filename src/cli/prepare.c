@@ -43,6 +43,10 @@ enum {
 	OPT_PUBLISH,
 	OPT_HOST_PORT,
 	OPT_ASK,
+	OPT_INSPECT,
+	OPT_GIT_FETCH,
+	OPT_GIT_PUSH,
+	OPT_SECRET,
 	OPT_POLICY,
 	OPT_ENGINE,
 	OPT_NAME,
@@ -100,6 +104,13 @@ const struct opt run_opts[] = {
 	  OPT_PUBLISH },
 	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
 	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
+	{ "inspect", 0, "HOST", "look into its TLS: every request is judged and on record",
+	  OPT_INSPECT },
+	{ "git-fetch", 0, "HOST/PATH", "let git fetch this repository, and on that host no other",
+	  OPT_GIT_FETCH },
+	{ "git-push", 0, "HOST/PATH:REF", "let git push this ref, and on that host no other",
+	  OPT_GIT_PUSH },
+	{ "secret", 0, "NAME", "use a secret ('vitrine secret set') for its hosts", OPT_SECRET },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
@@ -323,7 +334,7 @@ static int add_net(struct policy *p, enum list_id list, const char *value, struc
 {
 	int x = policy_add(p, list, value, LAYER_FLAGS, e);
 
-	return x < 0 || list == LIST_NET_DENY
+	return x < 0 || list == LIST_NET_DENY || list == LIST_INSPECT_DENY
 		       ? x
 		       : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
 }
@@ -340,10 +351,19 @@ static int set_net(struct policy *p, const char *preset, struct err *e)
 static int apply_net(struct policy *p, int id, const char *value, struct err *e)
 {
 	switch (id) {
-	case OPT_ALLOW:
-		return add_net(p, LIST_NET_ALLOW, value, e);
+	case OPT_ALLOW: /* "GET host/path" is for inspection */
+		return add_net(p, strchr(value, ' ') ? LIST_INSPECT_ALLOW : LIST_NET_ALLOW, value,
+			       e);
+	case OPT_INSPECT:
+		return policy_add(p, LIST_INSPECT_HOSTS, value, LAYER_FLAGS, e);
+	case OPT_GIT_FETCH:
+		return add_net(p, LIST_GIT_FETCH, value, e);
+	case OPT_GIT_PUSH:
+		return add_net(p, LIST_GIT_PUSH, value, e);
+	case OPT_SECRET:
+		return policy_add(p, LIST_SECRETS, value, LAYER_FLAGS, e);
 	case OPT_DENY:
-		return add_net(p, LIST_NET_DENY, value, e);
+		return add_net(p, strchr(value, ' ') ? LIST_INSPECT_DENY : LIST_NET_DENY, value, e);
 	case OPT_NET:
 		return set_net(p, value, e);
 	case OPT_PUBLISH:
@@ -613,6 +633,11 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0 && !r->has_def)
 		x = random_name(name, sizeof(name), e);
 	if (x == 0)
+		x = secrets_look(&r->secrets, r->host.state_dir, r->has_def ? r->def.name : name,
+				 &r->policy, e);
+	r->host.facts.secrets = r->secrets.facts;
+	r->host.facts.n_secrets = r->secrets.n;
+	if (x == 0)
 		x = plan_build(
 			&r->policy, &r->host.facts,
 			&(struct errand){ r->has_def ? r->def.name : name, r->command, r->workdir },
@@ -627,6 +652,7 @@ void run_forget(struct run *r)
 		return; /* the keeper's as well; it goes with the process */
 	policy_done(&r->policy);
 	host_done(&r->host);
+	secrets_done(&r->secrets);
 }
 
 void run_done(struct run *r)

@@ -208,7 +208,7 @@ static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, s
 	int x;
 
 	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
-	    r->engine->render == NULL) {
+	    r->engine->render == NULL && in->n_values == 0) {
 		x = keeper_give(r->early, in, e);
 		return x < 0 ? x : r->early;
 	}
@@ -218,6 +218,24 @@ static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, s
 			mem_share_give(in);
 	}
 	return keeper_spawn(in, e);
+}
+
+/* The values of secrets are handed to the keeper by its birth, in memory that nobody shares; ours are wiped as soon as
+ * it lives. */
+static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+{
+	struct keep_secret given[SECRETS_MAX];
+	struct buf values[SECRETS_MAX] = { 0 };
+	int x = secrets_fetch(&r->secrets, r->host.state_dir, values, e);
+
+	for (size_t i = 0; i < r->secrets.n; i++)
+		given[i] = (struct keep_secret){ r->secrets.v[i].name, &values[i] };
+	in->values = given;
+	in->n_values = r->secrets.n;
+	if (x >= 0)
+		x = hand_over(r, in, is_again, e);
+	secrets_wipe(values);
+	return x;
 }
 
 static int run_start(struct run *r, bool is_again, struct outcome *o, struct err *e)
@@ -235,7 +253,7 @@ static int run_start(struct run *r, bool is_again, struct outcome *o, struct err
 				  .flags = r->flags,
 				  .is_rm = r->is_rm };
 	memcpy(in->keys, r->keys, KEEP_KEYS);
-	conn = hand_over(r, in, is_again, e);
+	conn = r->secrets.n ? hand_over_secrets(r, in, is_again, e) : hand_over(r, in, is_again, e);
 	if (conn < 0)
 		return conn;
 	/* The keeper has its own copy; what we do not need for the report goes while we would wait anyway. */

@@ -7,6 +7,7 @@
 #include "core/def.h"
 #include "core/facts.h"
 #include "core/layers.h"
+#include "core/secrets.h"
 #include "engine/engine.h"
 #include "keep/keep.h"
 
@@ -15,6 +16,7 @@ extern const struct opt run_opts[];
 struct run {
 	struct policy policy;
 	struct host host;
+	struct secrets secrets;
 	struct plan plan;
 	bool has_plan;
 	const struct engine *engine;

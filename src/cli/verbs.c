@@ -16,6 +16,7 @@ extern const struct opt logs_opts[];
 extern const struct opt cp_opts[];
 extern const struct opt policy_opts[];
 extern const struct opt trust_opts[];
+extern const struct opt secret_opts[];
 extern const struct opt checkpoint_opts[];
 extern const struct opt checkpoints_opts[];
 extern const struct opt restore_opts[];
@@ -194,6 +195,15 @@ const struct verb verbs[] = {
 	{ "trust", cmd_trust, "trust [--remove|--list] [PATH]",
 	  "let a project's policy file widen the policy", trust_opts,
 	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust." },
+	{ "secret", cmd_secret, "secret set NAME [options] | secret ls [--json] | secret rm NAME",
+	  "keep credentials outside; inside, placeholders stand for them", secret_opts,
+	  "The value is read from stdin, or fetched from a file, a variable or a command at every "
+	  "start. It goes to the gate, which puts it into requests to the secret's hosts over "
+	  "verified TLS, and nowhere else. 'run --secret NAME' uses it. The services of "
+	  "docs/SEAL.md are known by name.\n\n"
+	  "  vitrine secret set anthropic <key.txt\n"
+	  "  vitrine secret set github --from-command 'gh auth token'\n"
+	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
 	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
 	  "list the walls that are available here", engines_opts,
 	  "docs/ENGINES.md describes each of them." },

@@ -2,6 +2,7 @@
 /* gate/config.c - see config.h */
 #include "gate/config.h"
 #include "base/num.h"
+#include "policy/pathrule.h"
 
 static int add_port(struct config *c, const char *text)
 {
@@ -21,6 +22,21 @@ static int add_host_port(struct config *c, const char *text)
 	return 0;
 }
 
+static int add_inspect(struct config *c, const char *text)
+{
+	c->inspect = mem_grow(c->inspect, c->n_inspect + 1, sizeof(*c->inspect));
+	c->inspect[c->n_inspect++] = mem_str(text);
+	return 0;
+}
+
+bool config_inspects(const struct config *c, const char *host)
+{
+	for (size_t i = 0; i < c->n_inspect; i++)
+		if (host_matches(c->inspect[i], host))
+			return true;
+	return false;
+}
+
 static int parse_line(struct config *c, char *line, struct err *e)
 {
 	char *value = line + strcspn(line, " ");
@@ -36,6 +52,8 @@ static int parse_line(struct config *c, char *line, struct err *e)
 		r = add_host_port(c, value);
 	else if (str_eq(line, "upstream"))
 		r = net_upstream_parse(value, &c->upstream);
+	else if (str_eq(line, "inspect"))
+		r = add_inspect(c, value);
 	else if (str_eq(line, "name"))
 		r = snprintf(c->name, sizeof(c->name), "%s", value);
 	else if (str_eq(line, "ask")) {
@@ -64,12 +82,17 @@ int config_parse(char *text, struct config *ret, struct err *e)
 	}
 	*ret = c;
 	c.rules = (struct rules){ 0 };
+	c.inspect = NULL;
+	c.n_inspect = 0;
 	return 0;
 }
 
 void config_done(struct config *c)
 {
 	rules_done(&c->rules);
+	for (size_t i = 0; i < c->n_inspect; i++)
+		free(c->inspect[i]);
+	free(c->inspect);
 }
 
 int config_read(int fd, struct buf *ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate/config.h - what the keeper tells dial, as lines of text in a sealed memfd
  *
- *      allow RULE | deny RULE | port OUTSIDE:INSIDE | host-port PORT | upstream URL | ask | name NAME
+ *      allow RULE | deny RULE | port OUTSIDE:INSIDE | host-port PORT | upstream URL | ask | name NAME | inspect HOST
  */
 #ifndef VITRINE_GATE_CONFIG_H
 #define VITRINE_GATE_CONFIG_H
@@ -16,6 +16,8 @@ struct config {
 	struct rules rules;
 	struct net_upstream upstream;
 	bool is_asking;
+	char **inspect; /* name or *.name */
+	size_t n_inspect;
 	char name[72]; /* of the sandbox, for the command that would allow */
 	struct net_port ports[CONFIG_PORTS];
 	size_t n_ports;
@@ -26,6 +28,9 @@ struct config {
 /* The text comes from the keeper and was checked there; an unknown line is a bug of ours and refused. */
 int config_parse(char *text, struct config *ret, struct err *e);
 void config_done(struct config *c);
+
+/* This name is one whose connections go to seal. */
+bool config_inspects(const struct config *c, const char *host);
 
 /* Reads a memfd from its beginning. */
 int config_read(int fd, struct buf *ret);

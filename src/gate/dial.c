@@ -124,6 +124,8 @@ void ask_answer(struct ask *a, enum gate_verdict verdict, const char *text, int 
 	gate_say(m.text, sizeof(m.text), "%s", text);
 	if (a->host.is_addr)
 		m.host[0] = '\0';
+	else if (config_inspects(&a->d->config, a->host.name))
+		m.flags |= GATE_INSPECTED;
 	if (a->at < a->n) {
 		m.has_addr = true;
 		m.addr = a->v[a->at];

@@ -61,7 +61,7 @@ static void new_id(struct conn *c, uint32_t id)
 	*slot_of(c->f, id) = c;
 }
 
-static struct conn *find_conn(struct front *f, uint32_t id)
+struct conn *front_find(struct front *f, uint32_t id)
 {
 	struct conn *c = *slot_of(f, id);
 
@@ -154,6 +154,7 @@ void conn_close(struct conn *c)
 	/* A refused client must not take our silence for an empty answer. */
 	if (c->is_refused && c->half[CLIENT].mode != MODE_LAST && c->end[CLIENT].fd >= 0)
 		(void)setsockopt(c->end[CLIENT].fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	inspect_end(c);
 	tell_done(c);
 	close_event(c);
 	forget_id(c);
@@ -239,6 +240,8 @@ static void allow_tunnel(struct conn *c)
 		socks_answer(c, 0);
 	if (c->is_dead)
 		return;
+	if (inspect_take(c))
+		return;
 	c->half[SERVER].mode = MODE_RAW;
 	c->half[CLIENT].mode = c->via == VIA_HOST_PORT ? MODE_RAW : MODE_SNIFF;
 	conn_again(c, CLIENT);
@@ -252,6 +255,7 @@ static void on_answer(struct conn *c, const struct gate_msg *m, int take_fd)
 	memcpy(c->rule, m->rule, sizeof(c->rule));
 	memcpy(c->text, m->text, sizeof(c->text));
 	c->has_peer = m->has_addr;
+	c->is_inspected = m->flags & GATE_INSPECTED;
 	c->peer = m->addr;
 	if (m->verdict == GATE_ALLOWED) {
 		c->is_open = true;
@@ -289,7 +293,7 @@ static void on_published(struct front *f, const struct gate_msg *m, int client, 
 
 static void dispatch(struct front *f, const struct gate_msg *m, int fds[PACKET_FDS])
 {
-	struct conn *c = m->type == GATE_PUBLISHED ? NULL : find_conn(f, m->id);
+	struct conn *c = m->type == GATE_PUBLISHED ? NULL : front_find(f, m->id);
 
 	if (m->type == GATE_PUBLISHED) {
 		on_published(f, m, take_fd(fds[0]), take_fd(fds[1]));
@@ -452,6 +456,8 @@ static void on_keeper(struct source *s, unsigned ready)
 		add_listener(f, take_fd(fds[0]), 0, false);
 		dns_start(f, take_fd(fds[1]));
 		add_listener(f, take_fd(fds[2]), 0, true);
+	} else if (m.type == GATE_SEAL) {
+		inspect_open(f, take_fd(fds[0]));
 	} else if (m.type == GATE_HOST_PORT) {
 		add_listener(f, take_fd(fds[0]), m.port, false);
 	} else {

@@ -71,6 +71,7 @@ struct conn {
 	uint32_t id;                      /* of the question to dial that is open or was answered */
 	bool is_asking, is_dead, is_open; /* is_open: dial counts it as connected */
 	bool is_refused;
+	bool is_inspected, is_sealed; /* goes to seal; is there */
 	unsigned via;
 	char host[HOST_TEXT]; /* the name asked for; "" when only an address is known */
 	struct addr addr;     /* where a direct one wanted to go */
@@ -147,6 +148,12 @@ bool looks_like_http(const char *p, size_t n, bool *ret_more);
 /* socks.c */
 bool socks_input(struct conn *c);
 void socks_answer(struct conn *c, unsigned code);
+
+/* inspect.c: hosts that seal looks into. */
+void inspect_open(struct front *f, int take_fd);
+bool inspect_take(struct conn *c); /* true: it is no longer ours to read */
+void inspect_end(struct conn *c);  /* no longer allowed, or gone */
+struct conn *front_find(struct front *f, uint32_t id);
 
 /* sniff.c: the first bytes of a tunnel. */
 bool sniff_input(struct conn *c);

@@ -341,6 +341,11 @@ void http_answered(struct conn *c, const struct gate_msg *m)
 		http_refuse(c, m->verdict == GATE_REFUSED ? 403 : 502, m->text);
 		return;
 	}
+	if (c->is_inspected && c->via == VIA_HTTP) {
+		conn_drop_server(c);
+		http_refuse(c, 403, "the host is inspected, which needs TLS: use https");
+		return;
+	}
 	if (c->via == VIA_CONNECT) {
 		static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -348,6 +353,8 @@ void http_answered(struct conn *c, const struct gate_msg *m)
 		c->half[CLIENT].mode = MODE_SNIFF;
 		c->half[SERVER].mode = MODE_RAW;
 		conn_put(c, CLIENT, ok, sizeof(ok) - 1);
+		if (inspect_take(c))
+			return;
 	} else {
 		send_request(c);
 	}

@@ -48,6 +48,7 @@ enum gate_type {
 	GATE_QUESTION,    /* dial: id, host, port: the person decides */
 	GATE_READY,       /* confined, and proven so */
 	/* front -> seal: see below */
+	GATE_EARLY, /* up bytes in path: what the client had sent already; before GATE_INSPECT */
 	GATE_INSPECT,
 	GATE_TYPE_COUNT_
 };
@@ -123,6 +124,6 @@ const char *gate_event_name(unsigned event);
  * front sends GATE_INSPECT over the pair it got with GATE_SEAL, with two descriptors, the client's connection and
  * the one to the server (in that order), and: id, host (the name asked for), port, via. For VIA_CONNECT and VIA_SOCKS
  * the client has had its "established" answer; what comes next on it is the ClientHello. seal owns both descriptors
- * from then on and sends GATE_DONE with the same id, up, down and ns when it is through with them. */
+ * from then on; GATE_CLOSE with the id ends them. It sends GATE_DONE with the same id, up, down and ns when it is through with them. */
 
 #endif

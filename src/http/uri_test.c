@@ -77,7 +77,8 @@ TEST(what_is_no_authority)
 	for (size_t i = 60; i < 280; i += 60)
 		longer[i] = '.';
 	for (size_t i = 64; i < 280; i++)
-		longer[i] = longer[i] ? longer[i] : 'a';
+		if (longer[i] == '\0')
+			longer[i] = 'a';
 	CHECK(!authority(longer, longer, 0));
 	CHECK_INT(http_parse_authority((struct str){ .p = "evil\0.ok", .n = 8 },
 				       &(struct http_authority){ 0 }, &ERR_INIT),

@@ -68,6 +68,7 @@ static void put_config(const struct gate *g, struct buf *b)
 
 	buf_printf(b, "name %s\n", p->name);
 	put_lines(b, "", g->rules);
+	put_lines(b, "inspect", n->inspect);
 	put_lines(b, "port", n->ports);
 	put_lines(b, "host-port", n->host_ports);
 	if (n->upstream)
@@ -180,6 +181,16 @@ static void send_kept(struct gate *g, const struct kept *s)
 	(void)gate_send(g->fd[to], &m, s->fds, n); /* a dead one is seen by its watch */
 }
 
+/* The way to what inspects; without it inspected hosts are closed. */
+static void send_seal(struct gate *g)
+{
+	struct gate_msg m = { .type = GATE_SEAL };
+	_close_ int fd = seal_connect(g->k);
+
+	if (fd >= 0)
+		(void)gate_send(g->fd[FRONT], &m, &fd, 1); /* a dead one is seen by its watch */
+}
+
 static void on_front(void *arg);
 static void on_dial(void *arg);
 
@@ -216,6 +227,7 @@ static int launch(struct gate *g, struct err *e)
 	g->n_starts++;
 	put_config(g, &config);
 	r = tell_text(g, GATE_RULES, &config);
+	send_seal(g);
 	for (size_t i = 0; i < g->n_kept; i++)
 		send_kept(g, &g->kept[i]);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;

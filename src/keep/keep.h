@@ -105,6 +105,12 @@ const char *end_reason_name(enum end_reason r);
 int keep_send(int fd, const struct keep_msg *m, const int *fds, size_t n_fds);
 int keep_recv(int fd, struct keep_msg *m, int fds[PACKET_FDS]);
 
+/* The value of a secret, on its way to vitrine-seal. */
+struct keep_secret {
+	const char *name;
+	struct buf *value; /* wiped when it has been told */
+};
+
 /* Everything the keeper takes over from the process that forks it. */
 struct keeper_in {
 	struct plan *plan; /* without argv: the sandbox stands ready and runs nothing */
@@ -112,11 +118,13 @@ struct keeper_in {
 	struct scan *scan;
 	const struct cgroup_host *cgroups;
 	int ws_fd;
-	int client;     /* the first client's connection */
-	int stdio[3];   /* the first client's */
-	unsigned flags; /* enum keep_flags */
-	bool is_rm;     /* a named sandbox goes with its last session */
-	bool is_kept;   /* started to stay */
+	int client;                       /* the first client's connection */
+	int stdio[3];                     /* the first client's */
+	unsigned flags;                   /* enum keep_flags */
+	const struct keep_secret *values; /* not in shared memory */
+	size_t n_values;
+	bool is_rm;   /* a named sandbox goes with its last session */
+	bool is_kept; /* started to stay */
 	uint16_t rows, cols;
 	uint8_t keys[KEEP_KEYS];
 };

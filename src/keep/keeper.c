@@ -181,12 +181,16 @@ static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io = { 0 };
-	int r = in->plan->is_named || in->plan->n_sockets ? place_claim(k, e) : 0;
+	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal
+			? place_claim(k, e)
+			: 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
 	if (r == 0)
 		r = keeper_claim_layers(k, e);
+	if (r == 0)
+		r = seal_start(k, e);
 	if (r == 0)
 		r = open_first(k, &io, e);
 	if (r < 0)
@@ -218,6 +222,7 @@ static int start(struct keeper *k, struct err *e)
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
 	masks_start(k);
+	seal_watch(k);
 	gate_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
@@ -274,6 +279,7 @@ static void finish(struct keeper *k)
 	masks_finish(k);
 	gate_finish(k);
 	keeper_seal(k);
+	seal_finish(k);
 }
 
 static int status_for(const struct keeper *k)

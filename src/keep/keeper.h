@@ -6,6 +6,7 @@
 #include "keep/gate.h"
 #include "keep/journal.h"
 #include "keep/keys.h"
+#include "keep/seal.h"
 #include "keep/session.h"
 
 #define KEEPER_CLIENTS 96
@@ -60,6 +61,7 @@ struct keeper {
 	struct err err;
 	uint64_t started, started_ns;
 	struct gate *gate; /* gate.c; NULL: no network */
+	struct seal *seal; /* seal.c; NULL: nothing is inspected */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;

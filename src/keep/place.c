@@ -126,6 +126,7 @@ void place_release(struct keeper *k)
 	struct owned o = { .dir = k->dir, .lock = k->lock };
 	struct err e = ERR_INIT;
 
+	(void)unlinkat(k->dir, "ca-bundle.pem", 0); /* only of an inspected one */
 	sockets_close(k);
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);

@@ -2,6 +2,7 @@
 /* plan/net.c - the network section of a policy as the steps of a plan */
 #include "plan/plan.h"
 
+#include "policy/inspect.h"
 #include "policy/net.h"
 
 static void add_text(char ***list, size_t *n, char *take_text)
@@ -13,7 +14,7 @@ static void add_text(char ***list, size_t *n, char *take_text)
 
 void plan_net_done(struct plan_net *n)
 {
-	char **lists[] = { n->rules, n->ports, n->host_ports };
+	char **lists[] = { n->rules, n->ports, n->host_ports, n->inspect };
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		for (char **v = lists[i]; v && *v; v++)
@@ -21,6 +22,9 @@ void plan_net_done(struct plan_net *n)
 		free(lists[i]);
 	}
 	free(n->upstream);
+	free(n->terms);
+	free(n->trust);
+	free(n->bundle);
 }
 
 static const char *env_value(char *const *env, const char *name)
@@ -52,7 +56,81 @@ static char *find_upstream(const struct policy *pol, char *const *env)
 	return NULL;
 }
 
-void plan_net_build(struct plan_net *n, const struct policy *pol, char *const *env)
+/* ---- inspected hosts ---- */
+
+static void add_inspected(void *arg, const char *host)
+{
+	struct plan_net *n = arg;
+
+	for (size_t i = 0; i < n->n_inspect; i++)
+		if (str_eq(n->inspect[i], host))
+			return;
+	add_text(&n->inspect, &n->n_inspect, mem_str(host));
+}
+
+static void put_items(struct buf *b, const char *key, const struct items *l)
+{
+	buf_printf(b, "\"%s\":[", key);
+	for (size_t i = 0; i < l->n; i++) {
+		buf_puts(b, i ? "," : "");
+		buf_json(b, l->v[i].text);
+	}
+	buf_putc(b, ']');
+}
+
+static char *make_terms(const struct policy *pol, const struct facts *f)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_putc(&b, '{');
+	put_items(&b, "allow", &pol->inspect_allow);
+	buf_putc(&b, ',');
+	put_items(&b, "deny", &pol->inspect_deny);
+	buf_puts(&b, ",\"git\":{");
+	put_items(&b, "fetch", &pol->git_fetch);
+	buf_putc(&b, ',');
+	put_items(&b, "push", &pol->git_push);
+	buf_puts(&b, "},\"secrets\":[");
+	for (size_t i = 0; i < f->n_secrets; i++)
+		buf_printf(&b, "%s%s", i ? "," : "", f->secrets[i].terms);
+	buf_puts(&b, "]}");
+	return buf_take(&b);
+}
+
+/* Who lists what of a host is asked for means that it may be reached; with git rules, over HTTPS alone. */
+static void allow_named(struct plan_net *n, const struct items *l, bool is_git)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const char *at = is_git ? l->v[i].text : strchr(l->v[i].text, ' ');
+		_free_ char *host = NULL;
+
+		at += strspn(at, " ");
+		host = mem_strn(at, strcspn(at, "/"));
+		add_text(&n->rules, &n->n_rules, mem_fmt("allow %s:443", host));
+		if (is_git)
+			add_text(&n->rules, &n->n_rules, mem_fmt("deny %s:22", host));
+	}
+}
+
+static void build_seal(struct plan_net *n, const struct policy *pol, const struct facts *f)
+{
+	const char *trust = env_value(f->environ, "SSL_CERT_FILE");
+
+	inspect_each(pol, add_inspected, n);
+	for (size_t i = 0; i < f->n_secrets; i++)
+		for (size_t k = 0; k < f->secrets[i].n_hosts; k++)
+			inspect_add(pol, f->secrets[i].hosts[k], add_inspected, n);
+	if (n->n_inspect == 0)
+		return;
+	n->has_seal = true;
+	n->terms = make_terms(pol, f);
+	n->trust = trust ? mem_str(trust) : NULL;
+	allow_named(n, &pol->inspect_allow, false);
+	allow_named(n, &pol->git_fetch, true);
+	allow_named(n, &pol->git_push, true);
+}
+
+void plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f)
 {
 	if (pol->network != NET_GATE)
 		return;
@@ -68,5 +146,6 @@ void plan_net_build(struct plan_net *n, const struct policy *pol, char *const *e
 		add_text(&n->ports, &n->n_ports, mem_str(pol->net_ports.v[i].text));
 	for (size_t i = 0; i < pol->net_host_ports.n; i++)
 		add_text(&n->host_ports, &n->n_host_ports, mem_str(pol->net_host_ports.v[i].text));
-	n->upstream = find_upstream(pol, env);
+	n->upstream = find_upstream(pol, f->environ);
+	build_seal(n, pol, f);
 }

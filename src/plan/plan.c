@@ -518,7 +518,8 @@ static void plan_mount_points(struct plan *p)
 		struct mount *m = &p->mounts[i];
 		const struct mount *holder;
 
-		if (is_cover(m) || m->kind == MOUNT_LAYER)
+		if (is_cover(m) || m->kind == MOUNT_LAYER ||
+		    (m->kind == MOUNT_BIND && (m->flags & MOUNT_GONE_OK)))
 			continue; /* only ever over what exists; nowhere */
 		holder = holder_of(p, i);
 		if (holder == NULL) {
@@ -676,6 +677,18 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 	return 0;
 }
 
+/* ---- the sandbox's CA ---- */
+
+static void plan_trust(struct plan *p)
+{
+	if (!p->net.has_seal)
+		return;
+	p->net.bundle = mem_fmt("%s/sandboxes/%s/ca-bundle.pem", p->state_dir, p->name);
+	add_mount(p, MOUNT_BIND, p->net.bundle, PLAN_BUNDLE, MOUNT_RO, "sandbox CA");
+	for (const char *const *v = plan_trust_files; *v; v++)
+		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
+}
+
 /* ---- environment ---- */
 
 /* Programs that know proxies are told of ours; the others come to it by themselves. */
@@ -710,6 +723,11 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "VITRINE", p->name);
 	if (p->net.has_gate)
 		plan_proxy_env(p);
+	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
+		add_env_kv(p, *v, PLAN_BUNDLE);
+	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
+		for (size_t k = 0; k < f->secrets[i].n_env; k++)
+			add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		add_env(p, pol->env_set.v[i].text);
 }
@@ -825,7 +843,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		plan_done(&p);
 		return r;
 	}
-	plan_net_build(&p.net, pol, f->environ);
+	plan_net_build(&p.net, pol, f);
+	plan_trust(&p);
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);

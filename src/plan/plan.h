@@ -49,6 +49,16 @@ struct cover {
 	bool is_dir, is_alias;
 };
 
+/* A secret that the policy names: what stands for it inside, and where it may go. Never its value. */
+struct secret_fact {
+	const char *name, *placeholder;
+	const char *terms; /* JSON, for vitrine-seal */
+	char *const *env;
+	size_t n_env;
+	char *const *hosts;
+	size_t n_hosts;
+};
+
 struct facts {
 	uid_t uid, gid; /* of the caller, after dropping to the user of sudo or --user */
 	bool is_root;   /* then ids are mapped away */
@@ -71,6 +81,8 @@ struct facts {
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
+	const struct secret_fact *secrets;
+	size_t n_secrets;
 	unsigned landlock_abi;
 	unsigned cgroup_usable;   /* BIT(CG_x) */
 	const char *cgroup_why;   /* when something is not */
@@ -170,6 +182,12 @@ struct plan_net {
 	char **host_ports; /* "5432", NULL-ended */
 	size_t n_host_ports;
 	char *upstream; /* or NULL */
+	bool has_seal;  /* some hosts are inspected */
+	char **inspect; /* "host" and "*.host", NULL-ended */
+	size_t n_inspect;
+	char *terms; /* JSON, for vitrine-seal */
+	char *trust; /* host file that servers are verified against; NULL: the system's */
+	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
 };
 
 /* Who the sandbox's processes are, inside and outside. */
@@ -239,7 +257,12 @@ int plan_build(const struct policy *p, const struct facts *f, const struct erran
 void plan_done(struct plan *p);
 
 /* The network's part of it. `env` is the caller's, for an upstream of "env". */
-void plan_net_build(struct plan_net *n, const struct policy *pol, char *const *env);
+void plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f);
+
+/* Where the sandbox's CA must be known, from the tables in plan/trust.c. */
+#define PLAN_BUNDLE "/etc/vitrine/ca-bundle.pem"
+extern const char *const plan_trust_vars[];  /* variables that name a bundle */
+extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */
 void plan_net_done(struct plan_net *n);
 
 /* For people, or as JSON. The plan's whole content, in order. */

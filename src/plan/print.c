@@ -67,6 +67,7 @@ static void text_net(const struct plan *p, struct buf *b)
 	buf_puts(b, "\nnetwork\n");
 	text_list(b, "", n->rules);
 	buf_printf(b, "  %s everything else\n", n->is_asking ? "ask for" : "deny");
+	text_list(b, "inspect ", n->inspect);
 	text_list(b, "publish ", n->ports);
 	text_list(b, "host port ", n->host_ports);
 	if (n->upstream) {
@@ -160,6 +161,7 @@ static void json_net(const struct plan *p, struct buf *b)
 	if (!p->net.has_gate)
 		return;
 	list(b, "rules", p->net.rules);
+	list(b, "inspect", p->net.inspect);
 	list(b, "ports", p->net.ports);
 	list(b, "host_ports", p->net.host_ports);
 	buf_puts(b, ",\"upstream\":");

@@ -4,6 +4,7 @@
  * Checks look at text only; whether a path exists is a question for the plan.
  */
 #include "base/path.h"
+#include "policy/inspect.h"
 #include "policy/table.h"
 
 #define PATH_RULE "must be an absolute path (or ~/...) without '.', '..' or a slash at the end"
@@ -179,6 +180,9 @@ int policy_validate(const struct policy *p, struct err *e)
 		return err_set(e, ERR_USAGE, EINVAL, "workspace '%.80s' is not an absolute path",
 			       p->workspace);
 	r = check_limits(p, e);
+	if (r < 0)
+		return r;
+	r = inspect_validate(p, e);
 	if (r < 0)
 		return r;
 	r = check_lists(p, e);

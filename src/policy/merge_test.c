@@ -107,7 +107,8 @@ TEST(unknown_keys)
 	bad("{ \"file\": {} }", ".vitrine.jsonc:1:3: unknown key \"file\"; did you mean "
 				"\"files\"?");
 	bad("{ \"zzzzzz\": {} }", ".vitrine.jsonc:1:3: unknown key \"zzzzzz\"; known: workspace, "
-				  "files, network, sockets, limits, events, env, engine, "
+				  "files, network, inspect, git, secrets, sockets, limits, events, "
+				  "env, engine, "
 				  "isolation, "
 				  "features");
 	bad("{ \"env\": { \"allow\": [] } }", ".vitrine.jsonc:1:12: unknown key \"allow\" in env; "
@@ -115,12 +116,14 @@ TEST(unknown_keys)
 	bad("{ \"env\": { \"pass.x\": [] } }", ".vitrine.jsonc:1:12: unknown key \"pass.x\" in "
 					       "env; did you mean \"pass\"?");
 	bad("{ \"memory\": \"2g\" }", ".vitrine.jsonc:1:3: unknown key \"memory\"; known: "
-				      "workspace, files, network, sockets, limits, events, env, "
+				      "workspace, files, network, inspect, git, secrets, sockets, "
+				      "limits, events, env, "
 				      "engine, "
 				      "isolation, "
 				      "features");
 	bad("{ \"$schema\": 1 }", ".vitrine.jsonc:1:3: unknown key \"$schema\"; known: workspace, "
-				  "files, network, sockets, limits, events, env, engine, "
+				  "files, network, inspect, git, secrets, sockets, limits, events, "
+				  "env, engine, "
 				  "isolation, "
 				  "features");
 }

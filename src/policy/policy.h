@@ -76,6 +76,13 @@ enum list_id {
 	LIST_NET_PORTS,
 	LIST_NET_HOST_PORTS,
 	LIST_NET_UPSTREAM,
+	LIST_INSPECT_HOSTS,
+	LIST_INSPECT_NEVER,
+	LIST_INSPECT_ALLOW,
+	LIST_INSPECT_DENY,
+	LIST_GIT_FETCH,
+	LIST_GIT_PUSH,
+	LIST_SECRETS,
 	LIST_SOCKETS,
 	LIST_ENV_PASS,
 	LIST_ENV_SET,
@@ -118,7 +125,12 @@ struct policy {
 	struct items
 		net_host_ports; /* "5432": a port of the host's loopback that is reached from inside */
 	struct items net_upstream; /* at most one: http://, socks5://, or "env" */
-	struct items sockets;      /* host unix sockets by exact path */
+	struct items inspect_hosts,
+		inspect_never;                    /* name or *.name: TLS is looked into, or never */
+	struct items inspect_allow, inspect_deny; /* policy/pathrule.h */
+	struct items git_fetch, git_push;         /* policy/gitrule.h */
+	struct items secrets;                     /* names; see secret/secret.h */
+	struct items sockets;                     /* host unix sockets by exact path */
 	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */

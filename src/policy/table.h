@@ -100,6 +100,11 @@ int check_net_deny(const char *text, struct err *e);
 int check_net_port(const char *text, struct err *e);
 int check_net_host_port(const char *text, struct err *e);
 int check_net_upstream(const char *text, struct err *e);
+int check_inspect_host(const char *text, struct err *e);
+int check_inspect_rule(const char *text, struct err *e);
+int check_git_fetch(const char *text, struct err *e);
+int check_git_push(const char *text, struct err *e);
+int check_secret_name(const char *text, struct err *e);
 int check_env_name(const char *text, struct err *e);
 int check_env_set(const char *text, struct err *e);
 

@@ -191,7 +191,8 @@ static const char *socket_door(unsigned promises)
 		return "bind";
 	if (!(promises & CONFINE_LISTEN) && !is_refused(listen(-1, 1)))
 		return "listen";
-	if (!(promises & CONFINE_ACCEPT) && !is_refused(accept4(-1, NULL, NULL, SOCK_CLOEXEC)))
+	if (!(promises & CONFINE_ACCEPT) &&
+	    !is_refused(syscall(SYS_accept4, -1, NULL, NULL, SOCK_CLOEXEC)))
 		return "accept";
 	return NULL;
 }

@@ -204,7 +204,9 @@ static int attach(int tree, int root, const struct mount *m)
 											   : 0;
 	at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
 	if (at < 0)
-		return at;
+		return m->flags & MOUNT_GONE_OK && (at == -ENOENT || at == -ELOOP || at == -ENOTDIR)
+			       ? 0
+			       : at;
 	if (move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return -errno;
 	return 0;

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/secret.c - the verb `secret`: set, ls, rm
+ *
+ * A value is never an argument: what stands on a command line is seen by every process and kept in a history. It comes
+ * from stdin, or stays where it is and is fetched from there at every start. It is fetched once here too, so that a
+ * wrong path or command is noticed now and the placeholder gets its shape.
+ */
+#include <termios.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "cli/cli.h"
+#include "core/facts.h"
+#include "secret/secret.h"
+
+enum {
+	OPT_ENV = 1,
+	OPT_HOST,
+	OPT_HEADER,
+	OPT_IN,
+	OPT_FILE,
+	OPT_VARIABLE,
+	OPT_COMMAND,
+	OPT_CACHE,
+	OPT_JSON
+};
+
+const struct opt secret_opts[] = {
+	{ "env", 0, "VAR", "variable that holds the placeholder inside", OPT_ENV },
+	{ "host", 0, "HOST", "host it is for: name or *.name", OPT_HOST },
+	{ "header", 0, "NAME", "swap it in this header field only", OPT_HEADER },
+	{ "in", 0, "PLACE", "where it is swapped: header (default), query, body", OPT_IN },
+	{ "from-file", 0, "PATH", "read the value from this file at every start", OPT_FILE },
+	{ "from-env", 0, "VAR", "take the value from this variable of the caller", OPT_VARIABLE },
+	{ "from-command", 0, "CMD", "take the value from the output of a host command",
+	  OPT_COMMAND },
+	{ "cache", 0, "TIME", "use a command's output this long (default: 55m)", OPT_CACHE },
+	{ "json", 0, NULL, "with 'ls': print one JSON object", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+static int set_source(struct secret *s, enum secret_source source, const char *from, struct err *e)
+{
+	if (s->from)
+		return err_set(e, ERR_USAGE, EINVAL, "a secret has one source");
+	s->source = source;
+	s->from = mem_str(from);
+	return 0;
+}
+
+static int apply(struct secret *s, int id, const char *value, bool *is_json, struct err *e)
+{
+	switch (id) {
+	case OPT_ENV:
+		secret_list_add(&s->env, value);
+		return 0;
+	case OPT_HOST:
+		secret_list_add(&s->hosts, value);
+		return 0;
+	case OPT_HEADER:
+		secret_list_add(&s->headers, value);
+		return 0;
+	case OPT_IN:
+		secret_list_add(&s->places, value);
+		return 0;
+	case OPT_FILE:
+		return set_source(s, SECRET_FILE, value, e);
+	case OPT_VARIABLE:
+		return set_source(s, SECRET_VARIABLE, value, e);
+	case OPT_COMMAND:
+		return set_source(s, SECRET_COMMAND, value, e);
+	case OPT_CACHE:
+		return num_duration(value, &s->cache, e);
+	default:
+		*is_json = true;
+		return 0;
+	}
+}
+
+/* One line; from a terminal without showing it. */
+static int read_stdin(struct buf *value, struct err *e)
+{
+	struct termios old, quiet;
+	bool is_tty = tcgetattr(0, &old) == 0;
+	char c;
+
+	if (is_tty) {
+		quiet = old;
+		quiet.c_lflag &= ~(tcflag_t)ECHO;
+		(void)fputs("value: ", stderr);
+		(void)tcsetattr(0, TCSAFLUSH, &quiet);
+	}
+	while (io_read(0, &c, 1) == 1 && !(is_tty && c == '\n'))
+		buf_putc(value, c);
+	if (is_tty) {
+		(void)tcsetattr(0, TCSAFLUSH, &old);
+		(void)fputc('\n', stderr);
+	}
+	if (value->n > 0 && value->p[value->n - 1] == '\n')
+		value->p[--value->n] = '\0';
+	for (size_t i = 0; i < value->n; i++)
+		if ((unsigned char)value->p[i] < 0x20 || value->p[i] == 0x7f)
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "the value is more than one line, or holds a control "
+				       "character");
+	if (value->n == 0 || value->is_over)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "the value on stdin is empty or over %zu bytes", SECRET_VALUE_MAX);
+	return 0;
+}
+
+static int say_saved(const struct secret *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(64 * KIB);
+
+	buf_printf(&out, "%s: for", s->name);
+	for (size_t i = 0; i < s->hosts.n; i++)
+		buf_printf(&out, " %s", s->hosts.v[i]);
+	for (size_t i = 0; i < s->env.n; i++)
+		buf_printf(&out, "%s%s", i ? ", " : "; inside as ", s->env.v[i]);
+	switch (s->source) {
+	case SECRET_STORED:
+		buf_puts(&out, "; kept in a file that only you can read, not encrypted\n");
+		break;
+	case SECRET_KEYRING:
+		buf_puts(&out, "; kept in the desktop keyring\n");
+		break;
+	case SECRET_FILE:
+	case SECRET_VARIABLE:
+	case SECRET_COMMAND:
+	case SECRET_SOURCE_COUNT_:
+		buf_printf(&out, "; fetched at every start (%s)\n", secret_source_name(s->source));
+		break;
+	}
+	return cli_print(&out, e);
+}
+
+static int set(const struct host *h, struct secret *s, struct err *e)
+{
+	_cleanup_(secret_wipe) struct buf value = secret_buf();
+	int r = secret_check_name(s->name, e);
+
+	if (r < 0)
+		return r;
+	if (s->source == SECRET_COMMAND && s->cache == 0)
+		s->cache = 3300 * NS_PER_SEC;
+	secret_apply_service(s);
+	r = secret_check(s, e);
+	if (r >= 0)
+		r = s->from ? secret_value(h->state_dir, s, &value, e) : read_stdin(&value, e);
+	if (r >= 0)
+		r = secret_save(h->state_dir, s, (struct str){ .p = value.p, .n = value.n }, e);
+	return r < 0 ? r : say_saved(s, e);
+}
+
+static void put_words(struct buf *b, const struct secret_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		buf_printf(b, "%s%s", i ? "," : "", l->v[i]);
+	if (l->n == 0)
+		buf_putc(b, '-');
+}
+
+static int ls(const struct host *h, bool is_json, struct err *e)
+{
+	_cleanup_(secret_list_done) struct secret_list names = { 0 };
+	_cleanup_(buf_done) struct buf out = BUF(MIB);
+	int r = secret_names(h->state_dir, &names, e);
+
+	if (r < 0)
+		return r;
+	if (is_json)
+		buf_puts(&out, "{\"secrets\":[");
+	else
+		buf_printf(&out, "%-20s%-10s%-28s%s\n", "name", "source", "variable", "hosts");
+	for (size_t i = 0; i < names.n; i++) {
+		_cleanup_(secret_done) struct secret s = { 0 };
+
+		r = secret_load(h->state_dir, names.v[i], &s, e);
+		if (r < 0)
+			return r;
+		if (is_json) {
+			buf_puts(&out, i ? ",\n" : "\n");
+			secret_write(&s, &out);
+			out.n--; /* its newline */
+			continue;
+		}
+		_cleanup_(buf_done) struct buf env = BUF(4 * KIB);
+
+		put_words(&env, &s.env);
+		buf_printf(&out, "%-20s%-10s%-28s", s.name, secret_source_name(s.source),
+			   buf_cstr(&env));
+		put_words(&out, &s.hosts);
+		buf_putc(&out, '\n');
+	}
+	if (is_json)
+		buf_puts(&out, "\n]}\n");
+	return cli_print(&out, e);
+}
+
+static int parse(struct secret *s, int argc, char **argv, bool *is_json, struct err *e)
+{
+	struct opts o;
+	int r;
+
+	opts_init(&o, secret_opts, argc, argv);
+	while ((r = opts_next(&o, e)) > 0) {
+		r = apply(s, r, o.value, is_json, e);
+		if (r < 0)
+			return r;
+	}
+	if (r == 0 && o.at < argc)
+		r = err_set(e, ERR_USAGE, EINVAL,
+			    "'%s' is one word too many; a value is read from "
+			    "stdin, never from the command line",
+			    argv[o.at]);
+	return r;
+}
+
+int cmd_secret(int argc, char **argv, struct err *e)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+	bool is_ls = str_eq(word, "ls"), is_json = false;
+	_cleanup_(secret_done) struct secret s = { 0 };
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	int r;
+
+	if (!is_ls && !str_eq(word, "set") && !str_eq(word, "rm"))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "secret set NAME | secret ls | secret rm NAME");
+	if (!is_ls && argc < 3)
+		return err_set(e, ERR_USAGE, EINVAL, "secret %s needs a name", word);
+	s.name = is_ls ? NULL : mem_str(argv[2]);
+	r = parse(&s, argc - (is_ls ? 1 : 2), argv + (is_ls ? 1 : 2), &is_json, e);
+	if (r >= 0)
+		r = host_init(&h, NULL, e);
+	if (r < 0)
+		return r;
+	if (is_ls)
+		return ls(&h, is_json, e);
+	return str_eq(word, "set") ? set(&h, &s, e) : secret_remove(h.state_dir, s.name, e);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/secrets.c - see secrets.h */
+#include "core/secrets.h"
+
+static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_t *seed,
+		const char *name, struct err *e)
+{
+	_cleanup_(buf_done) struct buf holder = BUF(2 * SECRET_VALUE_MAX), terms = BUF(64 * KIB);
+	struct secret *v = &s->v[i];
+	int r = secret_load(state_dir, name, v, e);
+
+	if (r < 0)
+		return r;
+	s->n = i + 1;
+	secret_placeholder(v, seed, &holder);
+	secret_terms(v, buf_cstr(&holder), &terms);
+	s->placeholders[i] = buf_take(&holder);
+	s->terms[i] = buf_take(&terms);
+	s->facts[i] = (struct secret_fact){ .name = v->name,
+					    .placeholder = s->placeholders[i],
+					    .terms = s->terms[i],
+					    .env = v->env.v,
+					    .n_env = v->env.n,
+					    .hosts = v->hosts.v,
+					    .n_hosts = v->hosts.n };
+	return 0;
+}
+
+int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
+		 const struct policy *p, struct err *e)
+{
+	size_t n = p->secrets.n;
+	uint8_t seed[SECRET_SEED];
+	int r;
+
+	*s = (struct secrets){ 0 };
+	if (n == 0 || p->network != NET_GATE)
+		return n == 0 ? 0
+			      : err_set(e, ERR_USAGE, EINVAL,
+					"a secret is of no use without a network; --allow a host, "
+					"or "
+					"--net a preset");
+	if (n > SECRETS_MAX)
+		return err_set(e, ERR_CONFIG, E2BIG, "more than %d secrets", SECRETS_MAX);
+	r = secret_seed(state_dir, sandbox, seed, e);
+	if (r < 0)
+		return r;
+	s->v = mem_new(n, sizeof(*s->v));
+	s->facts = mem_new(n, sizeof(*s->facts));
+	s->placeholders = mem_new(n, sizeof(*s->placeholders));
+	s->terms = mem_new(n, sizeof(*s->terms));
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = look(s, i, state_dir, seed, p->secrets.v[i].text, e);
+	return r;
+}
+
+int secrets_fetch(const struct secrets *s, const char *state_dir, struct buf values[SECRETS_MAX],
+		  struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n && r >= 0; i++) {
+		values[i] = secret_buf();
+		r = secret_value(state_dir, &s->v[i], &values[i], e);
+	}
+	return r;
+}
+
+void secrets_wipe(struct buf values[SECRETS_MAX])
+{
+	for (size_t i = 0; i < SECRETS_MAX; i++)
+		secret_wipe(&values[i]);
+}
+
+void secrets_done(struct secrets *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		secret_done(&s->v[i]);
+		free(s->placeholders[i]);
+		free(s->terms[i]);
+	}
+	free(s->v);
+	free(s->facts);
+	free(s->placeholders);
+	free(s->terms);
+	*s = (struct secrets){ 0 };
+}

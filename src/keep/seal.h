@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keep/seal.h - the keeper's side of vitrine-seal: starts it, tells it its terms, hands it to the gate's front */
+#ifndef VITRINE_KEEP_SEAL_H
+#define VITRINE_KEEP_SEAL_H
+
+#include "base/err.h"
+
+struct keeper;
+
+/* Where the plan inspects hosts: starts vitrine-seal, gives it trust store, terms and secrets, and writes the bundle
+ * with its CA, which the sandbox's view is about to be made from. The values are wiped. */
+int seal_start(struct keeper *k, struct err *e);
+/* A fresh way between seal and a front that was just started: the front's end, or FD_NONE. */
+int seal_connect(struct keeper *k);
+/* From here on what it says is heard. */
+void seal_watch(struct keeper *k);
+void seal_finish(struct keeper *k);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/trust.c - how programs inside come to trust the sandbox's CA, as data
+ *
+ * Only inside: the host's own bundle is never touched. The bundle inside is the host's with one certificate more, so a
+ * variable that replaces a program's own list (REQUESTS_CA_BUNDLE) takes nothing away. docs/SEAL.md has the table.
+ */
+#include "plan/plan.h"
+
+const char *const plan_trust_vars[] = {
+	"SSL_CERT_FILE",                      /* OpenSSL, Go, Ruby, Perl, rustls-native-certs, uv */
+	"CURL_CA_BUNDLE",                     /* curl, and requests where the next is not set */
+	"REQUESTS_CA_BUNDLE",                 /* Python requests, pip's own too */
+	"PIP_CERT",                           /* pip, also in isolated mode */
+	"NODE_EXTRA_CA_CERTS",                /* Node.js: in addition to its own */
+	"GIT_SSL_CAINFO",                     /* git over HTTPS */
+	"CARGO_HTTP_CAINFO",                  /* cargo */
+	"AWS_CA_BUNDLE",                      /* AWS SDKs and CLI */
+	"DENO_CERT",                          /* Deno */
+	"NIX_SSL_CERT_FILE",                  /* Nix and what it builds */
+	"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",   /* gRPC core */
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", /* gcloud */
+	"BUNDLE_SSL_CA_CERT",                 /* bundler */
+	"HEX_CACERTS_PATH",                   /* Elixir's hex */
+	"npm_config_cafile",                  /* npm */
+	NULL,
+};
+
+const char *const plan_trust_files[] = {
+	"/etc/ssl/certs/ca-certificates.crt",                /* Debian, Ubuntu, Arch, Gentoo */
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora, RHEL */
+	"/etc/pki/tls/certs/ca-bundle.crt",                  /* older ones of them */
+	"/etc/ssl/ca-bundle.pem",                            /* SUSE */
+	"/etc/ssl/cert.pem",                                 /* Alpine */
+	NULL,
+};

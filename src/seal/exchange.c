@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seal/exchange.c - see exchange.h
+ *
+ * Every request is judged anew, so a redirect, a second request on the same connection or another stream gains
+ * nothing from the one before. What goes on the record is what was asked inside, placeholders and all.
+ */
+#include "seal/exchange.h"
+#include "base/loop.h"
+#include "base/sabotage.h"
+
+void exchange_begin(struct exchange *x, const struct exchange_way *way, struct terms *rules,
+		    exchange_event_fn *event, void *arg)
+{
+	*x = (struct exchange){ .way = way,
+				.rules = terms_ref(rules),
+				.event = event,
+				.arg = arg,
+				.mask = mask_new(),
+				.start = clock_now(),
+				.is_begun = true };
+	if (!sabotaged("seal-mask"))
+		vault_mask(&rules->vault, way->host, x->mask);
+}
+
+static int refuse(struct exchange *x, unsigned code, const char *why)
+{
+	exchange_fail(x, code, why);
+	return -EACCES;
+}
+
+void exchange_fail(struct exchange *x, unsigned code, const char *why)
+{
+	if (x->is_refused)
+		return;
+	x->is_refused = true;
+	x->code = code;
+	(void)snprintf(x->why, sizeof(x->why), "%s", why);
+}
+
+static void keep_string(struct exchange *x, char *s)
+{
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a vector of pointers */
+	vec_reserve(x->strings, x->n_strings, x->cap_strings);
+	x->strings[x->n_strings++] = s;
+}
+
+static void add_field(struct http_head *h, struct str name, struct str value)
+{
+	if (h->n < HTTP_FIELDS_MAX)
+		h->v[h->n++] = (struct http_field){ .name = name, .value = value };
+}
+
+/* ---- who is asked */
+
+static int check_authority(struct exchange *x, struct str text)
+{
+	struct http_authority a;
+	struct err e = ERR_INIT;
+	uint16_t standard = x->way->is_tls ? 443 : 80;
+
+	if (http_parse_authority(text, &a, &e) < 0)
+		return refuse(x, 400, e.msg);
+	if (!http_authority_is(&a, x->way->host, x->way->port, standard) && !sabotaged("seal-host"))
+		return refuse(x, 421,
+			      "the host inside the connection is not the host it was opened for");
+	return 0;
+}
+
+static int check_target(struct exchange *x, const struct http_head *in, struct str *ret_path)
+{
+	struct http_target t;
+	struct err e = ERR_INIT;
+	struct str host;
+
+	if (str_is(in->method, "CONNECT") || str_is(in->method, "TRACE"))
+		return refuse(x, 405, "the methods CONNECT and TRACE have no place here");
+	if (http_parse_target(in->method, in->target, &t, &e) < 0)
+		return refuse(x, 400, e.msg);
+	if (http_field_one(in, "Host", &host) != 1)
+		return refuse(x, 400, "a request has one Host field");
+	if (check_authority(x, host) < 0)
+		return -EACCES;
+	if (t.form == HTTP_ABSOLUTE &&
+	    (t.is_https != x->way->is_tls ||
+	     !http_authority_is(&t.authority, x->way->host, x->way->port, t.is_https ? 443 : 80)))
+		return refuse(x, 421, "the target names another host than the connection");
+	*ret_path = t.path;
+	return 0;
+}
+
+/* ---- rules */
+
+static int judge_git(struct exchange *x, const struct http_head *in, struct str path)
+{
+	struct err e = ERR_INIT;
+	int r;
+
+	if (!git_rules_cover(&x->rules->git, x->way->host) || sabotaged("seal-git"))
+		return 0;
+	r = git_classify(x->way->host, in->method, path, &x->git, &e);
+	if (r >= 0)
+		r = git_judge(&x->rules->git, &x->git, &e);
+	if (r < 0)
+		return refuse(x, 403, e.msg);
+	if (x->git.kind != GIT_NOT)
+		(void)snprintf(x->rule, sizeof(x->rule), "git %.200s", x->git.repo);
+	x->is_held = x->git.kind == GIT_PUSH;
+	return 0;
+}
+
+/* The encodings of a push we can look through: none and gzip. */
+static int prepare_push(struct exchange *x, const struct http_head *in)
+{
+	struct str coding;
+	int r = http_field_one(in, "Content-Encoding", &coding);
+
+	git_push_init(&x->push, &x->rules->git, x->git.repo);
+	if (r == 0 || (r == 1 && str_is_nocase(coding, "identity")))
+		return 0;
+	if (r < 0 || !(str_is_nocase(coding, "gzip") || str_is_nocase(coding, "x-gzip")))
+		return refuse(x, 415, "a push is encoded in a way that cannot be looked through");
+	x->gunzip = gunzip_new();
+	return 0;
+}
+
+static bool only_reads(struct str method)
+{
+	return str_is(method, "GET") || str_is(method, "HEAD") || str_is(method, "OPTIONS");
+}
+
+static int judge(struct exchange *x, const struct http_head *in, struct str path,
+		 const struct path_rule **ret_rule)
+{
+	struct err e = ERR_INIT;
+	int r = path_judge(&x->rules->paths, x->way->host, in->method, path, ret_rule, &e);
+
+	if (r < 0 && !sabotaged("seal-path"))
+		return refuse(x, r == -EBADMSG ? 400 : 403, e.msg);
+	if (*ret_rule)
+		(void)snprintf(x->rule, sizeof(x->rule), "%s", (*ret_rule)->text);
+	r = judge_git(x, in, path);
+	return r < 0 || !x->is_held ? r : prepare_push(x, in);
+}
+
+/* ---- rewriting */
+
+static void copy_field(struct exchange *x, const struct http_field *f, struct http_head *out)
+{
+	char *swapped = NULL;
+
+	if (x->way->is_tls)
+		swapped = vault_swap_field(&x->rules->vault, x->way->host, f->name, f->value,
+					   x->mask, &x->note);
+	if (swapped)
+		keep_string(x, swapped);
+	add_field(out, f->name, swapped ? str_of(swapped) : f->value);
+}
+
+static bool is_dropped(const struct exchange *x, const struct http_head *in,
+		       const struct http_field *f)
+{
+	if (str_is_nocase(f->name, "TE"))
+		return !str_is_nocase(f->value, "trailers");
+	return http_field_is_hop(in, f->name) || str_is_nocase(f->name, "Host") ||
+	       (x->is_held && str_is_nocase(f->name, "Expect"));
+}
+
+/* Compressed, a secret that comes back could not be seen. */
+static void ask_for_identity(struct http_head *out)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < out->n; i++)
+		if (!str_is_nocase(out->v[i].name, "Accept-Encoding"))
+			out->v[kept++] = out->v[i];
+	out->n = kept;
+	add_field(out, STR("Accept-Encoding"), STR("identity"));
+}
+
+static int rewrite(struct exchange *x, const struct http_head *in, struct str path,
+		   struct http_head *out)
+{
+	char *target = NULL;
+
+	*out = (struct http_head){ .minor = 1, .method = in->method, .target = path };
+	add_field(out, STR("Host"), http_field_first(in, "Host")->value);
+	for (size_t i = 0; i < in->n; i++)
+		if (!is_dropped(x, in, &in->v[i]))
+			copy_field(x, &in->v[i], out);
+	if (x->way->is_tls)
+		target = vault_swap_query(&x->rules->vault, x->way->host, path, &x->note);
+	if (target) {
+		keep_string(x, target);
+		out->target = str_of(target);
+	}
+	if (x->note.swapped)
+		ask_for_identity(out);
+	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 431, "too many header fields") : 0;
+}
+
+static int check_writes(struct exchange *x, const struct http_head *in,
+			const struct path_rule *rule)
+{
+	if (x->note.swapped == 0 || x->git.kind != GIT_NOT || only_reads(in->method) || rule ||
+	    !terms_guard_writes(x->rules, x->note.swapped) || sabotaged("seal-write"))
+		return 0;
+	return refuse(x, 403,
+		      "with git rules on this service its secret is for reading; an allow rule "
+		      "'METHOD HOST/PATH' would let it write");
+}
+
+static void remember(struct exchange *x, const struct http_head *in)
+{
+	struct str path = str_first(in->target, str_find(in->target, '?'));
+
+	(void)snprintf(x->method, sizeof(x->method), "%.*s", (int)in->method.n, in->method.p);
+	(void)snprintf(x->path, sizeof(x->path), "%.*s",
+		       (int)(path.n < sizeof(x->path) ? path.n : sizeof(x->path) - 1), path.p);
+	x->is_head = str_is(in->method, "HEAD");
+	x->wants_json = http_field_has(in, "Accept", "application/json");
+	x->is_upgrade = http_field_has(in, "Connection", "upgrade") &&
+			http_field_has(in, "Upgrade", "websocket") && str_is(in->method, "GET");
+}
+
+int exchange_request(struct exchange *x, const struct http_head *in, struct http_head *out)
+{
+	const struct path_rule *rule = NULL;
+	struct str path = STR("/");
+	int r;
+
+	remember(x, in);
+	r = check_target(x, in, &path);
+	if (r >= 0)
+		r = judge(x, in, path, &rule);
+	if (r >= 0)
+		r = rewrite(x, in, path, out);
+	if (r >= 0)
+		r = check_writes(x, in, rule);
+	if (r < 0)
+		return r;
+	x->up_mask = mask_new();
+	if (x->way->is_tls)
+		vault_body_mask(&x->rules->vault, x->way->host, x->up_mask);
+	return x->is_held;
+}
+
+/* ---- a push */
+
+static int feed_push(void *arg, const char *p, size_t n, struct err *e)
+{
+	return git_push_feed(arg, p, n, e);
+}
+
+int exchange_hold(struct exchange *x, const char *p, size_t n)
+{
+	struct err e = ERR_INIT;
+	int r = x->gunzip ? gunzip_feed(x->gunzip, p, n, feed_push, &x->push, &e)
+			  : git_push_feed(&x->push, p, n, &e);
+
+	if (r < 0)
+		return refuse(x, 403, e.msg);
+	if (r == 0)
+		return 0;
+	if (x->push.n_refused > 0) {
+		_cleanup_(buf_done) struct buf why = BUF(4 * KIB);
+
+		git_push_reason(&x->push, &why);
+		return refuse(x, x->push.has_report ? 200 : 403, buf_cstr(&why));
+	}
+	x->is_held = false;
+	return 1;
+}
+
+int exchange_hold_end(struct exchange *x)
+{
+	return x->is_held && !x->is_refused ? refuse(x, 400, "a push without commands") : 0;
+}
+
+/* ---- bodies */
+
+void exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret)
+{
+	x->up += n;
+	*ret = (struct str){ .p = p, .n = n };
+	if (!mask_is_empty(x->up_mask))
+		mask_feed(x->up_mask, p, n, ret);
+}
+
+void exchange_up_end(struct exchange *x, struct str *ret)
+{
+	*ret = STR("");
+	if (!mask_is_empty(x->up_mask))
+		mask_end(x->up_mask, ret);
+}
+
+void exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret)
+{
+	x->down += n;
+	*ret = (struct str){ .p = p, .n = n };
+	if (!mask_is_empty(x->mask))
+		mask_feed(x->mask, p, n, ret);
+}
+
+void exchange_down_end(struct exchange *x, struct str *ret)
+{
+	*ret = STR("");
+	if (!mask_is_empty(x->mask))
+		mask_end(x->mask, ret);
+}
+
+/* ---- the answer */
+
+static void copy_masked(struct exchange *x, const struct http_field *f, struct http_head *out)
+{
+	char *text;
+
+	if (mask_is_empty(x->mask)) {
+		add_field(out, f->name, f->value);
+		return;
+	}
+	text = mem_strn(f->value.p, f->value.n);
+	if (mask_text(x->mask, text, f->value.n)) {
+		keep_string(x, text);
+		add_field(out, f->name, str_of(text));
+		return;
+	}
+	wipe_free(text);
+	add_field(out, f->name, f->value);
+}
+
+int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out)
+{
+	struct str coding;
+	int r = http_field_one(in, "Content-Encoding", &coding);
+
+	if (x->note.swapped && r != 0 && in->status >= 200 &&
+	    (r < 0 || !str_is_nocase(coding, "identity")))
+		return refuse(x, 502,
+			      "the server compressed an answer to a request that carried a secret, "
+			      "although it was asked not to");
+	*out = (struct http_head){ .minor = 1, .status = in->status, .reason = in->reason };
+	for (size_t i = 0; i < in->n; i++)
+		if (!http_field_is_hop(in, in->v[i].name) && !str_is_nocase(in->v[i].name, "Alt-"
+											   "Svc"))
+			copy_masked(x, &in->v[i], out);
+	if (in->status >= 200 || in->status == 101)
+		x->code = in->status;
+	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 502, "too many header fields in the answer")
+					    : 0;
+}
+
+unsigned exchange_refusal(struct exchange *x, const char **ret_type, struct buf *body)
+{
+	_cleanup_(buf_done) struct buf line = BUF(4 * KIB);
+
+	if (x->code == 200 && x->push.n_refused > 0) {
+		*ret_type = "application/x-git-receive-pack-result";
+		git_push_report(&x->push, body);
+		return 200;
+	}
+	buf_printf(&line, "%s %s%s", x->method, x->way->host, x->path);
+	if (!x->wants_json) {
+		*ret_type = "text/plain; charset=utf-8";
+		buf_puts(body, "vitrine: ");
+		buf_esc(body, buf_cstr(&line), line.n);
+		buf_printf(body, ": %s\n", x->why);
+		return x->code;
+	}
+	*ret_type = "application/json";
+	buf_puts(body, "{\"error\":\"denied\",\"by\":\"vitrine\",\"request\":");
+	buf_json(body, buf_cstr(&line));
+	buf_puts(body, ",\"message\":");
+	buf_json(body, x->why);
+	buf_puts(body, "}\n");
+	return x->code;
+}
+
+/* ---- the record */
+
+static void put_names(struct buf *b, const struct vault *v, const char *key, uint64_t set)
+{
+	const char *comma = "";
+
+	if (set == 0)
+		return;
+	buf_printf(b, ",\"%s\":[", key);
+	for (size_t i = 0; i < v->n; i++) {
+		if (!(set >> i & 1))
+			continue;
+		buf_puts(b, comma);
+		buf_json(b, v->v[i].name);
+		comma = ",";
+	}
+	buf_putc(b, ']');
+}
+
+static void put_text(struct buf *b, const char *key, const char *text)
+{
+	if (text[0] == '\0')
+		return;
+	buf_printf(b, ",\"%s\":", key);
+	buf_json(b, text);
+}
+
+static void tell(const struct exchange *x)
+{
+	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+	buf_printf(&b, "{\"event\":\"%s\",\"verdict\":\"%s\",\"connection\":%u,\"host\":",
+		   x->is_refused ? "net.verdict" : "net.request", x->is_refused ? "deny" : "allow",
+		   x->way->id);
+	buf_json(&b, x->way->host);
+	buf_printf(&b, ",\"port\":%u", x->way->port);
+	put_text(&b, "method", x->method);
+	put_text(&b, "request", x->path);
+	put_text(&b, "rule", x->rule);
+	put_text(&b, "message", x->why);
+	buf_printf(&b, ",\"code\":%u,\"bytes_out\":%llu,\"bytes_in\":%llu,\"duration_ns\":%llu",
+		   x->code, (unsigned long long)x->up, (unsigned long long)x->down,
+		   (unsigned long long)(clock_now() - x->start));
+	put_names(&b, &x->rules->vault, "secrets", x->note.swapped);
+	put_names(&b, &x->rules->vault, "placeholders_elsewhere", x->note.elsewhere);
+	buf_putc(&b, '}');
+	if (x->event)
+		x->event(x->arg, buf_cstr(&b));
+}
+
+void exchange_end(struct exchange *x)
+{
+	if (!x->is_begun)
+		return;
+	if (x->method[0] || x->is_refused)
+		tell(x);
+	for (size_t i = 0; i < x->n_strings; i++)
+		wipe_free(x->strings[i]);
+	free(x->strings);
+	mask_free(x->mask);
+	mask_free(x->up_mask);
+	gunzip_free(x->gunzip);
+	git_push_done(&x->push);
+	terms_unref(x->rules);
+	*x = (struct exchange){ 0 };
+}

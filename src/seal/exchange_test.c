@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seal/exchange_test.c - one request judged and rewritten, its answer masked, without a wire */
+#include "base/test.h"
+#include "seal/exchange.h"
+
+#define HOLDER "sk-hold-9876543210"
+#define SECRET "sk-real-0123456789"
+
+static const struct exchange_way way = { .id = 7, .host = "ok.test", .port = 443, .is_tls = true };
+static char said[4096];
+
+static void on_event(void *arg, const char *json)
+{
+	(void)arg;
+	(void)snprintf(said, sizeof(said), "%s", json);
+}
+
+static struct terms *make_rules(void)
+{
+	static const char text[] =
+		"{\"deny\":[\"* "
+		"ok.test/no\"],\"git\":{\"push\":[\"git.test/me/app:refs/heads/x\"]},"
+		"\"secrets\":[{\"name\":\"a\",\"placeholder\":\"" HOLDER "\",\"hosts\":[\"ok."
+		"test\"]},"
+		"{\"name\":\"b\",\"placeholder\":\"other-placeholder\",\"hosts\":[\"*.else.test\"]}"
+		","
+		"{\"name\":\"c\",\"placeholder\":\"only-in-x-key-1\",\"hosts\":[\"ok.test\"],"
+		"\"headers\":[\"x-key\"]}]}";
+	struct terms *r = terms_new();
+	struct err e = ERR_INIT;
+
+	CHECK_INT(terms_parse(r, text, sizeof(text) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR(SECRET)), 0);
+	CHECK_INT(vault_set(&r->vault, "b", STR("value-of-b")), 0);
+	CHECK_INT(vault_set(&r->vault, "c", STR("value-of-c-here")), 0);
+	CHECK_INT(vault_set(&r->vault, "none", STR("x")), -ENOENT);
+	CHECK_INT(vault_set(&r->vault, "a", STR("two\r\nlines")), -EINVAL);
+	return r;
+}
+
+static struct http_head in, out;
+
+static int ask(struct exchange *x, struct terms *r, const struct exchange_way *w, const char *text)
+{
+	struct err e = ERR_INIT;
+
+	exchange_begin(x, w, r, on_event, NULL);
+	CHECK(http_parse_request(text, strlen(text), &in, &e) > 0);
+	return exchange_request(x, &in, &out);
+}
+
+static struct str sent(const char *name)
+{
+	const struct http_field *f = http_field_first(&out, name);
+
+	return f ? f->value : STR("(none)");
+}
+
+TEST(headers_are_swapped)
+{
+	struct terms *r = make_rules();
+	struct exchange x;
+
+	CHECK_INT(ask(&x, r, &way,
+		      "GET /a HTTP/1.1\r\nHost: ok.test\r\nAuthorization: Bearer " HOLDER
+		      "\r\nX-Other: other-placeholder\r\nX-C: only-in-x-key-1\r\n"
+		      "X-Key: only-in-x-key-1\r\nConnection: close, X-Drop\r\nX-Drop: 1\r\n"
+		      "Accept-Encoding: gzip\r\n\r\n"),
+		  0);
+	CHECK(str_is(sent("Authorization"), "Bearer " SECRET));
+	CHECK(str_is(sent("X-Other"), "other-placeholder"));
+	CHECK(str_is(sent("X-C"), "only-in-x-key-1"));
+	CHECK(str_is(sent("X-Key"), "value-of-c-here"));
+	CHECK(str_is(sent("X-Drop"), "(none)"));
+	CHECK(str_is(sent("Accept-Encoding"), "identity"));
+	exchange_end(&x);
+	CHECK(strstr(said, "\"secrets\":[\"a\",\"c\"]") != NULL);
+	CHECK(strstr(said, "\"placeholders_elsewhere\":[\"b\",\"c\"]") != NULL);
+	CHECK(strstr(said, SECRET) == NULL && strstr(said, "value-of") == NULL);
+	terms_unref(r);
+}
+
+TEST(nothing_is_swapped_without_tls)
+{
+	const struct exchange_way plain = { .id = 8, .host = "ok.test", .port = 80 };
+	struct terms *r = make_rules();
+	struct exchange x;
+
+	CHECK_INT(
+		ask(&x, r, &plain, "GET /a HTTP/1.1\r\nHost: ok.test\r\nX-Key: " HOLDER "\r\n\r\n"),
+		0);
+	CHECK(str_is(sent("X-Key"), HOLDER));
+	exchange_end(&x);
+	terms_unref(r);
+}
+
+TEST(basic_is_looked_into)
+{
+	struct terms *r = make_rules();
+	struct exchange x;
+
+	/* me:sk-hold-9876543210 */
+	CHECK_INT(ask(&x, r, &way,
+		      "GET / HTTP/1.1\r\nHost: ok.test\r\n"
+		      "Authorization: basic bWU6c2staG9sZC05ODc2NTQzMjEw\r\n\r\n"),
+		  0);
+	CHECK(str_is(sent("Authorization"), "Basic bWU6c2stcmVhbC0wMTIzNDU2Nzg5"));
+	exchange_end(&x);
+	CHECK_INT(ask(&x, r, &way,
+		      "GET / HTTP/1.1\r\nHost: ok.test\r\nAuthorization: Basic !!!!\r\n\r\n"),
+		  0);
+	CHECK(str_is(sent("Authorization"), "Basic !!!!"));
+	exchange_end(&x);
+	terms_unref(r);
+}
+
+static void refused(const char *text, unsigned code)
+{
+	struct terms *r = make_rules();
+	struct exchange x;
+
+	CHECK(ask(&x, r, &way, text) < 0);
+	CHECK_INT(x.code, code);
+	exchange_end(&x);
+	CHECK(strstr(said, "\"verdict\":\"deny\"") != NULL);
+	terms_unref(r);
+}
+
+TEST(refusals)
+{
+	refused("GET / HTTP/1.1\r\n\r\n", 400);
+	refused("GET / HTTP/1.1\r\nHost: ok.test\r\nHost: ok.test\r\n\r\n", 400);
+	refused("GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", 421);
+	refused("GET / HTTP/1.1\r\nHost: ok.test:80\r\n\r\n", 421);
+	refused("GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", 421);
+	refused("GET https://evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", 421);
+	refused("CONNECT ok.test:443 HTTP/1.1\r\nHost: ok.test\r\n\r\n", 405);
+	refused("GET /no HTTP/1.1\r\nHost: ok.test\r\n\r\n", 403);
+	refused("GET /../no HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
+}
+
+TEST(answers_are_masked)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nX-Back: a " SECRET " b\r\nConnection: "
+				   "close\r\n\r\n";
+	struct terms *r = make_rules();
+	struct exchange x;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
+	CHECK_INT(exchange_response(&x, &in, &out), 0);
+	CHECK(str_is(sent("X-Back"), "a " HOLDER " b"));
+	CHECK(str_is(sent("Connection"), "(none)"));
+	exchange_down(&x, "1 " SECRET, 2 + strlen(SECRET), &body);
+	CHECK(str_is(body, "1 " HOLDER));
+	exchange_end(&x);
+	terms_unref(r);
+}
+
+TEST(compression_hides_nothing)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
+	struct terms *r = make_rules();
+	struct exchange x;
+	struct err e = ERR_INIT;
+
+	for (int has_secret = 0; has_secret < 2; has_secret++) {
+		CHECK_INT(ask(&x, r, &way,
+			      has_secret ? "GET /a HTTP/1.1\r\nHost: ok.test\r\nX-A: " HOLDER "\r\n"
+					   "\r\n"
+					 : "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"),
+			  0);
+		CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
+		CHECK_INT(exchange_response(&x, &in, &out), has_secret ? -EACCES : 0);
+		exchange_end(&x);
+	}
+	terms_unref(r);
+}
+
+TEST(rules_outlive_their_replacement)
+{
+	struct terms *r = make_rules();
+	struct exchange x;
+
+	CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\nX: " HOLDER "\r\n\r\n"), 0);
+	terms_unref(r);
+	CHECK(str_is(sent("X"), SECRET));
+	exchange_end(&x);
+}
+
+TEST(wrong_rules_are_refused)
+{
+	static const char *const wrong[] = {
+		"[]",
+		"{\"allow\":\"x\"}",
+		"{\"allow\":[1]}",
+		"{\"git\":[]}",
+		"{\"secrets\":[{\"name\":\"a\"}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"short\",\"hosts\":[\"h\"]}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-enough\"}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-one\",\"in\":[\"x\"]}]}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		struct terms *r = terms_new();
+		struct err e = ERR_INIT;
+
+		if (terms_parse(r, wrong[i], strlen(wrong[i]), &e) >= 0) {
+			(void)fprintf(stderr, "accepted: %s\n", wrong[i]);
+			CHECK(false);
+		}
+		terms_unref(r);
+	}
+}
+
+TEST_MAIN()

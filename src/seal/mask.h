@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seal/mask.h - replace words in a stream by others of the same length, across any cut
+ *
+ * Lengths stay, so a Content-Length or a frame around the bytes stays true. Bytes are held back only while the end
+ * of what came may be the start of a word, and then only from its fourth byte on: an event that happens to end in an
+ * 's' is not delayed. If the rest of the word then comes, the first three letters are out ("sk-") and the rest is
+ * replaced.
+ */
+#ifndef VITRINE_SEAL_MASK_H
+#define VITRINE_SEAL_MASK_H
+
+#include "base/str.h"
+
+struct mask;
+
+struct mask *mask_new(void);
+void mask_free(struct mask *m); /* wipes */
+
+/* word is at least MASK_SHORTEST bytes; a shorter one would hit by chance and is ignored (false). by is cut or
+ * filled with '*' to the length of word. */
+#define MASK_SHORTEST 8
+bool mask_add(struct mask *m, struct str word, struct str by);
+bool mask_is_empty(const struct mask *m);
+
+/* n more bytes; *ret is what may go on, valid until the next call. */
+void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret);
+/* The end: what was still held back. */
+void mask_end(struct mask *m, struct str *ret);
+
+/* Whole text in place: true when something was replaced. */
+bool mask_text(const struct mask *m, char *p, size_t n);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seal/terms.h - what seal has been told, as one piece that is replaced as a whole
+ *
+ *     { "allow": ["GET api.test/x"], "deny": [], "git": {"fetch": [], "push": []},
+ *       "secrets": [{"name": "n", "placeholder": "p...", "hosts": ["h"], "headers": [], "in": ["header"]}] }
+ *
+ * Exchanges keep a reference to the rules they began with.
+ */
+#ifndef VITRINE_SEAL_TERMS_H
+#define VITRINE_SEAL_TERMS_H
+
+#include "policy/pathrule.h"
+#include "seal/git.h"
+#include "seal/vault.h"
+
+struct terms {
+	unsigned refs;
+	struct path_rules paths;
+	struct git_rules git;
+	struct vault vault;
+};
+
+/* Empty ones; their memory for secrets is reserved here, so two are made before confinement. */
+struct terms *terms_new(void);
+int terms_parse(struct terms *r, const char *text, size_t n, struct err *e);
+struct terms *terms_ref(struct terms *r);
+void terms_unref(struct terms *r);
+
+/* A secret whose hosts have git rules is not for writing to their other pages unless a path rule lists it. */
+bool terms_guard_writes(const struct terms *r, uint64_t secrets);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seal/vault.c - see vault.h
+ *
+ * Values live in one mapping that is locked and left out of dumps; copies made for a request are wiped when it is
+ * over. A placeholder of a secret that is not for this host stays what it is: it opens nothing anywhere.
+ */
+#include <sys/mman.h>
+
+#include "base/base64.h"
+#include "http/head.h"
+#include "policy/pathrule.h"
+#include "seal/vault.h"
+
+void wipe_free(char *s)
+{
+	if (s)
+		explicit_bzero(s, strlen(s));
+	free(s);
+}
+
+void vault_init(struct vault *v, size_t bytes)
+{
+	*v = (struct vault){ .size = bytes };
+	v->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bug_on(v->memory == MAP_FAILED);
+	v->is_locked = mlock(v->memory, bytes) == 0;
+	(void)madvise(v->memory, bytes, MADV_DONTDUMP); /* beside RLIMIT_CORE 0 */
+	(void)madvise(v->memory, bytes, MADV_WIPEONFORK);
+}
+
+static void free_list(char **v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(v[i]);
+	free(v);
+}
+
+void vault_done(struct vault *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		free(v->v[i].name);
+		free(v->v[i].placeholder);
+		free_list(v->v[i].hosts, v->v[i].n_hosts);
+		free_list(v->v[i].headers, v->v[i].n_headers);
+	}
+	if (v->memory) {
+		explicit_bzero(v->memory, v->size);
+		(void)munmap(v->memory, v->size);
+	}
+	*v = (struct vault){ 0 };
+}
+
+static int read_list(const struct json *o, const char *key, char ***ret, size_t *ret_n,
+		     struct err *e)
+{
+	const struct json *list = json_get(o, key);
+	size_t n = 0;
+
+	if (list == NULL)
+		return 0;
+	if (list->type != JSON_ARRAY)
+		return err_set(e, ERR_CONFIG, EINVAL, "secrets: '%s' is a list", key);
+	*ret = mem_new(list->n, sizeof(char *));
+	for (const struct json *m = list->first; m; m = m->next) {
+		if (m->type != JSON_STRING || m->n == 0)
+			return err_set(e, ERR_CONFIG, EINVAL, "secrets: '%s' holds strings", key);
+		(*ret)[n++] = mem_str(m->text);
+		*ret_n = n;
+	}
+	return 0;
+}
+
+static int read_places(const struct vault_entry *s, const struct json *o, unsigned *ret,
+		       struct err *e)
+{
+	const struct json *list = json_get(o, "in");
+
+	*ret = VAULT_HEADER;
+	if (list == NULL)
+		return 0;
+	*ret = 0;
+	for (const struct json *m = list->first; m; m = m->next) {
+		unsigned bit = m->type != JSON_STRING      ? 0
+			       : str_eq(m->text, "header") ? VAULT_HEADER
+			       : str_eq(m->text, "query")  ? VAULT_QUERY
+			       : str_eq(m->text, "body")   ? VAULT_BODY
+							   : 0;
+
+		if (bit == 0)
+			return err_set(e, ERR_CONFIG, EINVAL,
+				       "secret '%s': 'in' holds header, query, body", s->name);
+		*ret |= bit;
+	}
+	return 0;
+}
+
+int vault_add(struct vault *v, const struct json *o, struct err *e)
+{
+	const struct json *name = o->type == JSON_OBJECT ? json_get(o, "name") : NULL;
+	const struct json *holder = o->type == JSON_OBJECT ? json_get(o, "placeholder") : NULL;
+	struct vault_entry *s;
+	int r;
+
+	if (!name || name->type != JSON_STRING || !holder || holder->type != JSON_STRING ||
+	    holder->n < MASK_SHORTEST)
+		return err_set(e, ERR_CONFIG, EINVAL, "a secret needs a name and a placeholder");
+	if (v->n == VAULT_MAX)
+		return err_set(e, ERR_CONFIG, E2BIG, "more than %d secrets", VAULT_MAX);
+	s = &v->v[v->n++];
+	*s = (struct vault_entry){ .name = mem_str(name->text),
+				   .placeholder = mem_str(holder->text) };
+	r = read_list(o, "hosts", &s->hosts, &s->n_hosts, e);
+	if (r >= 0)
+		r = read_list(o, "headers", &s->headers, &s->n_headers, e);
+	if (r >= 0)
+		r = read_places(s, o, &s->places, e);
+	if (r >= 0 && s->n_hosts == 0)
+		r = err_set(e, ERR_CONFIG, EINVAL, "secret '%s' has no host", s->name);
+	return r;
+}
+
+struct vault_entry *vault_find(struct vault *v, const char *name)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (str_eq(v->v[i].name, name))
+			return &v->v[i];
+	return NULL;
+}
+
+int vault_set(struct vault *v, const char *name, struct str value)
+{
+	struct vault_entry *s = vault_find(v, name);
+
+	if (s == NULL)
+		return -ENOENT;
+	if (value.n == 0 || value.n > VAULT_VALUE_MAX || !http_is_value(value))
+		return -EINVAL;
+	if (s->value == NULL || value.n > s->n) {
+		if (v->size - v->used < value.n + 1)
+			return -ENOSPC;
+		s->value = v->memory + v->used;
+		v->used += value.n + 1;
+	}
+	memcpy(s->value, value.p, value.n);
+	s->value[value.n] = '\0';
+	s->n = value.n;
+	return 0;
+}
+
+bool vault_is_for(const struct vault_entry *s, const char *host)
+{
+	for (size_t i = 0; i < s->n_hosts; i++)
+		if (host_matches(s->hosts[i], host))
+			return true;
+	return false;
+}
+
+static bool is_in_header(const struct vault_entry *s, struct str name)
+{
+	for (size_t i = 0; i < s->n_headers; i++)
+		if (str_is_nocase(name, s->headers[i]))
+			return true;
+	return s->n_headers == 0;
+}
+
+/* One request field, with where it goes: which secrets may stand in it. */
+struct place {
+	const struct vault *v;
+	const char *host;
+	unsigned kind;
+	struct str header;
+	struct vault_note *note;
+};
+
+static bool may_swap(const struct place *p, const struct vault_entry *s)
+{
+	return s->value && (s->places & p->kind) && vault_is_for(s, p->host) &&
+	       (p->kind != VAULT_HEADER || is_in_header(s, p->header));
+}
+
+/* The secret whose placeholder stands at text, or NULL. */
+static const struct vault_entry *at_placeholder(const struct vault *v, struct str text)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (str_has_prefix(text, v->v[i].placeholder))
+			return &v->v[i];
+	return NULL;
+}
+
+/* Appends text to out with what may be swapped swapped; true when there was something. */
+static bool swap_into(const struct place *p, struct str text, struct buf *out)
+{
+	bool is_hit = false;
+
+	while (text.n > 0) {
+		const struct vault_entry *s = at_placeholder(p->v, text);
+
+		if (s == NULL) {
+			buf_putc(out, text.p[0]);
+			text = str_from(text, 1);
+			continue;
+		}
+		if (may_swap(p, s)) {
+			buf_add(out, s->value, s->n);
+			p->note->swapped |= UINT64_C(1) << (s - p->v->v);
+			is_hit = true;
+		} else {
+			buf_puts(out, s->placeholder);
+			p->note->elsewhere |= UINT64_C(1) << (s - p->v->v);
+		}
+		text = str_from(text, strlen(s->placeholder));
+	}
+	return is_hit;
+}
+
+static void wipe_done(struct buf *b)
+{
+	if (b->p)
+		explicit_bzero(b->p, b->cap);
+	buf_done(b);
+}
+
+static struct str view(const struct buf *b)
+{
+	return (struct str){ .p = buf_cstr(b), .n = b->n };
+}
+
+/* Enough for the longest value in every place a head has. The buffer never grows, so no copy is left behind. */
+static struct buf secret_buf(void)
+{
+	struct buf b = BUF(2 * HTTP_HEAD_MAX + 2 * VAULT_VALUE_MAX);
+
+	b.cap = b.max + 1;
+	b.p = mem_new(b.cap, 1);
+	return b;
+}
+
+static char *take_text(struct buf *b)
+{
+	return b->is_over ? NULL : mem_strn(b->p, b->n);
+}
+
+static char *swap_basic(const struct place *p, struct str value, struct mask *m)
+{
+	_cleanup_(wipe_done) struct buf plain = secret_buf(), new = secret_buf(),
+					out = secret_buf();
+
+	if (!base64_read(str_trim(str_from(value, 6)), &plain) || plain.n > HTTP_HEAD_MAX ||
+	    !swap_into(p, view(&plain), &new))
+		return NULL;
+	buf_puts(&out, "Basic ");
+	base64_put(&out, view(&new));
+	(void)mask_add(m, str_from(view(&out), 6), str_trim(str_from(value, 6)));
+	return take_text(&out);
+}
+
+char *vault_swap_field(const struct vault *v, const char *host, struct str name, struct str value,
+		       struct mask *m, struct vault_note *note)
+{
+	const struct place p = {
+		.v = v, .host = host, .kind = VAULT_HEADER, .header = name, .note = note
+	};
+	_cleanup_(wipe_done) struct buf out = { 0 };
+
+	if (v->n == 0)
+		return NULL;
+	if (str_is_nocase(name, "Authorization") && value.n > 6 &&
+	    strncasecmp(value.p, "Basic ", 6) == 0)
+		return swap_basic(&p, value, m);
+	out = secret_buf();
+	return swap_into(&p, value, &out) ? take_text(&out) : NULL;
+}
+
+char *vault_swap_query(const struct vault *v, const char *host, struct str target,
+		       struct vault_note *note)
+{
+	const struct place p = { .v = v, .host = host, .kind = VAULT_QUERY, .note = note };
+	size_t mark = str_find(target, '?');
+	_cleanup_(wipe_done) struct buf out = { 0 };
+
+	if (v->n == 0 || mark == target.n)
+		return NULL;
+	out = secret_buf();
+	buf_add(&out, target.p, mark);
+	return swap_into(&p, str_from(target, mark), &out) ? take_text(&out) : NULL;
+}
+
+void vault_mask(const struct vault *v, const char *host, struct mask *m)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->v[i].value && vault_is_for(&v->v[i], host))
+			(void)mask_add(m, (struct str){ .p = v->v[i].value, .n = v->v[i].n },
+				       str_of(v->v[i].placeholder));
+}
+
+/* Only where both have one length: the length of a body has been announced. */
+void vault_body_mask(const struct vault *v, const char *host, struct mask *m)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->v[i].value && (v->v[i].places & VAULT_BODY) &&
+		    vault_is_for(&v->v[i], host) && v->v[i].n == strlen(v->v[i].placeholder))
+			(void)mask_add(m, str_of(v->v[i].placeholder),
+				       (struct str){ .p = v->v[i].value, .n = v->v[i].n });
+}

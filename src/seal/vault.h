@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seal/vault.h - secrets: real values in locked memory, and where they take the place of their placeholders
+ *
+ * A secret has hosts; only in requests to them, over TLS that was verified, its placeholder becomes its value, in
+ * header fields (inside Basic too) and where it was told so in the query or the body. No function here prints.
+ */
+#ifndef VITRINE_SEAL_VAULT_H
+#define VITRINE_SEAL_VAULT_H
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "seal/mask.h"
+
+#define VAULT_MAX 64                        /* secrets; a set of them is one uint64_t */
+#define VAULT_VALUE_MAX ((size_t)16 * 1024) /* bytes of one */
+
+enum vault_place { VAULT_HEADER = 1, VAULT_QUERY = 2, VAULT_BODY = 4 };
+
+struct vault_entry {
+	char *name;
+	char *placeholder;
+	char **hosts; /* names or *.name */
+	size_t n_hosts;
+	char **headers; /* only in these; none: in all */
+	size_t n_headers;
+	unsigned places;
+	char *value; /* in the locked memory; NULL: none yet */
+	size_t n;
+};
+
+struct vault {
+	struct vault_entry v[VAULT_MAX];
+	size_t n;
+	char *memory; /* locked, not dumped, wiped at the end */
+	size_t used, size;
+	bool is_locked;
+};
+
+/* Reserves the memory; before confinement. */
+void vault_init(struct vault *v, size_t bytes);
+void vault_done(struct vault *v);
+
+/* One of "secrets" in the configuration; ERR_CONFIG. */
+int vault_add(struct vault *v, const struct json *o, struct err *e);
+/* The value of an entry that was added: -ENOENT, -EEXIST, -ENOSPC. */
+int vault_set(struct vault *v, const char *name, struct str value);
+
+struct vault_entry *vault_find(struct vault *v, const char *name);
+bool vault_is_for(const struct vault_entry *s, const char *host);
+
+/* What a request did. */
+struct vault_note {
+	uint64_t swapped;   /* secrets that went to one of their hosts */
+	uint64_t elsewhere; /* placeholders that were seen in a request to another host */
+};
+
+/* The value of a header field as it goes out: NULL when as it is, else to be wiped and freed. What a server could
+ * send back in another form (Basic) is added to m. */
+char *vault_swap_field(const struct vault *v, const char *host, struct str name, struct str value,
+		       struct mask *m, struct vault_note *note);
+/* The same for the query of a target. */
+char *vault_swap_query(const struct vault *v, const char *host, struct str target,
+		       struct vault_note *note);
+
+/* Words to be masked in answers of host, and words to be swapped in bodies sent to it. */
+void vault_mask(const struct vault *v, const char *host, struct mask *m);
+void vault_body_mask(const struct vault *v, const char *host, struct mask *m);
+
+void wipe_free(char *s);
+
+#endif

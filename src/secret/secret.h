@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret/secret.h - credentials on the host: what they are for, where their values are, and what stands for them inside
+ *
+ * A secret is a description, in STATE/secrets/NAME.json (owner only), and a value, which lies in the desktop keyring,
+ * in STATE/secrets/NAME.value (owner only; not encrypted: whoever can read the user's files can read it), or stays where
+ * it comes from: a file, a variable, the output of a command. A description never holds the value. The value goes to
+ * vitrine-seal and nowhere else; inside, a placeholder of the same shape stands for it.
+ */
+#ifndef VITRINE_SECRET_SECRET_H
+#define VITRINE_SECRET_SECRET_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#define SECRET_VALUE_MAX ((size_t)16 * 1024)
+#define SECRET_NAME_MAX 64
+#define SECRETS_MAX 64
+#define SECRET_SEED 32
+
+enum secret_source {
+	SECRET_STORED,  /* in our owner-only file */
+	SECRET_KEYRING, /* in the desktop's, by secret-tool */
+	SECRET_FILE,
+	SECRET_VARIABLE,
+	SECRET_COMMAND,
+	SECRET_SOURCE_COUNT_
+};
+
+struct secret_list {
+	char **v;
+	size_t n;
+};
+
+struct secret {
+	char *name;
+	struct secret_list env;     /* variables that hold the placeholder inside */
+	struct secret_list hosts;   /* name or *.name; it goes nowhere else */
+	struct secret_list headers; /* only in these; none: in any */
+	struct secret_list places;  /* header, query, body */
+	enum secret_source source;
+	char *from;     /* path, variable or command; NULL for the first two */
+	uint64_t cache; /* ns a command's output is used for */
+	char *shape;    /* '?' for a character of alphabet, others as they are */
+	char *alphabet;
+};
+
+void secret_done(struct secret *s);
+void secret_list_add(struct secret_list *l, const char *text);
+const char *secret_source_name(enum secret_source s);
+
+/* Letters, digits, '-' and '_', beginning with a letter. */
+int secret_check_name(const char *name, struct err *e);
+/* Everything but the value: names of variables, hosts, fields. */
+int secret_check(const struct secret *s, struct err *e);
+
+/* ---- shape.c: pure ---- */
+
+/* Keeps the known beginning ("sk-ant-"), the length, the dots and which kinds of characters there are; not which stands
+ * where. Too short a value gets a shape of its own. */
+void secret_take_shape(struct secret *s, struct str value);
+/* What stands for it in the sandbox that has this seed. Always the same. */
+void secret_placeholder(const struct secret *s, const uint8_t seed[SECRET_SEED], struct buf *out);
+
+/* ---- service.c: what is known without being told ---- */
+
+struct secret_service {
+	const char *name;
+	const char *env[4], *hosts[8], *places[3];
+};
+
+extern const struct secret_service secret_services[]; /* ends with a NULL name */
+const struct secret_service *secret_service_find(const char *name);
+/* Fills in what the caller has not said. */
+void secret_apply_service(struct secret *s);
+
+/* ---- describe.c: as text ---- */
+
+void secret_write(const struct secret *s, struct buf *out);
+int secret_read(const char *text, size_t n, struct secret *ret, struct err *e);
+/* One of "secrets" in what vitrine-seal is told (seal/terms.h). */
+void secret_terms(const struct secret *s, const char *placeholder, struct buf *out);
+
+/* ---- store.c: on disk and in the keyring ---- */
+
+int secret_save(const char *state_dir, struct secret *s, struct str value, struct err *e);
+int secret_load(const char *state_dir, const char *name, struct secret *ret, struct err *e);
+int secret_remove(const char *state_dir, const char *name, struct err *e);
+/* Names, sorted; each to be freed. */
+int secret_names(const char *state_dir, struct secret_list *ret, struct err *e);
+void secret_list_done(struct secret_list *l);
+/* The value itself. *ret has room for SECRET_VALUE_MAX and is wiped by the caller (secret_wipe). */
+int secret_value(const char *state_dir, const struct secret *s, struct buf *ret, struct err *e);
+void secret_wipe(struct buf *b);
+struct buf secret_buf(void); /* never grows, so no copy is left behind */
+
+/* The seed of a sandbox: the same for a name, another for every other. */
+int secret_seed(const char *state_dir, const char *sandbox, uint8_t ret[SECRET_SEED],
+		struct err *e);
+
+/* ---- command.c ---- */
+
+/* Runs argv with `in` as its input and takes its output, without one trailing newline; bounded in size and time. */
+int secret_run(const char *const *argv, struct str in, struct buf *out, struct err *e);
+
+#endif

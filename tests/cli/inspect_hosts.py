@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Inspected hosts, secrets and git rules with the whole program: policy, keeper, gate and seal.
+
+own.test is a TLS server of this test at a public address of the fake internet's host; what it received is the
+evidence. Without inspection the same requests arrive untouched, so each refusal is shown to be the inspection's."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
+from internet import OWN4, Internet  # noqa: E402
+from seal_upstream import Server, make_certs  # noqa: E402
+
+SECRET = "sk-proj-0123456789abcdefABCDEF0123456789"
+world = None
+
+
+class World:
+    def __init__(self):
+        self.internet = Internet()
+        lasting.add(self.internet.pid)
+        self.d = Path(tempfile.mkdtemp(prefix="inspect-"))
+        self.d.chmod(0o755)
+        make_certs(self.d)
+        self.repos = self.d / "repos"
+        self.server = Server(self.d, repos=self.repos, address=OWN4, port=443)
+        self.trust = {"SSL_CERT_FILE": str(self.d / "trust.pem")}
+
+
+def there():
+    global world
+    if os.geteuid() != 0:
+        raise Skip("a fake internet needs root")
+    if world is None:
+        world = World()
+    world.server.seen.clear()
+    return world
+
+
+OPEN = ("--allow", "own.test", "--allow", f"{OWN4}/32")
+
+
+def curl(box, w, *args, flags=OPEN + ("--inspect", "own.test"), **kw):
+    return box.run(*flags, "--", "curl", "-sS", "-m", "8", *args, env=w.trust, **kw)
+
+
+@test
+def uninspected_is_untouched(box):
+    w = there()
+    r = curl(box, w, "-k", "-v", "https://own.test/a", flags=OPEN)
+    has(r.err, "CN=Test Root")
+    eq([q.target for q in w.server.seen], ["/a"])
+
+
+@test
+def inspected_is_trusted_inside_only(box):
+    w = there()
+    r = curl(box, w, "-v", "https://own.test/echo")
+    has(r.out, "GET /echo HTTP/1.1")
+    has(r.err, "Vitrine sandbox CA")
+    r = box.sh("cat $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt | grep -c BEGIN; test ! -w $SSL_CERT_FILE; "
+               "python3 -c \"import urllib.request as u; print(u.urlopen('https://own.test/py').status)\"; "
+               "cat /etc/vitrine/ca-bundle.pem | wc -l", *OPEN, "--inspect", "own.test", env=w.trust)
+    has(r.out, "4\n200\n")
+    has_not(Path("/etc/ssl/certs/ca-certificates.crt").read_text()[-3000:], "Vitrine")
+
+
+@test
+def without_proxy_variables(box):
+    w = there()
+    r = curl(box, w, "--noproxy", "*", "https://own.test/echo", "-v")
+    has(r.out, "GET /echo")
+    has(r.err, "Vitrine sandbox CA")
+    r = curl(box, w, "--noproxy", "*", "http://own.test:443/plain")
+    assert r.rc != 0
+    r = curl(box, w, "http://own.test:443/plain", "-w", "%{http_code}")
+    has(r.out, "403", "https")
+    eq([q.target for q in w.server.seen], ["/echo"])
+
+
+@test
+def paths_are_judged(box):
+    w = there()
+    flags = ("--allow", f"{OWN4}/32", "--allow", "GET own.test/repos/me/**")
+    eq(curl(box, w, "https://own.test/repos/me/x", flags=flags).out, "size 0\n")
+    r = curl(box, w, "https://own.test/repos/you/x", flags=flags)
+    has(r.out, "vitrine:", "no rule allows it", "GET own.test/repos/you/x")
+    r = curl(box, w, "-d", "x", "https://own.test/repos/me/x", flags=flags)
+    has(r.out, "no rule allows it")
+    eq([q.target for q in w.server.seen], ["/repos/me/x"])
+
+
+@test
+def secret_is_a_placeholder_inside(box):
+    w = there()
+    r = box.cli("secret", "set", "mine", "--env", "MY_KEY", "--host", "own.test", input=SECRET.encode() + b"\n")
+    eq(r.rc, 0, r.err)
+    r = box.sh("env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
+               "curl -sS -H \"X-Api-Key: $MY_KEY\" https://own.test/echo -i", *OPEN, "--secret", "mine", env=w.trust)
+    q = w.server.seen[-1]
+    eq(q.get("x-api-key"), SECRET, "what the server got")
+    has(r.out, "MY_KEY=sk-proj-", "X-Api-Key: sk-proj-")
+    has_not(r.out + r.err, SECRET)
+    has_not(box.cli("secret", "ls", "--json").out, SECRET)
+    has_not(box.cli("explain", *OPEN, "--secret", "mine", "--", "true").out, SECRET)
+    eq(box.cli("secret", "rm", "mine").rc, 0)
+    refused(box.run(*OPEN, "--secret", "mine", "--", "true"), "vitrine secret set mine", rc=125)
+
+
+@test
+def placeholders_differ_between_sandboxes(box):
+    w = there()
+    box.cli("secret", "set", "mine", "--env", "MY_KEY", "--host", "own.test", input=SECRET.encode())
+    runs = [box.sh("echo $MY_KEY", *OPEN, "--secret", "mine", *name, env=w.trust)
+            for name in (("--name", "one", "--rm"), ("--name", "one", "--rm"), ("--name", "two", "--rm"), ())]
+    eq([r.rc for r in runs], [0, 0, 0, 0], str([r.err for r in runs]))
+    seen = {r.out for r in runs}
+    eq(len(seen), 3, "the same for a name, another for every other")
+    other = seen.pop().strip()
+    r = box.sh(f"curl -sS -H 'X-Api-Key: {other}' https://own.test/echo", *OPEN, "--secret", "mine", env=w.trust)
+    eq(w.server.seen[-1].get("x-api-key"), other, "another sandbox's placeholder opens nothing")
+    has_not(r.out, SECRET)
+
+
+@test
+def secrets_from_elsewhere(box):
+    w = there()
+    box.write("key.txt", SECRET + "\n")
+    for n, source in enumerate((["--from-file", str(box.ws / "key.txt")], ["--from-env", "HOST_KEY"],
+                                ["--from-command", f"echo {SECRET}"])):
+        env = {**w.trust, "HOST_KEY": SECRET}
+        eq(box.cli("secret", "set", f"s{n}", "--env", "K", "--host", "own.test", *source, env=env).rc, 0)
+        r = box.sh("curl -sS -H \"X-Api-Key: $K\" https://own.test/echo", *OPEN, "--secret", f"s{n}", env=env)
+        eq(r.rc, 0, r.err)
+        eq(w.server.seen[-1].get("x-api-key"), SECRET, str(source))
+    refused(box.run(*OPEN, "--secret", "s1", "--", "true", env=w.trust), "HOST_KEY is not set", rc=125)
+
+
+@test(timeout=40)
+def git_is_judged(box):
+    box.needs("git")
+    w = there()
+    if not w.repos.exists():
+        for name in ("me/app", "you/app"):
+            repo = w.repos / f"{name}.git"
+            subprocess.run(["git", "init", "-q", "--bare", "-b", "main", repo], check=True)
+            subprocess.run(["git", "-C", repo, "config", "http.receivepack", "true"], check=True)
+    flags = ("--allow", f"{OWN4}/32", "--git-fetch", "own.test/me/*",
+             "--git-push", "own.test/me/app:refs/heads/agent/*")
+    branch = f"agent/{box.who}"
+    r = box.sh("cd /tmp; export GIT_CONFIG_GLOBAL=/tmp/gc; git config --global user.name t; "
+               "git config --global user.email t@t; git clone -q https://own.test/me/app.git a; cd a; "
+               f"git commit -q --allow-empty -m {box.who}; git push -q origin HEAD:refs/heads/{branch} && echo pushed; "
+               "git push origin HEAD:main; git ls-remote https://own.test/you/app.git",
+               *flags, env=w.trust, timeout=30)
+    has(r.out + r.err, "pushed")
+    has(r.err, "remote: vitrine: creating refs/heads/main", "! [remote rejected]", "remote: vitrine:",
+        "fetching own.test/you/app is not listed")
+    refs = subprocess.run(["git", "-C", w.repos / "me/app.git", "for-each-ref", "--format=%(refname)"],
+                          capture_output=True, text=True).stdout.split()
+    assert f"refs/heads/{branch}" in refs and "refs/heads/main" not in refs, refs
+    r = box.sh("curl -sS -m 3 telnet://own.test:22", *flags, env=w.trust)
+    assert r.rc != 0
+
+
+@test
+def refusals_before_the_start(box):
+    w = there()
+    refused(box.run("--allow", "get own.test/", "--", "true", env=w.trust), "capitals")
+    refused(box.run("--git-push", "own.test/me", "--", "true", env=w.trust), "refs/")
+    refused(box.run("--inspect", "UPPER", "--", "true", env=w.trust), "lower case")
+    refused(box.run(*OPEN, "--inspect", "own.test", "--", "true", env={"SSL_CERT_FILE": "/nonexistent"}),
+            "/nonexistent", rc=125)
+
+
+if __name__ == "__main__":
+    main()
