@@ -19,6 +19,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import tempfile
@@ -81,8 +82,12 @@ def ip(*lines):
 class Far:
     """The servers. Each connection is one log line: where it arrived and what came."""
 
-    def __init__(self, log, counter):
+    def __init__(self, log, counter, tls=None):
         self.counter = counter
+        self.tls = None
+        if tls:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(tls)
         self.log = open(log, "a", buffering=1)
         self.lock = threading.Lock()
         self.rebinds = 0
@@ -133,6 +138,9 @@ class Far:
         conn.settimeout(20)
         first = b""
         try:
+            if self.tls and port in (443, 8443) and conn.recv(1, socket.MSG_PEEK) == b"\x16":
+                conn = self.tls.wrap_socket(conn, server_side=True)
+                self.say(kind="tls", at=here, port=port)
             while True:
                 while b"\r\n\r\n" not in first:
                     more = conn.recv(65536)
@@ -175,6 +183,10 @@ class Far:
             block = b"x" * (1 << 16)
             while size:
                 size -= conn.send(block[:size])
+            return rest
+        if "/info/refs" in path:
+            refs = b"0123456789012345678901234567890123456789\trefs/heads/main\n"
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(refs) + refs)
             return rest
         if path == "/chunked":
             conn.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwiki\r\n5\r\npedia\r\n0\r\n\r\n")
@@ -268,11 +280,12 @@ class Far:
 
 
 class Internet:
-    def __init__(self, log=None):
+    def __init__(self, log=None, tls=None):
         """Must be called as root, in a process of its own: it changes the process's namespaces for good."""
         fd, path = tempfile.mkstemp(prefix="vitrine-internet-")
         os.close(fd)
         self.log = Path(log or path)
+        self.tls = tls
         self.log.touch()
         unshare(CLONE_NEWNET | CLONE_NEWNS)
         mount("none", "/", MS_REC | MS_PRIVATE)
@@ -309,7 +322,7 @@ class Internet:
     def _far_side(self):
         ip("link set lo up", f"addr add {SERVER4}/24 dev in", f"addr add {SERVER6}/64 dev in nodad", "link set in up",
            *(f"addr add {a}/32 dev lo" for a in ADDRESSES4), *(f"addr add {a}/128 dev lo nodad" for a in ADDRESSES6))
-        Far(self.log, self.counter).run()
+        Far(self.log, self.counter, self.tls).run()
 
     def lines(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]

@@ -25,6 +25,7 @@ struct cursor {
 	const unsigned char *p, *end;
 	uint32_t line, col;
 	unsigned depth, nodes;
+	bool is_foreign;
 	struct json_doc *doc;
 	struct err *e;
 };
@@ -120,6 +121,8 @@ static int check_text(struct cursor c)
 
 		if (len == 0)
 			return fail(&c, "byte 0x%02x is not valid UTF-8 here", *c.p);
+		if (c.is_foreign && v >= 0x7f)
+			v = 'x';
 		if (v == 0xfeff)
 			return fail(&c, "a byte order mark is not accepted; save the file as plain "
 					"UTF-8");
@@ -247,6 +250,18 @@ static char *utf8_put(char *out, uint32_t v)
 	return out;
 }
 
+/* Half a character, as JavaScript prints it. */
+static bool is_lone(const struct cursor *c, uint32_t v)
+{
+	static const char low[] = "cdefCDEF";
+
+	if (v < 0xd800 || v > 0xdfff)
+		return false;
+	return v >= 0xdc00 || c->end - c->p < 6 || c->p[0] != '\\' || c->p[1] != 'u' ||
+	       (c->p[2] != 'd' && c->p[2] != 'D') || c->p[3] == '\0' ||
+	       strchr(low, c->p[3]) == NULL;
+}
+
 /* Behind "\u". Six bytes of text become at most three, twelve at most four, so `out` cannot run over. */
 static int unicode_escape(struct cursor *c, struct mark start, char **out)
 {
@@ -257,6 +272,10 @@ static int unicode_escape(struct cursor *c, struct mark start, char **out)
 		return r;
 	if (v == 0)
 		return fail_at(c, start, EINVAL, "a NUL character is not accepted");
+	if (c->is_foreign && is_lone(c, v)) {
+		*out = utf8_put(*out, 0xfffd);
+		return 0;
+	}
 	if (v >= 0xdc00 && v <= 0xdfff)
 		return fail_at(c, start, EINVAL, "a lone surrogate is not a character");
 	if (v >= 0xd800 && v <= 0xdbff) {
@@ -407,8 +426,16 @@ static int number(struct cursor *c, struct json *v)
 		if (digits(c) == 0)
 			return fail_unexpected(c, "a digit");
 	}
-	if (peek(c) == 'e' || peek(c) == 'E')
-		return fail(c, "a number with an exponent is not accepted");
+	if (peek(c) == 'e' || peek(c) == 'E') {
+		if (!c->is_foreign)
+			return fail(c, "a number with an exponent is not accepted");
+		is_decimal = true;
+		skip_byte(c);
+		if (peek(c) == '-' || peek(c) == '+')
+			skip_byte(c);
+		if (digits(c) == 0)
+			return fail_unexpected(c, "a digit");
+	}
 	v->n = c->col - start.col; /* ASCII only: columns are bytes */
 	if (v->n > NUMBER_MAX_BYTES)
 		return fail_at(c, start, ERANGE, "a number of more than %d characters",
@@ -416,7 +443,7 @@ static int number(struct cursor *c, struct json *v)
 	text = arena_take(c->doc, v->n + 1);
 	memcpy(text, c->p - v->n, v->n);
 	v->text = text;
-	if (!is_decimal && !json_u64(v, &u) && !json_i64(v, &i))
+	if (!is_decimal && !c->is_foreign && !json_u64(v, &u) && !json_i64(v, &i))
 		return fail_at(c, start, ERANGE, "a whole number outside 64 bits");
 	return 0;
 }
@@ -632,21 +659,24 @@ static int whole(struct cursor *c)
 	return peek(c) < 0 ? 0 : fail_unexpected(c, "the end");
 }
 
-int json_parse(const char *text, size_t n, struct json_doc *ret, struct err *e)
+static int parse_as(const char *text, size_t n, bool is_foreign, struct json_doc *ret,
+		    struct err *e)
 {
+	uint64_t max = is_foreign ? JSON_FOREIGN_MAX_BYTES : JSON_MAX_BYTES;
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	struct cursor c = {
 		.p = (const unsigned char *)text,
 		.line = 1,
 		.col = 1,
+		.is_foreign = is_foreign,
 		.doc = &doc,
 		.e = e,
 	};
 	int r;
 
-	if (n > JSON_MAX_BYTES)
+	if (n > max)
 		return fail_at(&c, here(&c), E2BIG, "larger than %llu bytes",
-			       (unsigned long long)JSON_MAX_BYTES);
+			       (unsigned long long)max);
 	c.end = c.p + n;
 	r = check_text(c);
 	if (r < 0)
@@ -657,6 +687,16 @@ int json_parse(const char *text, size_t n, struct json_doc *ret, struct err *e)
 	*ret = doc;
 	doc = (struct json_doc){ 0 };
 	return 0;
+}
+
+int json_parse(const char *text, size_t n, struct json_doc *ret, struct err *e)
+{
+	return parse_as(text, n, false, ret, e);
+}
+
+int json_parse_foreign(const char *text, size_t n, struct json_doc *ret, struct err *e)
+{
+	return parse_as(text, n, true, ret, e);
 }
 
 const struct json *json_get(const struct json *object, const char *key)

@@ -45,6 +45,12 @@ struct json_doc {
 
 /* *ret is written on success only and then needs json_done(). ERR_CONFIG and -EINVAL, -E2BIG or -ELOOP (depth). */
 int json_parse(const char *text, size_t n, struct json_doc *ret, struct err *e);
+
+/* What another program printed for us, not what a person wrote for us: every character is accepted in strings (half
+ * of a surrogate pair becomes U+FFFD), numbers may have exponents and be of any size, and the text may be larger. */
+#define JSON_FOREIGN_MAX_BYTES (8 * MIB)
+int json_parse_foreign(const char *text, size_t n, struct json_doc *ret, struct err *e);
+
 void json_done(struct json_doc *doc);
 
 /* The member called key, or NULL. */

@@ -260,4 +260,28 @@ TEST(long_string_keeps_its_bytes)
 	CHECK(str_ends(doc.root->text, "ab\nab\n"));
 }
 
+TEST(foreign_text)
+{
+	static const char *const good[] = {
+		"{\"a\":\"\\ud83d\"}", "[1e3,-2.5E-7]",
+		"\"\xe2\x80\xae\"",    "[123456789012345678901234567890]",
+		"\"\\ud83d\\ude00\"",  "\"\\ud83d\\u0041\""
+	};
+	static const char *const bad[] = { "\"\\u0000\"", "{\"a\":1,\"a\":2}", "\"\x01\"", "[1e]",
+					   "\"\xff\"" };
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		_cleanup_(json_done) struct json_doc doc = { 0 };
+		struct err e = ERR_INIT;
+
+		CHECK(json_parse_foreign(good[i], strlen(good[i]), &doc, &e) == 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		_cleanup_(json_done) struct json_doc doc = { 0 };
+		struct err e = ERR_INIT;
+
+		CHECK(json_parse_foreign(bad[i], strlen(bad[i]), &doc, &e) < 0);
+	}
+}
+
 TEST_MAIN()

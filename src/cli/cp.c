@@ -389,6 +389,7 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 
 	if (dir < 0)
 		return dir;
+	bug_on(name == NULL);
 	c->outside = NULL; /* this is a look, not a copy */
 	there = ask(c, FILE_OPEN, 0, path, NULL);
 	c->outside = source;
@@ -420,30 +421,39 @@ static bool split(const char *word, char **ret_name, char **ret_path)
 	return true;
 }
 
+static int copy_with(const struct host *h, const struct def *d, const char *inside,
+		     const char *outside, bool is_out, struct err *e)
+{
+	/* As in the sandbox itself: what is not absolute is seen from the workspace. */
+	_free_ char *path = path_join(d->workspace, inside);
+	struct copy c = { .conn = live_hold(h, d->name, false, e),
+			  .workspace = d->workspace,
+			  .outside = outside,
+			  .began_ns = clock_now() };
+	int x;
+
+	if (c.conn < 0)
+		return c.conn;
+	x = is_out ? copy_out(&c, path, outside, e) : copy_in(&c, outside, path, e);
+	if (c.told_ns)
+		(void)fputc('\n', stderr);
+	fd_close(c.conn);
+	return x < 0 ? x : c.left_out > 0;
+}
+
 static int run_copy(const char *name, const char *inside, const char *outside, bool is_out,
 		    struct err *e)
 {
 	struct host h;
 	_cleanup_(def_done) struct def d = { 0 };
-	struct copy c = { .conn = FD_NONE, .outside = outside, .began_ns = clock_now() };
-	_free_ char *path = NULL;
 	int x = host_init(&h, NULL, e);
 
 	if (x == 0)
 		x = def_read(h.state_dir, name, &d, e);
-	if (x == 0) {
-		/* As in the sandbox itself: what is not absolute is seen from the workspace. */
-		path = path_join(d.workspace, inside);
-		c.workspace = d.workspace;
-		x = c.conn = live_hold(&h, name, false, e);
-	}
-	if (x >= 0)
-		x = is_out ? copy_out(&c, path, outside, e) : copy_in(&c, outside, path, e);
-	if (c.told_ns)
-		(void)fputc('\n', stderr);
-	fd_close(c.conn);
+	if (x == 0)
+		x = copy_with(&h, &d, inside, outside, is_out, e);
 	host_done(&h);
-	return x < 0 ? x : c.left_out > 0;
+	return x;
 }
 
 int cmd_cp(int argc, char **argv, struct err *e)

@@ -443,7 +443,7 @@ static int show(struct events *v, struct err *e)
 			return r;
 		/* Following can begin while another ingest works; verify must see the end of it. */
 		r = store_ingest(v->state_dir, &v->bounds, !v->filter.is_following, &done, &why);
-		if (r == 0)
+		if (r == 0 && v->is_verify)
 			r = store_reconcile(v->state_dir, &why);
 		if (r < 0)
 			cli_complain(why.msg);
@@ -457,17 +457,14 @@ static int show(struct events *v, struct err *e)
 int cmd_events(int argc, char **argv, struct err *e)
 {
 	struct events v = { .out = BUF(16 * MIB), .e = e };
+	_free_ char *file = NULL;
 	int r = parse(&v, argc, argv, e);
 
 	if (r == 0)
 		r = find_state(NULL, &v.state_dir, &v.bounds, e);
 	if (r == 0 && v.filter.file) {
-		char *real = realpath(v.filter.file, NULL);
-
-		if (real == NULL)
-			r = err_sys(e, "'%s'", v.filter.file);
-		else
-			v.filter.file = real;
+		r = path_real(v.filter.file, &file, e);
+		v.filter.file = file;
 	}
 	if (r == 0)
 		r = show(&v, e);

@@ -139,7 +139,7 @@ static int exec_command(struct exec_args *a, const char *name, char *const *comm
 		if (x < 0 || i == 500 || o.why != END_CLOSING)
 			break;
 		buf_done(&o.notes);
-		(void)usleep(10000);
+		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	if (x >= 0)
 		x = finish(&o, name, a->flags & KEEP_BEHIND);

@@ -81,7 +81,11 @@ static int start_idle(const char *name, bool is_kept, struct err *e)
 		x = err_set(e, ERR_NOTFOUND, ENOENT,
 			    "there is no sandbox '%.64s'; 'vitrine ls' lists them", name);
 	if (x == 0)
+		x = run_freeze(&r, e);
+	if (x == 0)
 		x = run_plan(&r, e);
+	if (x == 0)
+		x = run_begin(&r, e);
 	if (x == 0) {
 		struct keeper_in in = { .plan = &r.plan,
 					.policy = &r.policy,
@@ -112,7 +116,7 @@ int live_wake(const struct host *h, const char *name, bool is_kept, struct err *
 		conn = start_idle(name, is_kept, e);
 		if (conn != -EBUSY)
 			return conn;
-		(void)usleep(10000);
+		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	return conn;
 }
@@ -127,7 +131,7 @@ int live_hold(const struct host *h, const char *name, bool is_kept, struct err *
 		_close_ int conn = FD_NONE;
 
 		if (i > 0)
-			(void)usleep(10000);
+			(void)usleep(i < 20 ? 500 : 10000);
 		*e = ERR_INIT;
 		r = conn = live_wake(h, name, is_kept, e);
 		if (r < 0)

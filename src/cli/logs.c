@@ -171,8 +171,12 @@ static int find_session(struct logs *l, struct err *e)
 	_free_ char *path = NULL;
 	struct past *v = NULL;
 	size_t n = 0;
+	_cleanup_(live_done) struct live live = { 0 };
 	int x = def_read(l->host.state_dir, l->name, &d, e);
 
+	/* One that is just ending writes its last words down first: asking waits for it. */
+	if (x == 0)
+		x = live_ask(l->host.state_dir, l->name, &live, e);
 	if (x == 0)
 		x = past_read(l->host.state_dir, l->name, &v, &n, e);
 	if (x == 0 && l->session == 0 && n > 0)

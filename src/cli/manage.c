@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "cli/live.h"
+#include "keep/journal.h"
 
 enum { OPT_TIME = 1, OPT_FORCE, OPT_ALL, OPT_DRY, OPT_FILTER, OPT_QUIET };
 
@@ -248,8 +249,14 @@ int cmd_create(int argc, char **argv, struct err *e)
 		x = run_plan(&r, e);
 	if (x == 0)
 		x = run_create(&r, e);
-	if (x == 0)
+	if (x == 0) {
+		struct event_field f[] = { EVENT_STR(NAME, r.def.name),
+					   EVENT_STR(AGENT, r.def.agent ? r.def.agent : ""),
+					   EVENT_STR(WORKSPACE, r.def.workspace) };
+
+		journal_once(r.host.state_dir, r.def.name, EV_SANDBOX_CREATED, f, ARRAY_LEN(f));
 		(void)printf("%s\n", r.def.name);
+	}
 	run_done(&r);
 	return x;
 }
@@ -298,6 +305,17 @@ static int own(struct manage *m, const char *name, struct owned *o, struct err *
 	return x;
 }
 
+/* On record before it is done: what follows may take away the very place where it is told. The layers that only it
+ * used go with it. */
+static int remove_owned(struct manage *m, const char *name, struct owned *o, struct err *e)
+{
+	int x;
+
+	journal_once(m->host.state_dir, name, EV_SANDBOX_REMOVED, &EVENT_STR(NAME, name), 1);
+	x = def_remove(m->host.state_dir, name, o, e);
+	return x < 0 ? x : layers_collect(m->host.state_dir, &(uint64_t){ 0 }, e);
+}
+
 static int rm_one(struct manage *m, const char *name, struct err *e)
 {
 	_cleanup_(def_done) struct def d = { 0 };
@@ -310,7 +328,7 @@ static int rm_one(struct manage *m, const char *name, struct err *e)
 	*e = ERR_INIT;
 	x = own(m, name, &o, e);
 	if (x == 0)
-		x = def_remove(m->host.state_dir, name, &o, e);
+		x = remove_owned(m, name, &o, e);
 	def_let_go(&o);
 	return x;
 }
@@ -339,6 +357,19 @@ static bool is_agreed(const char *question)
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
+/* A home that was frozen or forked lies in layers. */
+static int forget_home(const struct manage *m, const char *name, struct err *e)
+{
+	struct layers l;
+	int x = layers_read(m->host.state_dir, name, &l, e);
+
+	if (x < 0)
+		return x;
+	x = layers_reset_home(&l, e);
+	layers_done(&l);
+	return x < 0 ? x : layers_collect(m->host.state_dir, &(uint64_t){ 0 }, e);
+}
+
 static int reset_one(struct manage *m, const char *name, struct err *e)
 {
 	_cleanup_(def_done) struct def d = { 0 };
@@ -353,6 +384,8 @@ static int reset_one(struct manage *m, const char *name, struct err *e)
 	if (x == 0 && path_remove(o.dir, ".rm-home") < 0)
 		x = err_set(e, ERR_SYSTEM, ENOTEMPTY, "'%s': not all of its home could be deleted",
 			    name);
+	if (x == 0)
+		x = forget_home(m, name, e);
 	def_let_go(&o);
 	return x;
 }
@@ -386,8 +419,17 @@ int cmd_rename(int argc, char **argv, struct err *e)
 		x = err_set(e, ERR_USAGE, EINVAL, "'%.80s' cannot be a name", m.names[1]);
 	if (x == 0)
 		x = def_own(m.host.state_dir, m.names[0], &o, e);
+	/* Journals are found by the name; those of the old one must be gone before it is. */
+	if (x == 0)
+		journal_settle(m.host.state_dir);
 	if (x == 0)
 		x = def_rename(m.host.state_dir, m.names[0], m.names[1], &o, e);
+	if (x == 0) {
+		struct event_field f[] = { EVENT_STR(NAME, m.names[0]),
+					   EVENT_STR(TARGET, m.names[1]) };
+
+		journal_once(m.host.state_dir, m.names[1], EV_SANDBOX_RENAMED, f, ARRAY_LEN(f));
+	}
 	def_let_go(&o);
 	host_done(&m.host);
 	return x;
@@ -420,7 +462,7 @@ static int prune_one(struct manage *m, const char *name, struct err *e)
 		return 0;
 	x = def_own(m->host.state_dir, name, &o, e);
 	if (x == 0 && !m->is_dry)
-		x = def_remove(m->host.state_dir, name, &o, e);
+		x = remove_owned(m, name, &o, e);
 	def_let_go(&o);
 	if (x == 0)
 		(void)printf("%s\n", name);

@@ -5,6 +5,7 @@
  * applies them at once, also to what is connected. Judging a host needs no gate: the rules are pure, so `test` asks
  * the same code with the same rules.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 
@@ -395,7 +396,7 @@ static int show_log(const struct net_args *a, struct err *e)
 
 	if (!a->is_denied)
 		return exec_events(a, name, e);
-	if (pipe(pipes) < 0)
+	if (pipe2(pipes, O_CLOEXEC) < 0)
 		return err_sys(e, "pipe");
 	pid = fork();
 	if (pid == 0) {

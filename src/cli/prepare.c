@@ -60,6 +60,8 @@ enum {
 	OPT_DEBUG,
 	OPT_DETACH,
 	OPT_DETACH_KEYS,
+	OPT_MODE,
+	OPT_FRESH,
 };
 
 const struct opt run_opts[] = {
@@ -73,6 +75,9 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "mode", 0, "MODE",
+	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'",
+	  OPT_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
 	  OPT_HIDE },
 	{ "protect", 0, "GLOB",
@@ -110,6 +115,8 @@ const struct opt run_opts[] = {
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
 	  OPT_NAME },
+	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
+	  OPT_FRESH },
 	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
 	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
 	{ "detach-keys", 0, "KEYS",
@@ -191,6 +198,8 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->as_json = true;
 		else if (id == OPT_RM)
 			r->is_rm = true;
+		else if (id == OPT_FRESH)
+			r->is_fresh = true;
 		else if (id == OPT_INTERACTIVE)
 			r->flags |= KEEP_WANT_STDIN;
 		else if (id == OPT_TTY)
@@ -394,6 +403,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_MODE:
+		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
 		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
 	default:
@@ -406,7 +417,7 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_DETACH_KEYS || id == OPT_NAME;
+	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -617,6 +628,8 @@ int run_plan(struct run *r, struct err *e)
 		x = pick_engine(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	if (x == 0)
+		x = run_layers(r, e);
 	if (x == 0 && !r->has_def)
 		x = random_name(name, sizeof(name), e);
 	if (x == 0)
@@ -649,6 +662,9 @@ void run_done(struct run *r)
 	if (r->has_plan)
 		plan_done(&r->plan);
 	def_done(&r->def);
+	layers_done(&r->layers);
+	layers_paths_free(r->ws_layers);
+	layers_paths_free(r->home_layers);
 	free(r->made_command);
 	run_forget(r);
 }

@@ -311,9 +311,15 @@ static int run_once(struct run *r, bool *was_given, struct outcome *o, struct er
 		*e = ERR_INIT;
 	}
 	if (!r->has_plan)
+		x = run_freeze(r, e);
+	if (x == 0 && !r->has_plan)
 		x = run_plan(r, e);
 	if (x == 0 && r->is_new)
 		x = run_create(r, e);
+	if (x < 0)
+		return x;
+	if (!*was_given)
+		x = run_begin(r, e);
 	if (x < 0)
 		return x;
 	x = run_start(r, *was_given, o, e);
@@ -332,7 +338,7 @@ static int run_all(struct run *r, struct err *e)
 		if (x < 0 || i == 500 || !is_to_be_repeated(r, &o))
 			break;
 		buf_done(&o.notes);
-		(void)usleep(10000);
+		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	if (x < 0 && !was_given)
 		keeper_drop(r->early);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "core/def.h"
 #include "core/facts.h"
+#include "core/layers.h"
 #include "core/secrets.h"
 #include "engine/engine.h"
 #include "keep/keep.h"
@@ -24,7 +25,7 @@ struct run {
 	const char *name, *workdir, *workspace, *user, *policy_file, *detach_keys;
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
-	bool as_json, is_rm;
+	bool as_json, is_rm, is_fresh;
 	bool is_eager;  /* have a keeper make the namespaces while we plan */
 	int early;      /* the connection to it, or FD_NONE */
 	unsigned flags; /* enum keep_flags */
@@ -34,7 +35,16 @@ struct run {
 	struct def def;
 	bool has_def, is_new;
 	char **made_command;
+	struct layers layers;
+	char **ws_layers, **home_layers;
 };
+
+/* begin.c: before it is planned, when it may really be started: freezes what its layers hold. */
+int run_freeze(struct run *r, struct err *e);
+/* begin.c: the layers of a sandbox that lasts, as facts for the plan. */
+int run_layers(struct run *r, struct err *e);
+/* Directly before it starts: a checkpoint, or a look at what it will build on. */
+int run_begin(struct run *r, struct err *e);
 
 /* Parses argv of the verb and finds out which sandbox is meant; makes nothing, and starts nothing but, for an eager
  * run without a name and after mem_share(), a keeper that waits for the plan. */

@@ -191,35 +191,50 @@ static size_t width(const char *s)
 	return n;
 }
 
+/* One field for people; row 0 is the head. */
+static void put_people(const struct table *t, size_t row, size_t i, struct buf *out)
+{
+	if (row == 0)
+		buf_puts(out, t->columns[i].title);
+	else
+		put_cell(&t->columns[i], &row_of(t, row - 1)[i], out);
+}
+
+static size_t width_of(const struct table *t, size_t i)
+{
+	size_t most = 0;
+
+	for (size_t row = 0; row <= t->n_rows; row++) {
+		_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+		size_t w;
+
+		put_people(t, row, i, &b);
+		w = width(buf_cstr(&b));
+		most = w > most ? w : most;
+	}
+	return most;
+}
+
 static void print_people(const struct table *t, struct buf *out)
 {
 	_free_ size_t *widths = mem_new(t->n_columns, sizeof(*widths));
 
-	/* Twice: once to measure, once to print. */
-	for (int pass = 0; pass < 2; pass++)
-		for (size_t r = 0; r <= t->n_rows; r++) {
-			for (size_t i = 0; i < t->n_columns; i++) {
-				_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
-				size_t w;
+	for (size_t i = 0; i < t->n_columns; i++)
+		widths[i] = t->columns[i].title ? width_of(t, i) : 0;
+	for (size_t row = 0; row <= t->n_rows; row++) {
+		for (size_t i = 0; i < t->n_columns; i++) {
+			_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 
-				if (t->columns[i].title == NULL)
-					continue;
-				if (r == 0)
-					buf_puts(&b, t->columns[i].title);
-				else
-					put_cell(&t->columns[i], &row_of(t, r - 1)[i], &b);
-				w = width(buf_cstr(&b));
-				if (pass == 0) {
-					widths[i] = w > widths[i] ? w : widths[i];
-					continue;
-				}
-				buf_puts(out, buf_cstr(&b));
-				for (; i + 1 < t->n_columns && w < widths[i] + 2; w++)
-					buf_putc(out, ' ');
-			}
-			if (pass == 1)
-				buf_putc(out, '\n');
+			if (t->columns[i].title == NULL)
+				continue;
+			put_people(t, row, i, &b);
+			buf_puts(out, buf_cstr(&b));
+			for (size_t w = width(buf_cstr(&b));
+			     i + 1 < t->n_columns && w < widths[i] + 2; w++)
+				buf_putc(out, ' ');
 		}
+		buf_putc(out, '\n');
+	}
 }
 
 int table_print(const struct table *t, const struct table_how *how, struct buf *out, struct err *e)

@@ -37,9 +37,11 @@ static void check(const struct table_how *how, const char *want)
 
 TEST(forms)
 {
-	check(&(struct table_how){ 0 }, "NAME       SIZE     ON\na\\x1b[31m  1.5 KiB  yes\nb       "
-					" "
-					" -        no\n");
+	static const char people[] = "NAME       SIZE     ON\n"
+				     "a\\x1b[31m  1.5 KiB  yes\n"
+				     "b          -        no\n";
+
+	check(&(struct table_how){ 0 }, people);
 	check(&(struct table_how){ .is_quiet = true }, "a\\x1b[31m\nb\n");
 	check(&(struct table_how){ .as_json = true }, "[{\"name\":\"a\\u001b[31m\",\"size\":1536,"
 						      "\"hidden\":7,\"is_on\":true},\n "

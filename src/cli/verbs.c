@@ -16,10 +16,18 @@ extern const struct opt logs_opts[];
 extern const struct opt cp_opts[];
 extern const struct opt policy_opts[];
 extern const struct opt trust_opts[];
-extern const struct opt secret_opts[];
-extern const struct opt json_opts[];
+extern const struct opt checkpoint_opts[];
+extern const struct opt checkpoints_opts[];
+extern const struct opt restore_opts[];
+extern const struct opt diff_opts[];
+extern const struct opt apply_opts[];
+extern const struct opt discard_opts[];
+extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
 extern const struct opt events_opts[];
+extern const struct opt secret_opts[];
+extern const struct opt hook_opts[];
+extern const struct opt guard_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
@@ -118,6 +126,45 @@ const struct verb verbs[] = {
 	  "  vitrine events box --json | jq .data\n"
 	  "  vitrine events --verify",
 	  VERB_STORE },
+	{ "checkpoint", cmd_checkpoint, "checkpoint [options] [NAME]",
+	  "save the state of a workspace", checkpoint_opts,
+	  "Only what changed since the last one is read and kept. Directories that .gitignore "
+	  "names are "
+	  "left out unless they were saved before or --all is given.\n\n"
+	  "  vitrine checkpoint -m 'tests pass'" },
+	{ "checkpoints", cmd_checkpoints, "checkpoints [options] [NAME]",
+	  "list the saved states of a workspace, or thin them out", checkpoints_opts,
+	  "  vitrine checkpoints --keep 5" },
+	{ "restore", cmd_restore, "restore [options] [NAME] CHECKPOINT [PATHS...]",
+	  "make a workspace what it was at a checkpoint", restore_opts,
+	  "What is there now is saved first, so a restore can itself be taken back. Only files "
+	  "that "
+	  "differ are written. Files that were edited on the host after the last sandbox ended are "
+	  "not overwritten unless you say so.\n\n"
+	  "  vitrine restore 3 src/" },
+	{ "undo", cmd_undo, "undo [options] [NAME] [PATHS...]",
+	  "take back what happened since the last checkpoint", restore_opts,
+	  "Again: goes back to the one before. Otherwise as 'restore'." },
+	{ "diff", cmd_diff, "diff [options] [NAME] [PATHS...]",
+	  "show what changed since a checkpoint, or what waits for review", diff_opts,
+	  "The form is that of git. Nothing of the workspace is executed, and no git is needed.\n\n"
+	  "  vitrine diff --stat --since 3" },
+	{ "apply", cmd_apply, "apply [options] [NAME] [PATHS...]",
+	  "take over changes that wait for review", apply_opts,
+	  "Each file is replaced in one step. Files that were edited on the host meanwhile, links "
+	  "and "
+	  "special files are left unless you say otherwise. What would run code on the host "
+	  "(hooks, "
+	  "editor tasks, agents' settings) is taken over only when that very path is named.\n\n"
+	  "  vitrine apply box src/" },
+	{ "discard", cmd_discard, "discard [options] [NAME] [PATHS...]",
+	  "throw away changes that wait for review", discard_opts,
+	  "The sandbox must not run. What was there stays as a checkpoint of it." },
+	{ "fork", cmd_fork, "fork NAME NEW", "make a second sandbox that begins where this one is",
+	  NULL,
+	  "Home and waiting changes are shared until either writes; nothing is copied. The sandbox "
+	  "must "
+	  "not run." },
 	{ "net", cmd_net,
 	  "net log [-f] [--denied] [NAME] | net rules [NAME] | net test [NAME] HOST[:PORT] | net "
 	  "presets | net "
@@ -157,8 +204,14 @@ const struct verb verbs[] = {
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
 	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
-	{ "engines", cmd_engines, "engines [--json]", "list the walls that are available here",
-	  json_opts, NULL },
+	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
+	  "list the walls that are available here", engines_opts,
+	  "docs/ENGINES.md describes each of them." },
+	{ "export", cmd_export, "export devcontainer|dockerfile [--force]",
+	  "write the policy down for other tools", export_opts,
+	  "devcontainer: .devcontainer/ with the policy's files, variables and limits applied. "
+	  "dockerfile: a "
+	  "template of an image to work in, on standard output." },
 	{ "doctor", cmd_doctor, "doctor [--json]",
 	  "check what this host can enforce, and how to fix what it cannot", json_opts, NULL },
 	{ "demo", cmd_demo, "demo [--json]",
@@ -168,6 +221,21 @@ const struct verb verbs[] = {
 	  "what it should not. The table says what worked and what was stopped, and by which wall. "
 	  "The exit status is 0 when "
 	  "all was as it should be, else 1. Nothing is left behind." },
+	{ "hook", cmd_hook, "hook [--agent NAME] [--unattended]",
+	  "judge one tool call of an agent, in its own hook protocol", hook_opts,
+	  "Agents call it, not people: 'vitrine guard install AGENT' writes it into their "
+	  "settings. The call "
+	  "comes as JSON on stdin, the answer goes to stdout. Whatever goes wrong is a refusal." },
+	{ "guard", cmd_guard,
+	  "guard install|uninstall AGENT | guard test|explain 'CMD' | guard stats",
+	  "advice before action: rules for what an agent may run", guard_opts,
+	  "'test' gives the verdict for one command, 'explain' also all that it would run and "
+	  "every rule that "
+	  "fits; the exit status is 0 for allow, 1 for ask, 3 for deny. 'stats' adds up the "
+	  "decisions so far. "
+	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
+	  "  vitrine guard install claude\n"
+	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },

@@ -203,7 +203,8 @@ static int check_text(const struct def *d, const struct buf *text, struct err *e
 	if (text->is_over || def_parse(buf_cstr(text), text->n, &back, &why) < 0)
 		return err_set(e, ERR_USAGE, EINVAL, "this sandbox cannot be written down: %.200s",
 			       text->is_over ? "too many flags" : why.msg);
-	is_same = str_eq(back.workspace, d->workspace) && back.n_flags == d->n_flags;
+	is_same = back.workspace && str_eq(back.workspace, d->workspace) &&
+		  back.n_flags == d->n_flags;
 	for (size_t i = 0; is_same && i < d->n_flags; i++)
 		is_same = str_eq(back.flags[i], d->flags[i]);
 	return is_same ? 0

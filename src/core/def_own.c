@@ -32,6 +32,19 @@ static bool is_still(int all, const char *name, int dir)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* A keeper that is coming or going holds the lock and has no control socket: it is waited for, for two seconds. */
+static bool try_lock(int dir, int lock)
+{
+	for (int i = 0; i < 2000; i++) {
+		if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		if (faccessat(dir, "control", F_OK, 0) == 0)
+			return false;
+		(void)usleep(1000);
+	}
+	return false;
+}
+
 int def_own(const char *state_dir, const char *name, struct owned *ret, struct err *e)
 {
 	_close_ int all = open_all(state_dir);
@@ -46,7 +59,7 @@ int def_own(const char *state_dir, const char *name, struct owned *ret, struct e
 	lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)
 		return err_sys(e, "lock of '%s'", name);
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+	if (!try_lock(dir, lock))
 		return err_set(e, ERR_CONFLICT, EBUSY,
 			       "the sandbox '%s' is running; 'vitrine stop %s' ends it", name,
 			       name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/engine.c - the table of engines, and the question whether one can carry out a plan */
 #include "engine/engine.h"
+#include "engine/vm/vm.h"
 
 #define ALL (BIT(STEP_COUNT_) - 1)
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
@@ -88,6 +89,25 @@ const struct engine engines[] = {
 	  .has_cgroups = true,
 	  .prepare = docker_prepare,
 	  .render = render_docker },
+	{ .name = "vm",
+	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
+	  .tool = "qemu-system-x86_64",
+	  .strength = STRENGTH_VM,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .prepare = vm_prepare,
+	  .render = render_vm },
+	{ .name = "vm-emulated",
+	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
+	  .tool = "qemu-system-x86_64",
+	  .strength = STRENGTH_VM,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .is_emulated = true,
+	  .prepare = vm_prepare,
+	  .render = render_vm_emulated },
 	{ .name = NULL },
 };
 
@@ -109,6 +129,8 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_PTY] = "terminal",
 	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
+	[STEP_LAYERS] = "layers",
+	[STEP_SOCKETS] = "host sockets",
 };
 
 static const char *const strength_names[STRENGTH_COUNT_] = {
@@ -162,11 +184,15 @@ unsigned engine_steps_of(const struct plan *p)
 		steps |= BIT(STEP_ROOT);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
+	if (p->n_sockets > 0)
+		steps |= BIT(STEP_SOCKETS);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (p->limits[limits[i].limit].is_set)
 			steps |= BIT(limits[i].step);
 	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
+		if (p->mounts[i].kind == MOUNT_LAYER || p->mounts[i].kind == MOUNT_OVERLAY)
+			steps |= BIT(STEP_LAYERS);
+		else if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
 			steps |= BIT(STEP_HIDE) | BIT(STEP_REMASK);
 	return steps;
 }
@@ -209,6 +235,8 @@ bool engine_is_here(const struct engine *en)
 	_free_ char *tool = engine_tool(en);
 
 	if (en->needs_root && geteuid() != 0)
+		return false;
+	if (en->strength == STRENGTH_VM && !en->is_emulated && access("/dev/kvm", R_OK | W_OK) < 0)
 		return false;
 	return en->tool == NULL || tool != NULL;
 }

@@ -29,9 +29,11 @@ enum engine_step {
 	STEP_MEMORY,
 	STEP_TIME,
 	STEP_DISK,
-	STEP_PTY,  /* a terminal of its own */
-	STEP_EXEC, /* further commands in a running sandbox */
-	STEP_GATE, /* a network through the gate */
+	STEP_PTY,     /* a terminal of its own */
+	STEP_EXEC,    /* further commands in a running sandbox */
+	STEP_GATE,    /* a network through the gate */
+	STEP_LAYERS,  /* layers over the workspace or the home */
+	STEP_SOCKETS, /* host sockets by exact path */
 	STEP_COUNT_
 };
 
@@ -49,7 +51,8 @@ struct engine {
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
 	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
-	int (*prepare)(const struct plan *p, const char *tool, struct err *e);
+	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
+	bool is_emulated;  /* a machine without KVM: slow, for tests */
 	render_fn *render; /* NULL: native */
 };
 
@@ -86,8 +89,8 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 int engine_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 /* Everything inside shall die now. */
 void engine_kill(const struct native *n);
-/* Init (or what stands for it) is dead: waits until nothing of the engine is left. */
-void engine_reap(struct native *n, const struct plan *p);
+/* Init (or what stands for it) is dead: waits until nothing of the engine is left. True: it ended by itself. */
+bool engine_reap(struct native *n, const struct plan *p);
 void engine_done(struct native *n);
 int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
@@ -99,7 +102,7 @@ int stage_enter(void);
 bool stage_is_hybrid(void);
 
 /* container/load.c */
-int docker_prepare(const struct plan *p, const char *tool, struct err *e);
+int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,

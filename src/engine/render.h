@@ -16,11 +16,12 @@
 
 struct render_in {
 	const struct plan *plan;
-	const char *tool; /* path of the program */
-	const char *skel; /* the skeleton: the root directory inside */
-	const char *dir;  /* the sandbox's own directory for the tool: bundles, pid files */
-	const char *id;   /* unique on this host */
-	const bool *gone; /* per mount: the name it covers has vanished; NULL: none has */
+	const char *tool;   /* path of the program */
+	const char *skel;   /* the skeleton: the root directory inside */
+	const char *dir;    /* the sandbox's own directory for the tool: bundles, pid files */
+	const char *id;     /* unique on this host */
+	const char *kernel; /* for a machine: its kernel's image */
+	const bool *gone;   /* per mount: the name it covers has vanished; NULL: none has */
 	const char *
 		runtime; /* for a container engine: its OCI runtime; NULL: what it takes by itself */
 };
@@ -40,6 +41,7 @@ void rendering_done(struct rendering *r);
 render_fn render_bwrap, render_nsjail, render_firejail, render_systemd_user, render_systemd_system;
 render_fn render_crun, render_runc, render_runsc;
 render_fn render_podman, render_docker;
+render_fn render_vm, render_vm_emulated;
 
 /* ---- for renderers ---- */
 

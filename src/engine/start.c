@@ -45,11 +45,14 @@ void engine_kill(const struct native *n)
 		      0); /* it may be dead already */
 }
 
-void engine_reap(struct native *n, const struct plan *p)
+bool engine_reap(struct native *n, const struct plan *p)
 {
-	(void)waitpid(n->pid, NULL, 0);
+	int status = 0;
+	bool has_left = waitpid(n->pid, &status, 0) > 0 && WIFEXITED(status);
+
 	if (n->tool > 0)
 		wall_reap(n, p);
+	return has_left;
 }
 
 void engine_done(struct native *n)

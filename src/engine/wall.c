@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "engine/engine.h"
+#include "engine/vm/vm.h"
 #include "plan/guest.h"
 
 #define SAMPLE_MS 50
@@ -95,9 +96,18 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void tool_child(const struct engine *en, const struct ends *p, char *const *argv,
-				 char *const *env)
+/* What the child that becomes the tool is told. */
+struct launch {
+	const struct engine *en;
+	const struct plan *plan;
+	const char *skel, *dir;
+	const struct args *args;
+};
+
+static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
+	const struct engine *en = l->en;
+	char *const *argv = l->args->v;
 	int fds[3] = { p->to_init[0], p->from_init[1], p->words[1] };
 	char go;
 	int r;
@@ -108,12 +118,21 @@ static _Noreturn void tool_child(const struct engine *en, const struct ends *p, 
 	fd_close(p->go[1]);
 	if (read(p->go[0], &go, 1) != 1 || !arrange(fds, 3, 0))
 		_exit(125);
+	if (en->strength == STRENGTH_VM) {
+		const char *where = "";
+
+		r = vm_view(l->plan, l->skel, l->dir, &where);
+		if (r < 0) {
+			(void)fprintf(stderr, "the machine's view: %s: %s\n", where, strerror(-r));
+			_exit(125);
+		}
+	}
 	r = en->needs_stage ? stage_enter() : 0;
 	if (r < 0) {
 		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
 		_exit(125);
 	}
-	(void)execve(argv[0], argv, env);
+	(void)execve(argv[0], argv, l->plan->engine_env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
@@ -155,15 +174,14 @@ static int spawn_link(const struct ends *p, struct native *n, struct err *e)
 	return n->pidfd < 0 ? err_sys(e, "pidfd") : 0;
 }
 
-static int spawn_tool(const struct engine *en, const struct ends *p, const struct plan *plan,
-		      const struct args *a, const struct cgroup *cg, struct native *n,
-		      struct err *e)
+static int spawn_tool(const struct launch *l, const struct ends *p, const struct cgroup *cg,
+		      struct native *n, struct err *e)
 {
 	int r = 0;
 
 	n->tool = fork();
 	if (n->tool == 0)
-		tool_child(en, p, a->v, plan->engine_env);
+		tool_child(l, p);
 	if (n->tool < 0)
 		return err_sys(e, "fork");
 	if (cg)
@@ -188,8 +206,14 @@ static bool *find_gone(const struct plan *p)
 	return gone;
 }
 
-/* The workspace must still be the directory that was looked at. */
-static int verify(const struct plan *p, struct err *e)
+static bool is_cover(const struct mount *m)
+{
+	return m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
+}
+
+/* The workspace must still be the directory that was looked at. And a tool follows a link that it is told to cover or to
+ * show, out of the workspace and onto the host: what is a link cannot be covered by it. */
+static int verify(const struct engine *en, const struct plan *p, struct err *e)
 {
 	struct stat st;
 
@@ -200,6 +224,12 @@ static int verify(const struct plan *p, struct err *e)
 		    (lstat(m->src, &st) < 0 || st.st_dev != m->dev || st.st_ino != m->ino))
 			return err_set(e, ERR_CONFLICT, ESTALE,
 				       "'%s' was replaced while we looked at it", m->src);
+		if (is_cover(m) && lstat(m->dst, &st) == 0 && S_ISLNK(st.st_mode))
+			return err_set(e, ERR_UNSUPPORTED, ELOOP,
+				       "engine '%s' cannot honour: hide and protect of '%s', which "
+				       "is a "
+				       "symbolic link; the native engine can",
+				       en->name, m->dst);
 	}
 	return 0;
 }
@@ -290,15 +320,19 @@ static int render(const struct engine *en, const struct plan *p, const char *ske
 {
 	_free_ char *tool = engine_tool(en);
 	_free_ bool *gone = find_gone(p);
+	_cleanup_(vm_kernel_done) struct vm_kernel kernel = { 0 };
+	int r = en->strength == STRENGTH_VM ? vm_kernel_find(p, &kernel, e) : 0;
 	struct render_in in = { .plan = p,
 				.tool = tool,
 				.skel = skel,
 				.dir = dir,
 				.id = path_name(dir),
 				.gone = gone,
+				.kernel = kernel.image,
 				.runtime = stage_is_hybrid() ? "runc" : NULL };
-	int r;
 
+	if (r < 0)
+		return r;
 	if (tool == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOENT,
 			       "engine '%s': there is no program '%s' here", en->name, en->tool);
@@ -306,7 +340,7 @@ static int render(const struct engine *en, const struct plan *p, const char *ske
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
 	if (en->prepare)
-		r = en->prepare(p, tool, e);
+		r = en->prepare(p, tool, dir, e);
 	if (r == 0)
 		r = en->render(&in, out, e);
 	if (r == 0 && out->file)
@@ -336,13 +370,13 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	if (r < 0)
 		return err_set(e, ERR_USAGE, ENAMETOOLONG,
 			       "the state directory's path is too long");
-	r = verify(p, e);
+	r = verify(en, p, e);
 	if (r == 0)
 		r = render(en, p, skel, dir, &out, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)
-		r = spawn_tool(en, &ends, p, &out.args, cg, &n, e);
+		r = spawn_tool(&(struct launch){ en, p, skel, dir, &out.args }, &ends, cg, &n, e);
 	if (r == 0)
 		r = spawn_link(&ends, &n, e);
 	if (r == 0)
@@ -389,9 +423,11 @@ void wall_reap(struct native *n, const struct plan *p)
 {
 	_free_ char *dir = dir_for(p);
 	_free_ char *parent = path_parent(dir);
+	const struct engine *en = engine_find(p->engine);
 	_close_ int at = FD_NONE;
 
-	if (!is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
+	/* A machine is one process: with it everything inside is gone. */
+	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
 		(void)kill(n->tool, SIGKILL);
 	(void)waitpid(n->tool, NULL, 0);
 	n->tool = 0;

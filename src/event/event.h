@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event/event.h - one typed record of something that happened: its table, its bytes, its text
  *
- * The table (event/table.def) names every type and every field once. Frames, JSON, the line for people,
+ * The tables (event/keys.def, event/types.def) name every type and every field once. Frames, JSON, the line for people,
  * docs/EVENTS.md and docs/events.schema.json are all made from it. Everything in this folder is pure: bytes in, bytes
  * out; no descriptors, no clock.
  *
@@ -34,13 +34,13 @@ enum event_kind { EVENT_TEXT = 1, EVENT_U64, EVENT_BOOL, EVENT_LIST, EVENT_KIND_
 
 enum event_key {
 #define KEY(id, number, name, kind, help) EK_##id = (number),
-#include "event/table.def"
+#include "event/keys.def"
 #undef KEY
 };
 
 enum event_type {
 #define TYPE(id, number, name, flags, help, keys) EV_##id = (number),
-#include "event/table.def"
+#include "event/types.def"
 #undef TYPE
 };
 

@@ -123,7 +123,7 @@ static void manual_type(const struct event_type_def *d, struct buf *out)
 static const char manual_head[] =
 	"# Events\n"
 	"\n"
-	"*Made from `src/event/table.def` by `make docs`; a test fails when the two differ.*\n"
+	"*Made from `src/event/types.def` by `make docs`; a test fails when the two differ.*\n"
 	"\n"
 	"Everything that happens in a sandbox is an event: one typed record, written outside the "
 	"agent's reach. `vitrine\n"

@@ -1,36 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event/table.c - the table as data; see table.def */
+/* event/table.c - the table as data; see keys.def and types.def */
 #include "event/event.h"
 
 const struct event_key_def event_keys[] = {
 #define KEY(id, number, word, k, text)                                                             \
 	{ .key = (number), .kind = EVENT_##k, .name = (word), .help = (text) },
-#include "event/table.def"
+#include "event/keys.def"
 #undef KEY
 };
 const size_t event_keys_n = ARRAY_LEN(event_keys);
 
-/* A type's keys are written as KEYS(A, B) ALSO(C): two lists, one behind the other in one array. */
-#define EACH_(f, ...) __VA_OPT__(AGAIN4_(EACH_HELP_(f, __VA_ARGS__)))
-#define EACH_HELP_(f, a, ...) f(a) __VA_OPT__(EACH_AGAIN_ PAREN_(f, __VA_ARGS__))
-#define EACH_AGAIN_() EACH_HELP_
-#define PAREN_ ()
-#define AGAIN4_(...) AGAIN3_(AGAIN3_(AGAIN3_(__VA_ARGS__)))
-#define AGAIN3_(...) AGAIN2_(AGAIN2_(AGAIN2_(__VA_ARGS__)))
-#define AGAIN2_(...) AGAIN1_(AGAIN1_(AGAIN1_(__VA_ARGS__)))
-#define AGAIN1_(...) __VA_ARGS__
-#define KEY_(id) EK_##id,
-#define ONE_(id) +1
+/* Only here the keys go by their bare names, as types.def writes them. */
+enum {
+#define KEY(id, number, word, k, text) id = EK_##id,
+#include "event/keys.def"
+#undef KEY
+};
 
-#define KEYS(...) EACH_(KEY_, __VA_ARGS__)
-#define ALSO(...) EACH_(KEY_, __VA_ARGS__)
-#define TYPE(id, number, name, flags, help, keys) static const uint16_t keys_##id[] = { keys };
-#include "event/table.def"
+/* A type's keys are written as KEYS(A, B) ALSO(C). Behind a zero, so that either list may be empty. */
+#define KEYS(...) 0, ##__VA_ARGS__
+#define ALSO(...) , ##__VA_ARGS__
+#define TYPE(id, number, word, bits, text, wanted) static const uint16_t keys_##id[] = { wanted };
+#include "event/types.def"
 #undef TYPE
-#undef KEYS
 #undef ALSO
 
-#define KEYS(...) 0 EACH_(ONE_, __VA_ARGS__)
 #define ALSO(...)
 const struct event_type_def event_types[] = {
 #define TYPE(id, number, word, bits, text, wanted)                                                 \
@@ -38,10 +32,10 @@ const struct event_type_def event_types[] = {
 	  .flags = (bits),                                                                         \
 	  .name = (word),                                                                          \
 	  .help = (text),                                                                          \
-	  .keys = keys_##id,                                                                       \
-	  .n_keys = ARRAY_LEN(keys_##id),                                                          \
-	  .n_needed = (wanted) },
-#include "event/table.def"
+	  .keys = keys_##id + 1,                                                                   \
+	  .n_keys = ARRAY_LEN(keys_##id) - 1,                                                      \
+	  .n_needed = sizeof((const uint16_t[]){ wanted }) / sizeof(uint16_t) - 1 },
+#include "event/types.def"
 #undef TYPE
 };
 const size_t event_types_n = ARRAY_LEN(event_types);

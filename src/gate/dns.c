@@ -40,55 +40,59 @@ static bool skip(struct cursor *c, size_t n)
 	return true;
 }
 
+/* One label in lower case with its dot; false when there is no room. */
+static bool put_label(const uint8_t *p, size_t len, char ret[HOST_TEXT], size_t *n, bool *is_odd)
+{
+	if (*n + len + 1 > HOST_MAX + 1)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char ch = (char)p[i];
+
+		if (ch >= 'A' && ch <= 'Z')
+			ch = (char)(ch + 32);
+		*is_odd |= !((ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9') || ch == '-' ||
+			     ch == '_');
+		ret[(*n)++] = ch;
+	}
+	ret[(*n)++] = '.';
+	return true;
+}
+
+/* Where a pointer leads: strictly back. SIZE_MAX: nowhere it may. */
+static size_t jump(const struct cursor *c, size_t at)
+{
+	size_t to;
+
+	if (at + 1 >= c->n)
+		return SIZE_MAX;
+	to = (size_t)(c->p[at] & 0x3f) << 8 | c->p[at + 1];
+	return to < at ? to : SIZE_MAX;
+}
+
 /* A name as dotted text. Pointers only lead back, so this ends. Bytes that a host name has not make the name "?",
  * which equals nothing; a dot inside a label would be a way to be taken for another name. */
 static bool get_name(struct cursor *c, char ret[HOST_TEXT])
 {
-	size_t at = c->at, n = 0, limit = c->n;
-	bool has_jumped = false, is_odd = false;
+	size_t at = c->at, n = 0, limit = c->n, behind = 0;
+	bool is_odd = false;
 
-	for (;;) {
-		uint8_t len;
+	while (at < limit && c->p[at] != 0) {
+		uint8_t len = c->p[at];
 
-		if (at >= limit)
-			return false;
-		len = c->p[at];
 		if (len >= 0xc0) {
-			size_t to;
-
-			if (at + 1 >= c->n)
-				return false;
-			to = (size_t)(len & 0x3f) << 8 | c->p[at + 1];
-			if (to >= at)
-				return false;
-			if (!has_jumped)
-				c->at = at + 2;
-			has_jumped = true;
-			limit = at; /* strictly back */
-			at = to;
+			behind = behind ? behind : at + 2;
+			limit = at;
+			at = jump(c, at);
 			continue;
 		}
-		if (len > 63 || at + 1 + len > c->n)
+		if (len > 63 || at + 1 + len > c->n ||
+		    !put_label(c->p + at + 1, len, ret, &n, &is_odd))
 			return false;
-		at++;
-		if (len == 0)
-			break;
-		if (n + len + 1 > HOST_MAX + 1)
-			return false;
-		for (size_t i = 0; i < len; i++) {
-			char ch = (char)c->p[at + i];
-
-			if (ch >= 'A' && ch <= 'Z')
-				ch = (char)(ch + 32);
-			is_odd |= !((ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9') ||
-				    ch == '-' || ch == '_');
-			ret[n++] = ch;
-		}
-		ret[n++] = '.';
-		at += len;
+		at += 1U + len;
 	}
-	if (!has_jumped)
-		c->at = at;
+	if (at >= limit)
+		return false;
+	c->at = behind ? behind : at + 1;
 	n -= n > 0; /* the last dot */
 	ret[n] = '\0';
 	if (is_odd)

@@ -322,7 +322,7 @@ static void dispatch(struct front *f, const struct gate_msg *m, int fds[PACKET_F
 static void on_dial(struct source *s, unsigned ready)
 {
 	struct front *f = holder_of(s, struct front, dial);
-	int fds[PACKET_FDS];
+	int fds[PACKET_FDS] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE };
 	struct gate_msg m;
 
 	(void)ready;
@@ -512,7 +512,7 @@ static size_t most_connections(void)
 		(void)setrlimit(RLIMIT_NOFILE, &l); /* what we have will do otherwise */
 		(void)getrlimit(RLIMIT_NOFILE, &l);
 	}
-	return l.rlim_cur <= 2 * SPARE_FILES ? 32 : (l.rlim_cur - SPARE_FILES) / 2;
+	return l.rlim_cur <= (rlim_t)2 * SPARE_FILES ? 32 : (l.rlim_cur - SPARE_FILES) / 2;
 }
 
 _Noreturn void front_main(void)
@@ -527,6 +527,7 @@ _Noreturn void front_main(void)
 			     .dns = SOURCE_NONE,
 			     .seal = SOURCE_NONE,
 			     .max_conns = most_connections() };
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a vector of pointers */
 	f->by_id = mem_new(IDS, sizeof(*f->by_id));
 	if (f->turn.poller < 0 || confine(FRONT_PROMISES, &e) < 0 ||
 	    confine_prove(FRONT_PROMISES, &e) < 0) {

@@ -93,46 +93,61 @@ static enum hello_result parse_body(struct view v, char name[HOST_TEXT])
 	return r;
 }
 
+/* The message so far: is it whole, and if so, what does it say? */
+static enum hello_result parse_message(const uint8_t *p, size_t n, char name[HOST_TEXT])
+{
+	size_t body;
+
+	if (n > 0 && p[0] != CLIENT_HELLO)
+		return HELLO_BAD;
+	if (n < 4)
+		return HELLO_MORE;
+	body = (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+	if (body > HELLO_MAX - 4)
+		return HELLO_BAD;
+	return n < body + 4 ? HELLO_MORE : parse_body((struct view){ p + 4, body }, name);
+}
+
+/* The next record's payload, as far as it is there. */
+static enum hello_result take_record(struct view *v, struct view *ret, bool *ret_whole)
+{
+	size_t len;
+
+	if (v->p[0] != RECORD_HANDSHAKE || (v->n > 1 && v->p[1] != 3))
+		return HELLO_BAD;
+	if (v->n < 5)
+		return HELLO_MORE;
+	len = (size_t)v->p[3] << 8 | v->p[4];
+	if (len == 0 || len > RECORD_MAX)
+		return HELLO_BAD;
+	*ret_whole = v->n - 5 >= len;
+	*ret = (struct view){ v->p + 5, *ret_whole ? len : v->n - 5 };
+	v->p += 5 + ret->n;
+	v->n -= 5 + ret->n;
+	return HELLO_NAME;
+}
+
 enum hello_result hello_parse(const uint8_t *p, size_t n, char name[HOST_TEXT])
 {
 	static uint8_t gathered[HELLO_MAX];
+	enum hello_result r = HELLO_MORE;
+	struct view v = { p, n }, part;
+	bool is_whole = true;
 	size_t have = 0;
-	struct view v = { p, n };
 
 	if (n == 0)
 		return HELLO_MORE;
 	if (p[0] != RECORD_HANDSHAKE || (n > 1 && p[1] != 3))
 		return HELLO_NOT_TLS;
-	while (v.n > 0) {
-		size_t len, want;
-
-		if (v.p[0] != RECORD_HANDSHAKE || (v.n > 1 && v.p[1] != 3))
+	while (r == HELLO_MORE && is_whole && v.n > 0) {
+		r = take_record(&v, &part, &is_whole);
+		if (r != HELLO_NAME)
+			return r;
+		if (have + part.n > sizeof(gathered))
 			return HELLO_BAD;
-		if (v.n < 5)
-			return HELLO_MORE;
-		len = (size_t)v.p[3] << 8 | v.p[4];
-		if (len == 0 || len > RECORD_MAX)
-			return HELLO_BAD;
-		want = v.n - 5 < len ? v.n - 5 : len;
-		if (have + want > sizeof(gathered))
-			return HELLO_BAD;
-		memcpy(gathered + have, v.p + 5, want);
-		have += want;
-		if (have > 0 && gathered[0] != CLIENT_HELLO)
-			return HELLO_BAD;
-		if (have >= 4) {
-			size_t body =
-				(size_t)gathered[1] << 16 | (size_t)gathered[2] << 8 | gathered[3];
-
-			if (body > HELLO_MAX - 4)
-				return HELLO_BAD;
-			if (have >= body + 4)
-				return parse_body((struct view){ gathered + 4, body }, name);
-		}
-		if (want < len)
-			return HELLO_MORE;
-		v.p += 5 + len;
-		v.n -= 5 + len;
+		memcpy(gathered + have, part.p, part.n);
+		have += part.n;
+		r = parse_message(gathered, have, name);
 	}
-	return HELLO_MORE;
+	return r;
 }

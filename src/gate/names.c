@@ -12,7 +12,7 @@
 
 void names_init(struct names *t)
 {
-	*t = (struct names){ .n_slots = 2 * NAMES_MAX };
+	*t = (struct names){ .n_slots = (size_t)2 * NAMES_MAX };
 }
 
 void names_done(struct names *t)

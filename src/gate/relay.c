@@ -91,11 +91,11 @@ void conn_flush(struct conn *c)
 	}
 	if (c->is_dead)
 		return;
-	if (c->half[CLIENT].is_shut && c->half[SERVER].is_shut)
+	/* All is said both ways, or our last word is delivered and the client has closed. */
+	if ((c->half[CLIENT].is_shut && c->half[SERVER].is_shut) ||
+	    (c->half[CLIENT].mode == MODE_LAST && c->half[SERVER].out.n == 0 &&
+	     c->half[CLIENT].is_eof))
 		conn_close(c);
-	else if (c->half[CLIENT].mode == MODE_LAST && c->half[SERVER].out.n == 0 &&
-		 c->half[CLIENT].is_eof)
-		conn_close(c); /* our last word is delivered and the client has closed */
 }
 
 /* ---- reading ---- */

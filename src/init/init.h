@@ -53,6 +53,7 @@ struct server {
 	struct plan plan; /* its guest half */
 	struct guest_walls walls;
 	bool is_locked, is_over;
+	bool is_vm; /* ours is the whole machine */
 	struct watch *on_sample;
 	struct part *samples;
 	bool has_sample;
@@ -72,8 +73,14 @@ int session_start(struct command_session *s, const char *stdio, struct buf *requ
 void session_part_gone(struct part *part);
 void session_signal(struct command_session *s, int signo);
 void session_size(struct command_session *s, uint16_t rows, uint16_t cols);
+void sessions_all(int signo); /* to every process but us */
 void session_reap(struct server *sv);
 ssize_t part_pull(void *part, void *p, size_t n);
+
+/* vm.c: where we are all there is. */
+bool vm_is_one(const char *name);
+int vm_boot(void); /* the link's descriptor, or < 0 */
+int vm_view_enter(void);
 
 /* serve.c */
 extern const struct link_ops server_ops;

@@ -6,6 +6,7 @@
  * system calls; then it tries each door. Only after that a command can be asked for.
  */
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -49,6 +50,29 @@ static int step_ids(struct child *c)
 	return take_ids(c->plan);
 }
 
+static void write_number(const char *path, const char *number)
+{
+	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, number, strlen(number));
+}
+
+/* The same settings as the native engine's, where we are root of a user namespace of our own and they are ours to make;
+ * a container engine with none has said so in its table. */
+static int step_settle(struct child *c)
+{
+	if (!c->has_own_kernel) {
+		write_number("/proc/sys/user/max_user_namespaces", "0");
+		write_number("/proc/sys/user/max_inotify_instances", "64");
+		write_number("/proc/sys/user/max_inotify_watches", "65536");
+		write_number("/proc/self/oom_score_adj", "300");
+	}
+	/* A link to the kernel's memory that bubblewrap makes; nothing there could be read, but nothing needs it. */
+	(void)unlink("/dev/core");
+	return 0;
+}
+
 static int step_limits(struct child *c)
 {
 	return rlimits_set(c->plan, !c->has_own_kernel);
@@ -64,15 +88,23 @@ static int step_prove(struct child *c)
 	return lock_prove(c->where, sizeof(c->where));
 }
 
+/* In a machine of our own we are really root, and the plan's id is a number like any other. */
+static int become(const struct ids *ids)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(ids->gid_in, ids->gid_in, ids->gid_in) < 0 ||
+	    setresuid(ids->uid_in, ids->uid_in, ids->uid_in) < 0)
+		return -errno;
+	return 0;
+}
+
 int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 {
 	static const struct {
 		const char *name;
 		int (*fn)(struct child *c);
 	} steps[] = {
-		{ "take ids", step_ids },
-		{ "set limits", step_limits },
-		{ "lock", step_lock },
+		{ "take ids", step_ids },         { "settle", step_settle },
+		{ "set limits", step_limits },    { "lock", step_lock },
 		{ "prove the lock", step_prove },
 	};
 	struct child c = { .plan = &sv->plan };
@@ -81,6 +113,14 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	if (r < 0)
 		return r;
 	c.has_own_kernel = !sv->walls.has_landlock;
+	if (sv->is_vm) {
+		r = vm_view_enter();
+		if (r == 0)
+			r = become(&sv->plan.ids);
+		if (r < 0)
+			return err_set(e, ERR_SYSTEM, -r, "the machine's view: %s",
+				       strerrordesc_np(-r));
+	}
 	(void)umask(sv->walls.umask);
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		c.where[0] = '\0';

@@ -18,13 +18,8 @@ static void on_child(void *arg)
 	server_check_over(arg);
 }
 
-/* The link's descriptors out of the reach of commands, /dev/null in their place. */
-static bool move_stdio(int *in, int *out)
+static bool null_stdio(void)
 {
-	*in = fcntl(0, F_DUPFD_CLOEXEC, 3);
-	*out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-	if (*in < 0 || *out < 0)
-		return false;
 	for (int fd = 0; fd < 3; fd++) {
 		/* NOLINTNEXTLINE(android-cloexec-open): the three that commands may inherit */
 		int null = open("/dev/null", O_RDWR);
@@ -40,6 +35,25 @@ static bool move_stdio(int *in, int *out)
 	return true;
 }
 
+/* The link's descriptors out of the reach of commands, /dev/null in their place. */
+static bool move_stdio(int *in, int *out)
+{
+	*in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	*out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	return *in >= 0 && *out >= 0 && null_stdio();
+}
+
+static _Noreturn void serve(struct server *sv, int in, int out)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)prctl(PR_SET_NAME, "vitrine-init");
+	sv->loop = loop_new();
+	(void)watch_signal(sv->loop, SIGCHLD, on_child, sv);
+	sv->link = link_new(LINK_INNER, sv->loop, in, out, &server_ops, sv);
+	loop_run(sv->loop);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	static struct server sv = { .proc = FD_NONE };
@@ -49,6 +63,13 @@ int main(int argc, char **argv)
 		(void)printf("vitrine-init %s\n", VITRINE_VERSION);
 		return 0;
 	}
+	if (getpid() == 1 && vm_is_one(argv[0])) {
+		in = out = vm_boot();
+		sv.is_vm = true;
+		if (in < 0 || !null_stdio())
+			return 125;
+		serve(&sv, in, out);
+	}
 	/* Whoever is not pid 1 must not send signals to everybody. */
 	if (getpid() != 1 || isatty(0) || !move_stdio(&in, &out)) {
 		(void)fprintf(stderr, "vitrine-init: for 'vitrine run --engine NAME': it must be "
@@ -56,11 +77,5 @@ int main(int argc, char **argv)
 				      "1, and its input and output are a link\n");
 		return 125;
 	}
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)prctl(PR_SET_NAME, "vitrine-init");
-	sv.loop = loop_new();
-	(void)watch_signal(sv.loop, SIGCHLD, on_child, &sv);
-	sv.link = link_new(LINK_INNER, sv.loop, in, out, &server_ops, &sv);
-	loop_run(sv.loop);
-	return 0;
+	serve(&sv, in, out);
 }

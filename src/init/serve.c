@@ -194,7 +194,7 @@ static int on_request(struct part *part, const struct head *h)
 		return part->server->is_locked ? -EBADMSG : 0;
 	}
 	if (str_eq(path, "/freeze") || str_eq(path, "/thaw")) {
-		(void)kill(-1, path[1] == 'f' ? SIGSTOP : SIGCONT); /* there may be nobody */
+		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
 		return answer(part, 204);
 	}
 	if (str_starts(path, "/samples/"))

@@ -199,13 +199,19 @@ static void try_end(struct command_session *s)
 	release(s);
 }
 
+void sessions_all(int signo)
+{
+	bug_on(getpid() != 1); /* anywhere else, everybody is everybody */
+	(void)kill(-1, signo); /* there may be nobody */
+}
+
 static void on_exit_of(struct command_session *s, int status, const struct rusage *used)
 {
 	s->status = status;
 	s->has_ended = true;
 	command_used(used, &s->cpu_ns, &s->rss);
 	if (s->id == 0 && !s->server->plan.is_named)
-		(void)kill(-1, SIGKILL); /* the sandbox ends with the command it was made for */
+		sessions_all(SIGKILL); /* the sandbox ends with the command it was made for */
 	for (size_t i = 1; i < ARRAY_LEN(s->part); i++)
 		if (s->part[i] && s->part[i]->from)
 			source_finish(s->part[i]->from);

@@ -280,19 +280,23 @@ void feed_record(struct feed *f, int sessions, uint32_t number)
 		record_add(&f->record, part[i].iov_base, part[i].iov_len);
 }
 
-void feed_drain(struct feed *f)
+bool feed_drain(struct feed *f, uint64_t until)
 {
-	uint64_t until = clock_now() + 2 * NS_PER_SEC;
+	bool is_empty = true;
 
 	for (size_t i = 0; i < FEED_VIEWERS; i++) {
 		struct viewer *v = f->viewers[i];
 
-		while (v && v->n > 0 && !v->is_broken && clock_now() < until) {
+		if (v == NULL)
+			continue;
+		write_out(v);
+		while (v->n > 0 && !v->is_broken && clock_now() < until) {
+			(void)usleep(1000);
 			write_out(v);
-			if (v->n > 0)
-				(void)usleep(1000); /* a slow one has two seconds */
 		}
+		is_empty = is_empty && (v->n == 0 || v->is_broken);
 	}
+	return is_empty;
 }
 
 void feed_free(struct feed *f)

@@ -55,7 +55,7 @@ struct viewer *feed_view(struct feed *f, int take_out, bool sees_past);
 void feed_leave(struct feed *f, struct viewer *v);
 size_t feed_n_viewers(const struct feed *f);
 
-/* The command is dead: viewers get what is left, within two seconds. */
-void feed_drain(struct feed *f);
+/* The command is dead: viewers get what is left; slow ones have until then (0: no time). False: something is left. */
+bool feed_drain(struct feed *f, uint64_t until);
 
 #endif

@@ -82,18 +82,48 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 		story_begin(k, s);
 	clients_started(k, s);
 	tell_session_started(k, s);
-	if (!(s->flags & KEEP_BEHIND))
-		story_begin(k, s);
+	story_soon(k);
 	usage_start(k);
 }
 
 static void close_session(struct keeper *k, struct session *s)
 {
-	session_drain(s);
 	story_end(k, s, s->status, s->why);
 	tell_session_ended(k, s, s->status, s->why);
 	clients_end(k, s, s->status, s->why);
 	session_close(s);
+}
+
+/* A slow reader of one session must not hold up the others: looked at now and then, and let go in time. */
+static void on_drain(void *arg)
+{
+	struct keeper *k = arg;
+	bool is_any = false;
+
+	for (size_t i = 0; i < INIT_SESSIONS; i++) {
+		struct session *s = &k->sessions[i];
+
+		if (!s->is_used || !s->drain_until)
+			continue;
+		if (session_drain(s, 0) || clock_now() > s->drain_until)
+			close_session(k, s);
+		else
+			is_any = true;
+	}
+	watch_set(k->on_drain, is_any);
+	keeper_end_if_idle(k);
+}
+
+static void drain_and_close(struct keeper *k, struct session *s)
+{
+	if (session_drain(s, 0)) {
+		close_session(k, s);
+		return;
+	}
+	s->drain_until = clock_now() + DRAIN_NS;
+	if (k->on_drain == NULL)
+		k->on_drain = watch_timer(k->loop, 10 * NS_PER_MS, true, on_drain, k);
+	watch_set(k->on_drain, true);
 }
 
 static void on_not_started(struct keeper *k, const struct init_msg *m, int take_fd)
@@ -147,7 +177,7 @@ static void on_exited(struct keeper *k, const struct init_msg *m, int take_fd)
 	if (k->is_ending)
 		return;
 	keeper_verdict(k, s);
-	close_session(k, s);
+	drain_and_close(k, s);
 }
 
 static void on_failed(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -15,7 +15,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -31,6 +30,7 @@
 struct journal {
 	char *state_dir, *sandbox;
 	bool is_named;
+	bool is_short; /* one event: not worth a process */
 	struct loop *loop;
 	struct watch *timer;
 	struct buf pending;
@@ -44,14 +44,6 @@ struct journal {
 	pid_t ingest;  /* the last one we started, 0: none */
 	char run[EVENT_RUN_CHARS + 1];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
-}
 
 static void on_timer(void *arg)
 {
@@ -76,8 +68,8 @@ struct journal *journal_new(const char *state_dir, const char *sandbox, bool is_
 			       .loop = l,
 			       .pending = BUF(PENDING_MAX + 2 * EVENT_MAX_BYTES),
 			       .fd = FD_NONE };
-	(void)snprintf(j->run, sizeof(j->run), "%014llx%04x", (unsigned long long)(now_ns() >> 8),
-		       salt);
+	(void)snprintf(j->run, sizeof(j->run), "%014llx%04x",
+		       (unsigned long long)(clock_real() >> 8), salt);
 	if (l) {
 		j->timer = watch_timer(l, JOURNAL_BATCH_NS, false, on_timer, j);
 		watch_set(j->timer, false);
@@ -99,7 +91,7 @@ static void put(struct journal *j, struct buf *out, uint32_t session, enum event
 	struct event_head h = { .type = (uint16_t)t,
 				.flags = d ? d->flags : 0,
 				.session = session,
-				.time_ns = now_ns(),
+				.time_ns = clock_real(),
 				.number = j->number };
 
 	/* Frames of the journal itself are no events and leave no gap. */
@@ -193,30 +185,35 @@ static int open_part(struct journal *j, uint32_t part, const struct buf *first, 
 	return take_fd(fd);
 }
 
-/* One ingest at a time, never waited for; one that ended is reaped when the next is due. */
-static void start_ingest(struct journal *j)
+/* The pid of an ingest, or < 0. Without the program the journals wait for it. */
+static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 {
 	_free_ char *path = NULL;
-	struct err e = ERR_INIT;
+	struct err ignored = ERR_INIT;
 	pid_t pid;
 
-	if (j->ingest > 0 && waitpid(j->ingest, NULL, WNOHANG) == 0)
-		return;
-	j->ingest = 0;
-	/* Without the program the journals wait for it. */
-	if (program_find("vitrine-store", &path, &e) < 0)
-		return;
+	if (program_find("vitrine-store", &path, &ignored) < 0)
+		return -1;
 	pid = fork();
 	if (pid == 0) {
 		char *argv[] = { (char[]){ "vitrine-store" }, (char[]){ "ingest" },
-				 (char[]){ "--state" }, j->state_dir, NULL };
+				 (char[]){ "--state" },       state_dir,
+				 (char[]){ "--wait" },        NULL };
 
+		if (!is_waiting)
+			argv[4] = NULL;
 		(void)signal(SIGHUP, SIG_IGN);
 		(void)execv(path, argv);
 		_exit(127);
 	}
-	if (pid > 0)
-		j->ingest = pid;
+	return pid;
+}
+
+/* One at a time, never waited for; one that ended is reaped when the next is due. */
+static void start_ingest(struct journal *j)
+{
+	if (j->ingest <= 0 || waitpid(j->ingest, NULL, WNOHANG) != 0)
+		j->ingest = spawn_ingest(j->state_dir, false);
 }
 
 /* When the next part cannot be made, the old one grows and it is tried again a quarter of a part later. */
@@ -355,7 +352,7 @@ int journal_verdict(struct journal *j, uint32_t session, enum event_type t,
 
 int journal_frame(struct journal *j, uint32_t session, const void *frame, size_t n, struct err *e)
 {
-	struct event_head h = { .session = session, .time_ns = now_ns() };
+	struct event_head h = { .session = session, .time_ns = clock_real() };
 	size_t before;
 	int flags;
 
@@ -400,11 +397,30 @@ void journal_end(struct journal *j)
 		(void)journal_flush(j);  /* a full disk: the run will be found without its end */
 	}
 	fd_close(j->fd);
-	if (j->size > 0 && (j->is_named || many_lie_about(j)))
+	if (j->size > 0 && ((j->is_named && !j->is_short) || many_lie_about(j)))
 		start_ingest(j);
 	watch_free(j->timer);
 	buf_done(&j->pending);
 	free(j->state_dir);
 	free(j->sandbox);
 	free(j);
+}
+
+void journal_once(const char *state_dir, const char *sandbox, enum event_type t,
+		  const struct event_field *f, size_t n)
+{
+	struct journal *j = journal_new(state_dir, sandbox, true, NULL);
+
+	j->is_short = true;
+	journal_event(j, EVENT_NO_SESSION, t, f, n);
+	journal_end(j);
+}
+
+void journal_settle(const char *state_dir)
+{
+	_free_ char *copy = mem_str(state_dir);
+	pid_t pid = spawn_ingest(copy, true);
+
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0); /* what it could not do waits for the next one */
 }

@@ -30,7 +30,7 @@
 #include "engine/engine.h"
 #include "keep/keeper.h"
 
-#define CLAIM_AFTER (20 * NS_PER_MS)
+#define DOOR_AFTER (20 * NS_PER_MS)
 
 void keeper_end(struct keeper *k, enum end_reason why)
 {
@@ -163,13 +163,14 @@ static void add_first_client(struct keeper *k)
 		client_enter(c, &k->sessions[0], &m);
 }
 
-/* Nobody knows a generated name yet, and most commands are over before anybody could: only one that stays gets a
- * place where it can be found. */
-static void claim_late(void *keeper)
+/* Most commands are over before anybody could ask for them: only a sandbox that stays gets a door. Until then who looks
+ * for it sees that its lock is held and waits; a generated name nobody knows yet. */
+static void open_door(void *keeper)
 {
 	struct keeper *k = keeper;
 	struct err e = ERR_INIT;
 
+	watch_set(k->on_claim, false);
 	if (k->listener >= 0)
 		return;
 	if ((k->dir < 0 && place_claim(k, &e) < 0) || place_listen(k, &e) < 0)
@@ -179,13 +180,15 @@ static void claim_late(void *keeper)
 static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
-	struct stdio io;
+	struct stdio io = { 0 };
 	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal
 			? place_claim(k, e)
 			: 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
+	if (r == 0)
+		r = keeper_claim_layers(k, e);
 	if (r == 0)
 		r = seal_start(k, e);
 	if (r == 0)
@@ -208,12 +211,10 @@ static int start(struct keeper *k, struct err *e)
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
 	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
 	add_first_client(k);
-	if (in->plan->is_named && (r = place_listen(k, e)) < 0)
-		return r;
-	if (in->flags & KEEP_BEHIND)
-		claim_late(k);
-	else if (!in->plan->is_named)
-		k->on_claim = watch_timer(k->loop, CLAIM_AFTER, false, claim_late, k);
+	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
+		open_door(k);
+	else
+		k->on_claim = watch_timer(k->loop, DOOR_AFTER, false, open_door, k);
 	if (in->plan->is_named || in->flags & KEEP_BEHIND)
 		forget_stdio();
 	if (in->plan->is_named)
@@ -260,12 +261,12 @@ static void finish(struct keeper *k)
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
 
 	k->is_ending = true;
-	engine_reap(&k->native, k->in->plan);
+	k->has_left = engine_reap(&k->native, k->in->plan);
 	last_messages(k);
 	engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
-			session_drain(&k->sessions[i]);
+			(void)session_drain(&k->sessions[i], clock_now() + DRAIN_NS);
 	if (k->why == END_EXIT && is_its_own && !s->has_ended)
 		k->why = limits_reason(k, 137, END_EXIT);
 	if (k->why == END_EXIT && is_its_own && !s->has_ended) {
@@ -278,6 +279,7 @@ static void finish(struct keeper *k)
 	masks_finish(k);
 	gate_finish(k);
 	seal_finish(k);
+	keeper_seal(k);
 }
 
 static int status_for(const struct keeper *k)
@@ -323,6 +325,12 @@ static void judge(struct keeper *k, struct session *s)
 	s->status = status_for(k);
 	if (k->why != END_EXIT)
 		return;
+	/* Asked for after init had left in order: it was never begun. Had init been killed, it might have been. */
+	if (!s->has_begun && k->has_left && s->id != 0) {
+		s->why = END_CLOSING;
+		s->status = 125;
+		return;
+	}
 	s->why = END_STOPPED;
 	s->status = 137;
 	/* Init is dead and nobody told it to die. */
@@ -335,16 +343,35 @@ static void judge(struct keeper *k, struct session *s)
 
 static void judge_all(struct keeper *k)
 {
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (k->sessions[i].is_used)
+			judge(k, &k->sessions[i]);
+}
+
+/* The clients are told first: what is written here is not on their way. The name is free when this is over. */
+static void write_down(struct keeper *k)
+{
 	for (size_t i = 0; i < INIT_SESSIONS; i++) {
 		struct session *s = &k->sessions[i];
 
-		if (!s->is_used)
+		if (!s->is_used || !s->has_begun)
 			continue;
-		judge(k, s);
 		story_end(k, s, s->status, s->why);
-		if (s->has_begun)
-			tell_session_ended(k, s, s->status, s->why);
+		tell_session_ended(k, s, s->status, s->why);
 	}
+	tell_stopped(k, status_for(k));
+	if (keeper_is_named(k) && k->dir >= 0)
+		story_prune(k);
+}
+
+static void say_goodbye(struct keeper *k, bool is_failed)
+{
+	if (!k->clients[0].is_used && is_failed)
+		add_first_client(k);
+	for (size_t i = INIT_SESSIONS; i-- > 0;)
+		if (k->sessions[i].is_used)
+			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
+	clients_end_all(k, status_for(k), k->why);
 }
 
 static void name_self(const struct keeper_in *in)
@@ -372,17 +399,17 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		finish(k);
 	}
 	judge_all(k);
-	if (k->dir >= 0 && k->lock >= 0)
+	if (k->dir >= 0)
+		place_hide(k);
+	/* Whoever asked for its removal finds it removed. */
+	if (k->dir >= 0 && k->lock >= 0 && in->is_rm)
 		place_release(k);
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
-	if (!k->clients[0].is_used && r < 0)
-		add_first_client(k);
-	for (size_t i = INIT_SESSIONS; i-- > 0;)
-		if (k->sessions[i].is_used)
-			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
-	clients_end_all(k, status_for(k), k->why);
-	tell_stopped(k, status_for(k));
+	say_goodbye(k, r < 0);
+	write_down(k);
+	if (k->dir >= 0 && k->lock >= 0)
+		place_release(k);
 	journal_end(k->journal);
 	def_clean(in->plan->state_dir, in->plan->name);
 	_exit(0);
@@ -465,7 +492,7 @@ static int fork_connected(int *ret_end, struct err *e)
 
 int keeper_spawn(struct keeper_in *in, struct err *e)
 {
-	int end, r = fork_connected(&end, e);
+	int end = FD_NONE, r = fork_connected(&end, e);
 
 	if (r == 0) {
 		mem_share_end();
@@ -479,7 +506,7 @@ int keeper_spawn(struct keeper_in *in, struct err *e)
 
 int keeper_begin(const struct ids *ids, struct err *e)
 {
-	int end, r = fork_connected(&end, e);
+	int end = FD_NONE, r = fork_connected(&end, e);
 
 	if (r == 0)
 		begin(ids, end);

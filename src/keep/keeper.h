@@ -10,6 +10,7 @@
 #include "keep/session.h"
 
 #define KEEPER_CLIENTS 96
+#define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
 
 enum client_state {
 	CLIENT_NEW = 1,     /* connected, has asked for nothing that lasts */
@@ -44,16 +45,18 @@ struct keeper {
 	struct cgroup cgroup;
 	struct loop *loop;
 	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
-	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage;
+	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage, *on_story, *on_drain;
 	int dir, lock, listener;
 	int sessions_dir; /* sessions/ of a named sandbox, made when first needed */
 	struct session sessions[INIT_SESSIONS]; /* [0] is the command the sandbox was started for */
 	struct client clients[KEEPER_CLIENTS];
 	uint32_t last_id, last_number, last_token;
 	uint64_t n_messages;
-	bool is_ready;  /* init stands and has nothing to do */
-	bool is_ending; /* the last session is over, or somebody said so */
-	int status;     /* of the first command */
+	bool has_left;     /* init ended by itself */
+	bool has_visitors; /* others than the first client have come */
+	bool is_ready;     /* init stands and has nothing to do */
+	bool is_ending;    /* the last session is over, or somebody said so */
+	int status;        /* of the first command */
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
@@ -64,9 +67,9 @@ struct keeper {
 	bool wants_proc;
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
+	struct sockets *sockets;
 	/* tell.c */
 	struct journal *journal;
-	struct sockets *sockets;
 	/* usage.c */
 	struct usage usage;
 	/* masks.c */
@@ -87,9 +90,14 @@ static inline bool keeper_is_named(const struct keeper *k)
 	return k->in->plan->is_named;
 }
 
+/* layers.c: before a named sandbox's view is built, and after its last process died. */
+int keeper_claim_layers(const struct keeper *k, struct err *e);
+void keeper_seal(struct keeper *k);
+
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
+void place_hide(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
 
 /* sockets.c: the host's unix sockets that the plan names. */
@@ -116,8 +124,10 @@ size_t sessions_live(const struct keeper *k);
 
 /* story.c: what is written down of a session. */
 void story_begin(struct keeper *k, struct session *s);
+void story_soon(struct keeper *k); /* begins those that have none, in a moment */
 void story_end(struct keeper *k, struct session *s, int status, enum end_reason why);
 void story_numbers(struct keeper *k);
+void story_prune(struct keeper *k);
 
 /* tell.c: what happened, for the record. */
 void tell_started(struct keeper *k);

@@ -54,8 +54,8 @@ static void sweep_path(struct keeper *k, const char *rel)
 	struct keeper_in *in = k->in;
 	struct err e = ERR_INIT;
 
-	if (sabotaged("quarantine"))
-		return;
+	if (sabotaged("quarantine") || plan_is_review(in->plan))
+		return; /* in review nothing of the sandbox lies in the workspace */
 	/* What fails now is tried again at the end, and reported then. */
 	(void)sweep_one(in->ws_fd, FD_NONE, in->policy, in->scan, rel, &k->swept, &e);
 	tell_swept(k);
@@ -167,7 +167,9 @@ void masks_on_frozen(struct keeper *k)
 	if (m->is_all) {
 		m->is_all = false;
 		cover_again(k, "");
-		(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan, &k->swept, &e);
+		if (!plan_is_review(k->in->plan))
+			(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan,
+					&k->swept, &e);
 		tell_swept(k);
 	}
 	(void)init_send(k->native.ctl, &thaw, NULL, 0);
@@ -234,7 +236,7 @@ void masks_finish(struct keeper *k)
 		on_watch(k);
 	for (size_t i = 0; i < m->n; i++)
 		(void)scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e);
-	if (!sabotaged("quarantine") &&
+	if (!sabotaged("quarantine") && !plan_is_review(in->plan) &&
 	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0) {
 		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
 					    "it: %.400s",

@@ -85,10 +85,17 @@ static bool is_our_user(int fd)
 static void on_accept(void *arg)
 {
 	struct keeper *k = arg;
+	struct init_msg stay = { .type = INIT_STAY };
 	_close_ int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd >= 0 && is_our_user(fd))
-		(void)client_add(k, take_fd(fd)); /* one too many is hung up on */
+	if (fd < 0 || !is_our_user(fd))
+		return;
+	if (!k->has_visitors &&
+	    k->native.tool == 0) { /* behind other engines a named one always stays */
+		k->has_visitors = true;
+		(void)init_send(k->native.ctl, &stay, NULL, 0); /* if it is ending, so are we */
+	}
+	(void)client_add(k, take_fd(fd)); /* one too many is hung up on */
 }
 
 int place_listen(struct keeper *k, struct err *e)
@@ -107,13 +114,18 @@ int place_listen(struct keeper *k, struct err *e)
 	return 0;
 }
 
+void place_hide(struct keeper *k)
+{
+	/* Who holds the lock without it is coming or going: others wait a moment. */
+	(void)unlinkat(k->dir, "control", 0);
+}
+
 void place_release(struct keeper *k)
 {
 	const struct plan *p = k->in->plan;
 	struct owned o = { .dir = k->dir, .lock = k->lock };
 	struct err e = ERR_INIT;
 
-	(void)unlinkat(k->dir, "control", 0);
 	(void)unlinkat(k->dir, "ca-bundle.pem", 0); /* only of an inspected one */
 	sockets_close(k);
 	if (!p->is_named) {
@@ -122,11 +134,13 @@ void place_release(struct keeper *k)
 		(void)unlinkat(k->dir, "lock", 0);
 		(void)rmdir(dir);
 	} else if (k->in->is_rm) {
+		if (k->journal)
+			journal_event(k->journal, EVENT_NO_SESSION, EV_SANDBOX_REMOVED,
+				      &EVENT_STR(NAME, p->name), 1);
 		if (def_remove(p->state_dir, p->name, &o, &e) < 0)
 			keeper_note(k, e.msg);
 		k->dir = o.dir;
 		k->lock = o.lock;
 	}
-	fd_close(take_fd(
-		k->lock)); /* before the client knows of the end: the name is free when it does */
+	fd_close(take_fd(k->lock));
 }

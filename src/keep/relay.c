@@ -8,6 +8,8 @@
 #include "keep/feed.h"
 #include "keep/relay.h"
 
+#define DRAIN_ROUNDS 4096
+
 static void pump(void *arg);
 
 /* Our own open file description where the kernel gives us one, so that making it non-blocking does not touch the
@@ -207,15 +209,15 @@ void relay_kick(struct relay *r)
 	settle(r);
 }
 
-void relay_drain(struct relay *r)
+bool relay_drain(struct relay *r, uint64_t until)
 {
-	uint64_t until = clock_now() + 2 * NS_PER_SEC;
-
-	while (!r->is_done && clock_now() < until) {
-		if (!move(r)) {
-			if (r->n == 0)
-				break;
-			(void)usleep(1000); /* the client is slow; it has two seconds */
-		}
+	/* Bounded: somebody else may hold the other end and write for ever. */
+	for (int rounds = 0; !r->is_done && rounds < DRAIN_ROUNDS; rounds++) {
+		if (move(r))
+			continue;
+		if (r->n == 0 || clock_now() >= until)
+			break;
+		(void)usleep(1000);
 	}
+	return r->is_done || r->n == 0;
 }

@@ -42,8 +42,9 @@ struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(v
 void relay_free(struct relay *r);
 /* There may be room again. */
 void relay_kick(struct relay *r);
-/* Moves what is there without waiting; for the end, when the writers are dead. */
-void relay_drain(struct relay *r);
+/* Moves what is there, for the end, when the writers are dead; waits for a slow reader until `until` (0: not at all). False:
+ * something is left. */
+bool relay_drain(struct relay *r, uint64_t until);
 
 /* The same file with an open file description of our own and O_NONBLOCK, where the kernel gives us one; takes fd. */
 int relay_own_description(int take_fd);

@@ -132,19 +132,22 @@ void session_mute(struct session *s)
 			s->relays[i]->is_broken = true;
 }
 
-void session_drain(struct session *s)
+bool session_drain(struct session *s, uint64_t until)
 {
-	uint64_t until = clock_now() + 2 * NS_PER_SEC, before;
+	uint64_t before;
+	bool is_empty;
 
 	/* A feed makes room only as its viewers read: turn by turn, until nothing comes any more. */
 	do {
+		is_empty = true;
 		before = session_output(s);
 		for (size_t i = 0; i < s->n_relays; i++)
 			if (!s->relays[i]->is_input)
-				relay_drain(s->relays[i]);
+				is_empty = relay_drain(s->relays[i], until) && is_empty;
 		if (s->feed)
-			feed_drain(s->feed);
+			is_empty = feed_drain(s->feed, until) && is_empty;
 	} while (s->feed && session_output(s) != before && clock_now() < until);
+	return is_empty && (s->feed == NULL || session_output(s) == before);
 }
 
 void session_close(struct session *s)

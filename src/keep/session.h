@@ -30,6 +30,7 @@ struct session {
 	size_t n_relays;
 	struct feed *feed;
 	bool has_begun, has_ended;
+	uint64_t drain_until; /* has ended, and somebody still reads: so long */
 	int status;
 	enum end_reason why;
 	int32_t pid;              /* inside */
@@ -59,8 +60,8 @@ void session_begin(struct session *s, struct loop *l, int take_master, void (*fn
 /* From now on its output is thrown away: it has had its share. */
 void session_mute(struct session *s);
 
-/* The command is dead: what it wrote still goes out. */
-void session_drain(struct session *s);
+/* The command is dead: what it wrote still goes out; slow readers have until then (0: no time). False: something is left. */
+bool session_drain(struct session *s, uint64_t until);
 void session_close(struct session *s);
 
 uint64_t

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/story.c - what is written down of a session: sessions/N/session.json beside its output
  *
- * Written when the command runs (never before: nothing of this is on the way to its start) and again, whole, when it
- * has ended. A file that tells of no end while nobody holds the sandbox's lock tells of a session that was lost. Only
+ * Written a moment after the command began to run (nothing of this is on the way to its start, and most commands are
+ * over before) and again, whole, when it has ended. A file that tells of no end while nobody holds the sandbox's lock tells of a session that was lost. Only
  * sessions whose output is kept have one; the oldest go when there are too many.
  */
 #include <dirent.h>
@@ -17,6 +17,7 @@
 #include "keep/keeper.h"
 
 #define SESSIONS_KEPT 64
+#define SOON_NS (20 * NS_PER_MS)
 
 static bool number_of(const char *name, uint32_t *ret)
 {
@@ -44,16 +45,35 @@ void story_numbers(struct keeper *k)
 {
 	int at = openat(k->dir, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = at < 0 ? NULL : fdopendir(at);
-	uint32_t n, least = UINT32_MAX, count = 0;
+	struct dirent *en;
+	uint32_t n;
+
+	while (d && (en = readdir(d)) != NULL)
+		if (number_of(en->d_name, &n) && n > k->last_number)
+			k->last_number = n;
+	if (d)
+		(void)closedir(d);
+	else
+		fd_close(at);
+	if (k->sessions[0].is_used)
+		k->sessions[0].number = ++k->last_number;
+	(void)futimens(k->lock, NULL); /* when it was last used, for `prune` */
+}
+
+void story_prune(struct keeper *k)
+{
+	int at = openat(k->dir, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = at < 0 ? NULL : fdopendir(at);
+	uint32_t n, least = UINT32_MAX, most = 0, count = 0;
 	struct dirent *en;
 
 	while (d && (en = readdir(d)) != NULL)
 		if (number_of(en->d_name, &n)) {
-			k->last_number = n > k->last_number ? n : k->last_number;
+			most = n > most ? n : most;
 			least = n < least ? n : least;
 			count++;
 		}
-	for (; d && count > SESSIONS_KEPT && least < k->last_number; least++) {
+	for (; d && count > SESSIONS_KEPT && least < most; least++) {
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "%u", least);
@@ -64,9 +84,6 @@ void story_numbers(struct keeper *k)
 		(void)closedir(d);
 	else
 		fd_close(at);
-	if (k->sessions[0].is_used)
-		k->sessions[0].number = ++k->last_number;
-	(void)futimens(k->lock, NULL); /* when it was last used, for `prune` */
 }
 
 static void put_head(const struct session *s, struct buf *b)
@@ -99,7 +116,8 @@ void story_begin(struct keeper *k, struct session *s)
 {
 	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
 
-	if (!is_recorded(k, s) || sessions_dir(k) < 0)
+	if (!is_recorded(k, s) || s->feed->record.dir >= 0 || s->feed->record.has_failed ||
+	    sessions_dir(k) < 0)
 		return;
 	feed_record(s->feed, k->sessions_dir, s->number);
 	put_head(s, &b);
@@ -107,12 +125,30 @@ void story_begin(struct keeper *k, struct session *s)
 	put_file(s, &b);
 }
 
+static void on_story(void *arg)
+{
+	struct keeper *k = arg;
+
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (k->sessions[i].is_used && k->sessions[i].has_begun)
+			story_begin(k, &k->sessions[i]);
+	watch_free(k->on_story);
+	k->on_story = NULL;
+}
+
+void story_soon(struct keeper *k)
+{
+	if (keeper_is_named(k) && k->on_story == NULL)
+		k->on_story = watch_timer(k->loop, SOON_NS, false, on_story, k);
+}
+
 void story_end(struct keeper *k, struct session *s, int status, enum end_reason why)
 {
 	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
 
-	if (!s->has_begun || !is_recorded(k, s))
+	if (!s->has_begun || !is_recorded(k, s) || k->in->is_rm)
 		return;
+	story_begin(k, s);
 	put_head(s, &b);
 	buf_printf(&b,
 		   ",\n  \"ended\": %llu,\n  \"exit\": %d,\n  \"reason\": \"%s\",\n  \"cpu_ns\": "

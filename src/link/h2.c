@@ -182,7 +182,7 @@ static void drop_stream(struct link *l, struct stream *gone)
 /* Everything nghttp2 wants to say goes into `pending`, as long as that is not full; then out. */
 static void fill(struct link *l)
 {
-	while (l->pending.n - l->pending_at < OUT_FULL) {
+	while (l->pending.n < OUT_FULL) {
 		const uint8_t *p;
 		ssize_t n;
 
@@ -200,17 +200,27 @@ static void fill(struct link *l)
 	}
 }
 
+static void compact(struct link *l)
+{
+	if (l->pending_at == 0)
+		return;
+	memmove(l->pending.p, l->pending.p + l->pending_at, l->pending.n - l->pending_at);
+	l->pending.n -= l->pending_at;
+	l->pending_at = 0;
+}
+
 static void pump(struct link *l)
 {
 	while (!l->is_down) {
 		size_t left;
 		ssize_t n;
 
+		compact(l);
 		fill(l);
-		left = l->pending.n - l->pending_at;
-		if (l->is_down || left == 0 || l->out < 0)
+		left = l->pending.n;
+		if (l->is_down || left == 0)
 			break;
-		n = l->is_deaf ? (ssize_t)left : write(l->out, l->pending.p + l->pending_at, left);
+		n = l->is_deaf ? (ssize_t)left : write(l->out, l->pending.p, left);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -223,8 +233,6 @@ static void pump(struct link *l)
 			n = (ssize_t)left;
 		}
 		l->pending_at += (size_t)n;
-		if (l->pending_at == l->pending.n)
-			l->pending.n = l->pending_at = 0;
 	}
 	if (!l->is_down)
 		watch_set(l->on_out, false);
@@ -232,7 +240,7 @@ static void pump(struct link *l)
 
 static void kick(struct link *l)
 {
-	if (!l->is_busy)
+	if (!l->is_busy && !l->is_down)
 		pump(l);
 }
 
@@ -257,10 +265,11 @@ int link_feed(struct link *l, const void *p, size_t n)
 	l->is_busy = false;
 	if (r < 0)
 		go_down(l, nghttp2_strerror((int)r));
-	else if (!nghttp2_session_want_read(l->h2) && !nghttp2_session_want_write(l->h2))
-		go_down(l, "protocol error");
 	if (!l->is_down)
 		pump(l);
+	/* What is against the protocol is answered with a farewell; after that there is nothing to say or hear. */
+	if (!l->is_down && !nghttp2_session_want_read(l->h2) && !nghttp2_session_want_write(l->h2))
+		go_down(l, "protocol error");
 	return l->is_down ? -EPIPE : 0;
 }
 
@@ -437,6 +446,7 @@ struct link *link_new(enum link_side side, struct loop *loop, int take_in, int t
 			    .out = take_out,
 			    .ops = ops,
 			    .arg = arg,
+			    .is_deaf = take_out < 0,
 			    .pending = BUF(OUT_MAX) };
 	l->chunk = mem_new(FRAME_MAX, 1);
 	open_session(l);
@@ -455,9 +465,12 @@ void link_free(struct link *l)
 {
 	if (l == NULL)
 		return;
-	nghttp2_session_del(l->h2);
-	while (l->streams)
+	l->is_down = true;
+	while (l->streams) {
+		l->ops->on_gone(l->arg, l->streams);
 		drop_stream(l, l->streams);
+	}
+	nghttp2_session_del(l->h2);
 	watch_free(l->on_in);
 	watch_free(l->on_out);
 	if (l->out != l->in)
@@ -537,6 +550,8 @@ void stream_wake(struct stream *s)
 
 void stream_consumed(struct stream *s, size_t n)
 {
+	if (s->link->is_down)
+		return;
 	(void)nghttp2_session_consume(s->link->h2, s->id,
 				      n); /* a stream that has gone needs no window */
 	kick(s->link);
@@ -544,6 +559,8 @@ void stream_consumed(struct stream *s, size_t n)
 
 void stream_reset(struct stream *s)
 {
+	if (s->link->is_down)
+		return;
 	(void)nghttp2_submit_rst_stream(s->link->h2, 0, s->id, NGHTTP2_CANCEL);
 	kick(s->link);
 }

@@ -28,6 +28,14 @@ const char *enforcer_name(enum enforcer by)
 	return names[by];
 }
 
+bool plan_is_review(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_OVERLAY && str_eq(p->mounts[i].dst, p->workspace))
+			return true;
+	return false;
+}
+
 bool plan_needs_samples(const struct plan *p)
 {
 	const struct plan_limit *l = p->limits;
@@ -137,12 +145,16 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 	return 0;
 }
 
-static int check_policy(const struct policy *p, struct err *e)
+static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
-	if (p->mode != WS_DIRECT)
+	if (p->mode == WS_CLONE)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "workspace mode '%s' is not available yet; use \"direct\"",
-			       p->mode == WS_REVIEW ? "review" : "clone");
+			       "workspace mode 'clone' is not available yet; use \"direct\" or "
+			       "\"review\"");
+	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
+			       "changes until you look at them; give it a --name");
 	return 0;
 }
 
@@ -247,7 +259,16 @@ static void plan_dev(struct plan *p)
 	add_mount(p, MOUNT_HIDE, "file", "/proc/key-users", MOUNT_GONE_OK, "kernel");
 }
 
-static void plan_private(struct plan *p, const struct policy *pol)
+/* The layers, then the overlay that shows them as one. */
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+{
+	for (size_t i = 0; layers[i]; i++)
+		add_mount(p, MOUNT_LAYER, layers[i], dst,
+			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
+	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
+}
+
+static void plan_private(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	static const char *const places[][2] = {
 		{ "tmp", "/tmp" },
@@ -261,7 +282,10 @@ static void plan_private(struct plan *p, const struct policy *pol)
 			  "private");
 		add_access(p, ACCESS_WRITE, places[i][1]);
 	}
-	if (p->is_named && pol->home == HOME_PRIVATE) {
+	if (p->is_named && pol->home == HOME_PRIVATE && f->home_layers) {
+		add_overlay(p, f->home_layers, p->home, "home, kept");
+		p->mounts[p->n_mounts - 1].flags |= MOUNT_OWN;
+	} else if (p->is_named && pol->home == HOME_PRIVATE) {
 		_free_ char *kept = mem_fmt("%s/sandboxes/%s/home", p->state_dir, p->name);
 
 		add_mount(p, MOUNT_BIND, kept, p->home, MOUNT_DIR | MOUNT_OWN | MOUNT_IDMAP,
@@ -475,7 +499,7 @@ static const struct mount *holder_of(const struct plan *p, size_t at)
 {
 	for (size_t i = at; i-- > 0;)
 		if (path_is_beneath(p->mounts[at].dst, p->mounts[i].dst) &&
-		    (p->mounts[i].flags & MOUNT_DIR))
+		    (p->mounts[i].flags & MOUNT_DIR) && p->mounts[i].kind != MOUNT_LAYER)
 			return &p->mounts[i];
 	return NULL;
 }
@@ -494,8 +518,9 @@ static void plan_mount_points(struct plan *p)
 		struct mount *m = &p->mounts[i];
 		const struct mount *holder;
 
-		if (is_cover(m) || (m->kind == MOUNT_BIND && (m->flags & MOUNT_GONE_OK)))
-			continue; /* only ever over what exists */
+		if (is_cover(m) || m->kind == MOUNT_LAYER ||
+		    (m->kind == MOUNT_BIND && (m->flags & MOUNT_GONE_OK)))
+			continue; /* only ever over what exists; nowhere */
 		holder = holder_of(p, i);
 		if (holder == NULL) {
 			add_skel(p, m->flags & MOUNT_DIR ? SKEL_DIR : SKEL_FILE, m->dst, "");
@@ -503,6 +528,22 @@ static void plan_mount_points(struct plan *p)
 		} else if (holder->flags & MOUNT_OWN) {
 			m->flags |= MOUNT_MKDIR;
 		}
+	}
+}
+
+/* Places where layers are for as long as it takes to make an overlay of them. */
+static void plan_layers(struct plan *p)
+{
+	size_t most = 0, n = 0;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		n = p->mounts[i].kind == MOUNT_LAYER ? n + 1 : 0;
+		most = n > most ? n : most;
+	}
+	for (size_t i = 0; i < most; i++) {
+		_free_ char *path = mem_fmt(".vitrine/layers/%zu", i);
+
+		add_skel(p, SKEL_DIR, path, "");
 	}
 }
 
@@ -714,23 +755,52 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 }
 
 /* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
-static const char *const engine_vars[] = { "XDG_RUNTIME_DIR", "DOCKER_HOST",
-					   "DOCKER_CONTEXT",  "DOCKER_CONFIG",
-					   "CONTAINER_HOST",  "DBUS_SESSION_BUS_ADDRESS" };
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
+					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
+					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
+					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES" };
 
 static void plan_engine(struct plan *p, const struct facts *f)
 {
 	size_t n = 0;
 
 	add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
-	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 3, sizeof(*p->engine_env));
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
 	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
 				     "sbin:/bin");
 	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
 	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
 		for (char *const *v = f->environ; v && *v; v++)
-			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=')
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=') {
 				p->engine_env[n++] = mem_str(*v);
+				break; /* a caller may name one twice */
+			}
+	/* What podman keeps for itself lies with our state and not in the user's home. */
+	if (str_eq(p->engine, "podman")) {
+		p->engine_env[n++] = mem_fmt("XDG_CONFIG_HOME=%s/podman/config", f->state_dir);
+		p->engine_env[n++] = mem_fmt("XDG_DATA_HOME=%s/podman/data", f->state_dir);
+	}
+}
+
+/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
+static void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	bool is_review = pol->mode == WS_REVIEW && !sabotaged("review");
+	struct mount *ws;
+
+	if (is_review)
+		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
+	ws = add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,
+		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY | (is_review ? MOUNT_RO : 0),
+		       "workspace");
+	ws->dev = f->ws_dev;
+	ws->ino = f->ws_ino;
+	if (is_review) { /* the overlay comes last */
+		struct mount overlay = ws[-1];
+
+		ws[-1] = *ws;
+		*ws = overlay;
+	}
 }
 
 int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
@@ -740,12 +810,11 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 			  .landlock_abi = f->landlock_abi,
 			  .debug = pol->debug,
 			  .check_reads = pol->check_reads };
-	struct mount *ws;
 	int r;
 
 	r = plan_check_workspace(f, e);
 	if (r == 0)
-		r = check_policy(pol, e);
+		r = check_policy(pol, f, e);
 	if (r < 0)
 		return r;
 	p.is_named = errand->name[0] != '-';
@@ -760,12 +829,9 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
 	plan_dev(&p);
-	plan_private(&p, pol);
+	plan_private(&p, pol, f);
 	plan_tools(&p, f);
-	ws = add_mount(&p, MOUNT_BIND, p.workspace, p.workspace,
-		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY, "workspace");
-	ws->dev = f->ws_dev;
-	ws->ino = f->ws_ino;
+	plan_workspace(&p, pol, f);
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
 	plan_sockets(&p, pol);
@@ -787,6 +853,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
 	add_skel(&p, SKEL_DIR, ".vitrine/dir", "")->mode = 0;
 	add_skel(&p, SKEL_DIR, ".vitrine/private", "");
+	plan_layers(&p);
 	skel_name(&p);
 	plan_env(&p, pol, f);
 	*ret = p;

@@ -69,6 +69,10 @@ struct facts {
 	const char *self_exe; /* our own binary */
 	const char *init_exe; /* vitrine-init, for engines other than native */
 	const char *state_dir, *config_dir;
+	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
+	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
+	char *const *ws_layers;
+	char *const *home_layers;
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
@@ -124,6 +128,8 @@ enum mount_kind {
 	MOUNT_HIDE,    /* the unreadable file or directory over a name */
 	MOUNT_PROTECT, /* a name over itself, read-only */
 	MOUNT_PIN,     /* a directory over itself, so that it cannot be renamed */
+	MOUNT_LAYER, /* part of the overlay that follows at the same place; never visible itself */
+	MOUNT_OVERLAY, /* the layers before it, top first, as one tree */
 	MOUNT_KIND_COUNT_
 };
 
@@ -233,6 +239,9 @@ struct plan {
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
 int plan_check_workspace(const struct facts *f, struct err *e);
 
+/* Layers of one overlay: what the kernel takes is more, but each costs a look-up. */
+#define PLAN_LAYERS_MAX 64
+
 /* What is to be run. */
 struct errand {
 	const char *name;    /* of the sandbox; "-x" is a generated name x */
@@ -258,6 +267,9 @@ void plan_net_done(struct plan_net *n);
 
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
+
+/* Is the workspace an overlay whose changes wait for review? */
+bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
 bool plan_needs_samples(const struct plan *p);

@@ -5,7 +5,8 @@
 static const char *const mount_names[MOUNT_KIND_COUNT_] = {
 	[MOUNT_BIND] = "bind",       [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",
 	[MOUNT_PTS] = "pts",         [MOUNT_DEVICE] = "device",   [MOUNT_HIDE] = "hide",
-	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",
+	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",         [MOUNT_LAYER] = "layer",
+	[MOUNT_OVERLAY] = "overlay",
 };
 static const char *const access_names[ACCESS_KIND_COUNT_] = { "read", "write", "device", "proc" };
 static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy" };
@@ -85,7 +86,7 @@ static void text_mounts(const struct plan *p, struct buf *b)
 
 		buf_printf(b, "  %-8s %s ", mount_names[m->kind], is_ro ? "ro" : "rw");
 		esc(b, m->dst);
-		if (m->kind == MOUNT_BIND && !str_eq(m->src, m->dst)) {
+		if ((m->kind == MOUNT_BIND || m->kind == MOUNT_LAYER) && !str_eq(m->src, m->dst)) {
 			buf_puts(b, " <- ");
 			esc(b, m->src);
 		}

@@ -364,7 +364,10 @@ static int parse_name(const char *s, size_t n, struct host_id *ret, const char *
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < n; i++) {
-		char c = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] + 32) : s[i];
+		char c = s[i];
+
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c + 32);
 
 		if (!is_name_char(c) && c != '.') {
 			*ret_why = (unsigned char)c >= 0x80 ? "a name with letters beyond ASCII "

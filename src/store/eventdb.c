@@ -6,15 +6,7 @@
  */
 #include "store/eventdb.h"
 
-#include <time.h>
-
-uint64_t store_now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
-}
+#include "base/loop.h"
 
 /* ---- the database ---- */
 
@@ -356,7 +348,7 @@ int run_say(struct run *r, uint32_t session, enum event_type t, const struct eve
 	_cleanup_(buf_done) struct buf b = BUF(EVENT_MAX_BYTES);
 	struct event_head h = { .type = (uint16_t)t,
 				.session = session,
-				.time_ns = store_now_ns(),
+				.time_ns = clock_real(),
 				.number = r->number };
 	struct event ev;
 

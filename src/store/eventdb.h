@@ -66,6 +66,4 @@ int run_append(struct run *r, const struct event *ev, const void *frame, size_t 
 int run_say(struct run *r, uint32_t session, enum event_type t, const struct event_field *f,
 	    size_t n, struct err *e);
 
-uint64_t store_now_ns(void);
-
 #endif

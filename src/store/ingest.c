@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "store/registry.h"
 #include "store/retain.h"
@@ -321,7 +322,7 @@ static int lock_file(const struct ingest *in, const char *name, bool is_hidden, 
 		return 0;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? 0 : err_sys(e, "journal '%s'", name);
-	if (is_hidden && (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + HIDDEN_NS > store_now_ns())
+	if (is_hidden && (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + HIDDEN_NS > clock_real())
 		return 0;
 	*ret = take_fd(fd);
 	return 1;

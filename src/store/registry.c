@@ -166,38 +166,42 @@ int registry_sync(struct db *reg, struct eventdb *d, const char *source, struct 
 	return r;
 }
 
-static int sync_file(struct db *reg, const char *state_dir, const char *source, struct err *e)
+/* One the registry has never seen; what it knows is kept up to date by ingest alone. */
+static int sync_new(struct db *reg, const char *state_dir, const char *source, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/%s", state_dir, source);
 	_cleanup_(eventdb_close) struct eventdb d = { 0 };
+	uint64_t last = 0;
 	int r;
 
 	if (access(path, F_OK) < 0)
 		return 0;
-	r = eventdb_open(&d, path, DB_READ, e);
+	r = last_change(reg, source, &last, e);
+	if (r < 0 || last > 0)
+		return r;
+	r = eventdb_open(&d, path, DB_WRITE, e);
 	return r < 0 ? r : registry_sync(reg, &d, source, e);
 }
 
 int store_reconcile(const char *state_dir, struct err *e)
 {
-	_free_ char *path = mem_fmt("%s/vitrine.db", state_dir);
 	_free_ char *sandboxes = mem_fmt("%s/sandboxes", state_dir);
 	_cleanup_(db_close) struct db reg = { 0 };
 	struct dirent *en;
 	DIR *d;
 	int r;
 
-	if (access(path, F_OK) == 0 || access(state_dir, F_OK) < 0)
+	if (access(state_dir, F_OK) < 0)
 		return 0;
 	r = registry_open(&reg, state_dir, DB_CREATE, e);
 	if (r == 0)
-		r = sync_file(&reg, state_dir, "runs/events.db", e);
+		r = sync_new(&reg, state_dir, "runs/events.db", e);
 	d = opendir(sandboxes);
 	while (d && r == 0 && (en = readdir(d)) != NULL) {
 		_free_ char *source = mem_fmt("sandboxes/%s/events.db", en->d_name);
 
 		if (store_name_ok(en->d_name))
-			r = sync_file(&reg, state_dir, source, e);
+			r = sync_new(&reg, state_dir, source, e);
 	}
 	if (d)
 		(void)closedir(d);

@@ -12,6 +12,8 @@
  */
 #include "store/retain.h"
 
+#include "base/loop.h"
+
 /* One row of those that may go. */
 struct victim {
 	uint64_t stream, run, events, dropped, bytes;
@@ -174,7 +176,7 @@ static int cut_at(struct eventdb *d, const struct victim *v, uint64_t bytes, uin
 
 static int by_age(struct eventdb *d, uint64_t max_age, uint64_t *dropped, struct err *e)
 {
-	uint64_t now = store_now_ns(), before = now > max_age ? now - max_age : 0;
+	uint64_t now = clock_real(), before = now > max_age ? now - max_age : 0;
 	struct victim v = { 0 };
 	int r = 0;
 

@@ -28,7 +28,7 @@ struct ingest_done {
 int store_ingest(const char *state_dir, const struct store_bounds *bounds, bool is_waiting,
 		 struct ingest_done *ret, struct err *e);
 
-/* Fills a registry that is not there (any more) from the databases. */
+/* Takes databases into the registry that it has never seen: after it was lost, or when a folder was copied here. */
 int store_reconcile(const char *state_dir, struct err *e);
 
 /* ---- history, for ls and inspect ---- */

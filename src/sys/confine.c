@@ -175,9 +175,29 @@ static bool is_refused(long r)
 	return r < 0 && (errno == EPERM || errno == EACCES);
 }
 
-int confine_prove(unsigned promises, struct err *e)
+/* What only some promises allow. */
+static const char *socket_door(unsigned promises)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET };
+
+	if (!(promises & CONFINE_CONNECT) &&
+	    !is_refused(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)))
+		return "socket";
+	if (!(promises & CONFINE_CONNECT) &&
+	    !is_refused(connect(-1, (const struct sockaddr *)&sa, sizeof(sa))))
+		return "connect";
+	if (!(promises & CONFINE_LISTEN) &&
+	    !is_refused(bind(-1, (const struct sockaddr *)&sa, sizeof(sa))))
+		return "bind";
+	if (!(promises & CONFINE_LISTEN) && !is_refused(listen(-1, 1)))
+		return "listen";
+	if (!(promises & CONFINE_ACCEPT) && !is_refused(accept4(-1, NULL, NULL, SOCK_CLOEXEC)))
+		return "accept";
+	return NULL;
+}
+
+int confine_prove(unsigned promises, struct err *e)
+{
 	const char *door = NULL;
 	char *const none[] = { NULL };
 
@@ -187,10 +207,8 @@ int confine_prove(unsigned promises, struct err *e)
 		door = "openat2";
 	else if (!is_refused(execve("/nonexistent", none, none)))
 		door = "execve";
-	else if (!is_refused(
-			 syscall(SYS_clone,
-				 0x00010000UL /* a thread without its like: no kernel makes one */,
-				 0, 0, 0, 0)))
+	/* A thread without its like: no kernel makes one. */
+	else if (!is_refused(syscall(SYS_clone, 0x00010000UL, 0, 0, 0, 0)))
 		door = "clone";
 	else if (!is_refused(syscall(SYS_kill, 1, 0)))
 		door = "kill";
@@ -205,18 +223,7 @@ int confine_prove(unsigned promises, struct err *e)
 	else if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
 		 MAP_FAILED)
 		door = "executable memory";
-	else if (!(promises & CONFINE_CONNECT) &&
-		 !is_refused(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)))
-		door = "socket";
-	else if (!(promises & CONFINE_CONNECT) &&
-		 !is_refused(connect(-1, (const struct sockaddr *)&sa, sizeof(sa))))
-		door = "connect";
-	else if (!(promises & CONFINE_LISTEN) &&
-		 !is_refused(bind(-1, (const struct sockaddr *)&sa, sizeof(sa))))
-		door = "bind";
-	else if (!(promises & CONFINE_LISTEN) && !is_refused(listen(-1, 1)))
-		door = "listen";
-	else if (!(promises & CONFINE_ACCEPT) && !is_refused(accept4(-1, NULL, NULL, 0)))
-		door = "accept";
+	else
+		door = socket_door(promises);
 	return door ? err_set(e, ERR_BUG, EPERM, "%s works where it must not", door) : 0;
 }

@@ -497,6 +497,22 @@ def a_copied_database_is_read_elsewhere(box):
 
 
 @test
+def a_folder_moves_to_another_state(box):
+    """Copied into another state directory it is one of its sandboxes, history included."""
+    feed(box, "box", "named", "events=5")
+    eq(len(events(box, "box")), 8)
+    away = box.dir / "other" / "vitrine"
+    shutil.copytree(box.state / "sandboxes" / "box", away / "sandboxes" / "moved")
+    box.own(box.dir / "other")
+    env = {"XDG_STATE_HOME": str(box.dir / "other")}
+    r = box.cli("events", "moved", "-q", env=env)
+    eq((r.rc, len(r.out.split())), (0, 8))
+    r = box.cli("events", "--verify", env=env)
+    eq(r.rc, 0, r.out + r.err)
+    has(r.out, "ok: 8 events")
+
+
+@test
 def a_newer_schema_is_refused(box):
     feed(box, "run-1")
     events(box)
@@ -522,6 +538,47 @@ def writers_and_readers_at_once(box):
     eq(len(got), 30 * 23)
     eq(len({(e["run"], e["number"]) for e in got}), 30 * 23)
     eq(verify(box)[0], 0)
+
+
+# -------------------------------------------------------------------------------------- real sandboxes
+
+
+@test
+def a_run_is_on_record(box):
+    eq(box.sh("exit 3").rc, 3)
+    got = events(box)
+    eq([e["type"] for e in got], ["sandbox.started", "session.started", "session.ended", "sandbox.stopped"])
+    eq(got[1]["data"]["argv"], ["sh", "-c", "exit 3"])
+    eq(got[2]["data"]["status"], 3)
+    eq(verify(box)[0], 0)
+
+
+@test
+def the_record_is_out_of_reach(box):
+    """From inside there is no journal, no database and no state directory at all."""
+    feed(box, "run-0")
+    events(box)
+    r = box.sh(f"ls -d {box.state} {box.state}/runs/events.db {box.state}/journal; "
+               f"echo x >>{box.state}/runs/events.db; rm -rf {box.state}; find / -name '*.000000' -path '*journal*'")
+    has_not(r.out, "events.db", "journal")
+    eq((box.state / "runs" / "events.db").exists(), True, "outside it is there")
+    eq(verify(box)[0], 0)
+    eq(len(events(box, "--session", "sandbox")), 1 + 2)
+
+
+@test
+def removing_and_renaming_are_told(box):
+    eq(box.run("--name", "one", "--", "true").rc, 0)
+    eq(box.run("--name", "two", "--", "true").rc, 0)
+    eq(box.cli("rename", "one", "three").rc, 0)
+    eq(box.cli("rm", "two").rc, 0)
+    rc, out = verify(box)
+    eq(rc, 0, out)
+    told = {e["type"]: e["data"] for e in events(box) if e["type"].startswith("sandbox.re")}
+    eq(told, {"sandbox.renamed": {"name": "one", "target": "three"}, "sandbox.removed": {"name": "two"}})
+    eq(box.run("--name", "three", "--rm", "--", "true").rc, 0)
+    rc, out = verify(box)
+    eq(rc, 0, out)
 
 
 @test(who=("user",), timeout=60)

@@ -306,6 +306,21 @@ def words_of_docker(box):
     box.cli("rm", "-f", "dock")
 
 
+@test(timeout=50)
+def too_many_connections(box):
+    """(open files - 64) / 2 of them are held, one more is closed at once, and that is on record."""
+    net()
+    script = ("import socket\nheld = 0\nfor i in range(130):\n s = socket.create_connection(('127.0.0.1', 3128), 5); s.settimeout(0.04)\n"
+              " try:\n  s.recv(1)\n except TimeoutError:\n  held += 1\n except OSError:\n  pass\n globals()['s%d' % i] = s\n"
+              " if held + 2 < i + 1: break\nprint(held)")
+    p = box.popen(["sh", "-c", f"ulimit -n 192; exec {box.program} run --name many --allow ok.test -- python3 -c \"$0\"", script],
+                  stdin=-3, stdout=-1, stderr=-1)
+    r = box.finish(p, timeout=40)
+    eq(r.out.strip(), "64", r.err)
+    has(r.err, "more than 64 connections")
+    box.cli("rm", "-f", "many")
+
+
 @test
 def the_gate_ends(box):
     """Killed once it comes back; killed twice the network is closed, and the sandbox lives on."""

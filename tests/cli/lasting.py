@@ -276,6 +276,7 @@ def stop_of_a_shell(box):
 def stop_of_a_keeper_that_hangs(box):
     p = box.named("box")
     keeper = [k for k in below(p.pid) if "keeper" in describe(k)][0]
+    soon(lambda: box.cli("logs", "box").rc == 0, "it is on record")
     os.kill(keeper, signal.SIGSTOP)
     eq(box.cli("stop", "--time", "0", "box", timeout=10).rc, 0)
     eq(box.finish(p).rc, 125)
@@ -297,6 +298,24 @@ def lost_and_found(box):
     eq(box.run("box", "--", "echo", "again").out, "again\n")
     past = json.loads(box.cli("inspect", "box").out)[0]["past"]
     eq([(s["id"], s["status"]) for s in past], [(2, "ended"), (1, "lost")])
+
+
+@test
+def slow_reader_holds_up_nobody_else(box):
+    p = box.named("box")
+    a, b = socket.socketpair()
+    e = box.start("exec", "box", "--", "sh", "-c", "head -c 100000 /dev/zero; exit 3", stdout=a)
+    a.close()
+    time.sleep(0.4)
+    t0 = time.monotonic()
+    eq(box.cli("exec", "box", "--", "echo", "quick").out, "quick\n")
+    eq(time.monotonic() - t0 < 1.0, True)
+    got = 0
+    while got < 100000:
+        got += len(b.recv(65536))
+    eq((e.wait(5), got), (3, 100000))
+    b.close()
+    box.stop(p)
 
 
 # ------------------------------------------------------------------------------------------- removing
@@ -484,6 +503,27 @@ def copies_are_safe(box):
     stop(box, "box")
 
 
+# ------------------------------------------------------------------------------------------ full disk
+
+
+@test(who=["root"], timeout=60)
+def disk_full(box):
+    """State on a disk that is full at every size: a clear refusal or success, and all is well when there is room."""
+    box.needs("unshare", "mount")
+    state = box.dir / "state"
+    state.mkdir(exist_ok=True)
+    script = ("mount -t tmpfs -o size=$1k,nr_inodes=$2 tmpfs $XDG_STATE_HOME || exit 99; shift 2; "
+              "\"$@\" create --name box shell >/dev/null; a=$?; \"$@\" run --name box -- sh -c 'echo ran'; b=$?; "
+              "mount -o remount,size=64m,nr_inodes=100k $XDG_STATE_HOME; \"$@\" run --name box -- echo fine; echo $a $b $?")
+    for size, inodes in [(8, 1000), (64, 1000), (96, 1000), (128, 1000), (192, 1000), (256, 1000), (4096, 8), (4096, 60),
+                         (4096, 75), (4096, 80), (4096, 90)]:
+        out = box.host("unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", str(size), str(inodes),
+                       box.program).split()
+        a, b, last = out[-3:]
+        eq((a in ("0", "125"), b in ("0", "125"), last, out[-4]), (True, True, "0", "fine"), f"{size}k, {inodes}: {out}")
+        eq("ran" in out, b == "0", f"{size}k, {inodes}: {out}")
+
+
 # ------------------------------------------------------------------------------------- control socket
 
 
@@ -492,6 +532,7 @@ def socket_is_strict(box):
     """Whatever is sent to it that is not a message of ours ends that connection and nothing else."""
     p = box.named("box")
     path = box.state / "sandboxes" / "box" / "control"
+    soon(path.exists, "its door is open")
     here = os.open(path.parent, os.O_PATH)
     for data in (b"", b"x", b"\xff" * 640, b"\0" * 4096, os.urandom(672), b"\x01" + b"\0" * 671):
         for n_fds in (0, 1, 4, 200):

@@ -172,6 +172,7 @@ def client_killed(box):
     p = box.named("box", "echo up; i=0; while [ $i -lt 200 ]; do echo $i >tick; i=$((i+1)); sleep 0.05; done")
     p.send_signal(signal.SIGKILL)
     eq(p.wait(5), -9)
+    soon(lambda: (box.ws / "tick").exists(), "the command works")
     before = box.read("tick")
     soon(lambda: (box.ws / "tick").read_text() not in ("", before), "the command goes on")
     eq(box.cli("exec", "box", "--", "echo", "reached").out, "reached\n")
@@ -287,6 +288,7 @@ def secrets_are_not_on_the_command_line(box):
 @test
 def state_is_private(box):
     box.ok("true", "--name", "box")
+    eq(box.cli("logs", "box").rc, 0)  # when it answers, all is written down
     for p in [box.state, *box.state.rglob("*")]:
         if p.is_symlink() or "skel" in p.parts:
             continue

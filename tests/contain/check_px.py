@@ -5,6 +5,7 @@ Each check has a fake internet of its own (tests/internet.py). The oracle is the
 which names its name server was asked for. The control shows that the same request, made without a sandbox, arrives."""
 
 import json
+import os
 import re
 import socket
 import ssl
@@ -242,7 +243,7 @@ def px08(c):
     return HELD
 
 
-@check("PX-09", prio="P1", title="letters beyond ASCII, percent signs, other dots", forms=RUN, catches=("gate-rules",))
+@check("PX-09", prio="P1", title="letters beyond ASCII, percent signs, other dots", forms=RUN)
 def px09(c):
     with internet(c) as net:
         reaches_outside(c, net, "evil.test")
@@ -254,7 +255,7 @@ def px09(c):
     return HELD
 
 
-@check("PX-10", prio="P0", title="user names and other tricks in the URL", forms=RUN, catches=("gate-rules",))
+@check("PX-10", prio="P0", title="user names and other tricks in the URL", forms=RUN)
 def px10(c):
     with internet(c) as net:
         reaches_outside(c, net, "evil.test")
@@ -462,6 +463,106 @@ def px27(c):
                   env={"HTTP_PROXY": "http://evil.test:3128", "https_proxy": "http://evil.test:3128", "ALL_PROXY": "http://evil.test:3128"})
         c.need_control(net.hits("ok.test"), "not served")
         none_at(c, net, "evil.test")
+    return HELD
+
+
+BOUND = r"""
+import json, socket, time
+def proxy():
+    s = socket.create_connection(("127.0.0.1", 3128), 5); s.settimeout(8); return s
+def first(s):
+    try:
+        return s.recv(64).decode("latin-1")
+    except OSError as e:
+        return type(e).__name__
+idle = [proxy() for _ in range(400)]
+slow = [proxy() for _ in range(400)]
+for s in slow:
+    s.sendall(b"GET http://ok.test/ HTTP/1.1\r\nHo")
+out = {}
+def flood(head):
+    s = proxy()
+    try:
+        s.sendall(head)
+    except OSError:
+        pass
+    return first(s)
+out["long"] = flood(b"GET http://ok.test/ HTTP/1.1\r\nX: " + b"a" * (1 << 20))
+out["many"] = flood(b"GET http://ok.test/ HTTP/1.1\r\n" + b"A: b\r\n" * 100000)
+t0 = time.monotonic()
+s = proxy()
+s.sendall(b"GET http://ok.test/served HTTP/1.1\r\nHost: ok.test\r\nConnection: close\r\n\r\n")
+out["served"] = first(s)
+out["seconds"] = time.monotonic() - t0
+print("loaded", flush=True)
+time.sleep(17)
+left = 0
+for s in idle + slow:
+    s.setblocking(False)
+    try:
+        while s.recv(4096):
+            pass
+    except BlockingIOError:
+        left += 1
+    except OSError:
+        pass
+out["left"] = left
+print(json.dumps(out), flush=True)
+"""
+
+
+def gate_rss():
+    """Of each process of a gate in this network, in MiB."""
+    here, found = os.stat("/proc/self/ns/net").st_ino, []
+    for d in Path("/proc").glob("[0-9]*"):
+        try:
+            if (d / "cmdline").read_bytes().startswith(b"vitrine-gate\0") and os.stat(d / "ns/net").st_ino == here:
+                found.append(int(re.search(r"VmRSS:\s+(\d+)", (d / "status").read_text())[1]) / 1024)
+        except OSError:
+            pass
+    return found
+
+
+@check("PX-28", prio="P0", title="many, slow and endless clients", forms=RUN, catches=("gate-bounds",), timeout=90.0, alone=True)
+def px28(c):
+    with internet(c) as net:
+        c.plant(c.ws / "bound.py", BOUND)
+        p = c.start(["/usr/bin/python3", "bound.py"], flags=ALLOW)
+        c.need_control(p.wait_for("loaded", 30), f"the load was not made: {p.err[-300:]}")
+        rss = gate_rss()
+        c.need_control(len(rss) == 2, f"not two processes of the gate: {rss}")
+        r = p.wait(40)
+        out = json.loads(r.text.splitlines()[-1])
+        c.must("200" in out["served"] and out["seconds"] < 1, f"another request waits: {out}")
+        c.must(max(rss) < 64, f"memory: {rss} MiB")
+        c.must(" 431 " in out["long"] or " 400 " in out["long"] or "Reset" in out["long"], f"an endless head: {out}")
+        c.must(" 431 " in out["many"] or " 400 " in out["many"] or "Reset" in out["many"], f"endless heads: {out}")
+        c.must(out["left"] == 0, f"{out['left']} slow clients are still served after 17 s")
+        c.note("rss", rss, "seconds", out["seconds"])
+    return HELD
+
+
+@check("PX-34", prio="P2", title="bytes are counted exactly", forms=RUN)
+def px34(c):
+    with internet(c) as net:
+        r = c.sandbox("head -c 20000000 /dev/zero | curl -s -m 15 --data-binary @- http://ok.test/up; head -c 5000 /dev/zero |"
+                      "curl -s -m 5 -x socks5h://127.0.0.1:3128 --data-binary @- http://ok.test/up", flags=ALLOW, timeout=40)
+        c.need_control("/up 20000000" in r.text and "/up 5000" in r.text, f"not uploaded: {r}")
+        log = c.vitrine("net", "log", "--json")
+        sums = [json.loads(line)["data"] for line in log.text.splitlines() if json.loads(line)["type"] == "net.connect"]
+        out = sorted(e["bytes_out"] for e in sums)
+        heads = sorted(len(h["head"]) + 4 for h in net.hits(kind="http"))
+        # Of a proxied request the body is counted, of a tunnel all of it.
+        c.must(any(n == 20000000 for n in out) and any(5000 <= n <= 5000 + max(heads) for n in out), f"counted {out}, heads {heads}")
+    return HELD
+
+
+@check("PX-24", prio="P1", title="what is not TLS on a TLS port is on record", forms=RUN, catches=("gate-sniff",))
+def px24(c):
+    with internet(c) as net:
+        talk(c, [(PROXY, "CONNECT ok.test:443 HTTP/1.1\r\n\r\n", b"SSH-2.0-x\r\n")])
+        log = c.vitrine("net", "log", "--json")
+        c.must("not TLS" in log.text, f"no event: {log.text[-400:]}")
     return HELD
 
 

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	struct feed f;
 	_free_ char *filler = NULL;
 	struct journal *j;
-	uint64_t total;
+	uint64_t total, begun = clock_now();
 	int r;
 
 	if (argc < 3)
@@ -139,8 +139,9 @@ int main(int argc, char **argv)
 	}
 	r = journal_flush(j);
 	total = 1 + f.sessions * (f.events + 2) - (f.leaves_open ? 1 : 0);
-	(void)printf("acknowledged %llu cpu_ns %llu\n", r == 0 ? (unsigned long long)total : 0ULL,
-		     (unsigned long long)cpu_ns());
+	(void)printf("acknowledged %llu cpu_ns %llu wall_ns %llu\n",
+		     r == 0 ? (unsigned long long)total : 0ULL, (unsigned long long)cpu_ns(),
+		     (unsigned long long)(clock_now() - begun));
 	(void)fflush(stdout);
 	if (f.holds)
 		(void)getchar();

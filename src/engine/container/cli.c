@@ -43,11 +43,17 @@ static void add_private(struct args *a, const struct plan *p, const struct mount
 	uint64_t bytes = render_bytes(p, m);
 	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
 
-	buf_printf(&b, "%s:rw,nosuid,nodev,exec,mode=%04o", m->dst, render_mode(m));
+	/* Podman lets nobody say whose a tmpfs is; there is but one user inside to keep others out of it. */
+	buf_printf(&b, "%s:rw,nosuid,nodev,exec,mode=%04o", m->dst,
+		   has_ids ? render_mode(m) : 01777U);
 	if (bytes)
 		buf_printf(&b, ",size=%llu", (unsigned long long)bytes);
+	if (has_ids && bytes)
+		buf_printf(&b, ",nr_inodes=%llu", (unsigned long long)bytes / 4096 + 256);
 	if (has_ids)
 		buf_printf(&b, ",uid=%u,gid=%u", p->ids.uid_in, p->ids.gid_in);
+	else
+		buf_puts(&b, ",notmpcopyup"); /* it would take the mode of what it covers */
 	args_put(a, "--tmpfs", buf_cstr(&b), NULL);
 }
 
@@ -77,6 +83,8 @@ static int add_mounts(struct args *a, const struct render_in *in, bool has_ids, 
 		case MOUNT_PROC: /* its own, with the same devices and terminals */
 		case MOUNT_PTS:
 		case MOUNT_DEVICE:
+		case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+		case MOUNT_OVERLAY:
 		case MOUNT_KIND_COUNT_:
 			break;
 		}

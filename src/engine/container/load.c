@@ -44,7 +44,7 @@ static int put_tar(const struct plan *p, struct err *e)
 	return take_fd(fd);
 }
 
-int docker_prepare(const struct plan *p, const char *tool, struct err *e)
+int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
 {
 	_free_ char *name = image_name(p);
 	char *const look[] = { (char *)(uintptr_t) "docker", (char *)(uintptr_t) "image",

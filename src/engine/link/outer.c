@@ -655,25 +655,12 @@ int outer_feed(struct outer *o, const void *p, size_t n)
 
 void outer_free(struct outer *o)
 {
-	for (size_t i = 0; i < INIT_SESSIONS; i++) {
-		struct session *s = &o->sessions[i];
-
-		for (int k = 0; k < 4; k++)
-			if (s->stdio[k]) {
-				port_free(s->stdio[k]->from);
-				port_free(s->stdio[k]->to);
-				free(s->stdio[k]);
-			}
-		for (int k = 0; k < 3; k++)
-			port_free(s->tail[k]);
-		if (s->main) {
-			fd_close(s->main->which);
-			buf_done(&s->main->body);
-			free(s->main);
-		}
-	}
-	watch_free(o->on_ctl);
+	o->has_failed = o->is_down = true; /* nothing more is said to the keeper */
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (o->sessions[i].is_used)
+			close_session(&o->sessions[i]);
 	link_free(o->link);
+	watch_free(o->on_ctl);
 	free(o);
 }
 

@@ -2,9 +2,9 @@
 /* engine/native/init.c - pid 1 inside: starts commands, reaps everything, ends when its keeper does
  *
  * Init is locked in like every command it starts; what it starts inherits the walls and nothing else. It is not
- * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. In a sandbox
- * without a name init ends with the first command; a named one ends when the keeper says so. Either way the kernel
- * ends every other process of the namespace with it.
+ * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. Init ends with the
+ * first command; in a named sandbox that others have come to it ends when the keeper says so. Either way the kernel ends
+ * every other process of the namespace with it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -26,6 +26,8 @@ static struct {
 	pid_t pid; /* 0: free */
 	uint32_t session;
 } sessions[INIT_SESSIONS];
+
+static bool stays;
 
 int init_send(int fd, const struct init_msg *m, const int *fds, size_t n_fds)
 {
@@ -157,6 +159,9 @@ static void on_message(const struct child *c)
 	case INIT_THAW:
 		(void)kill(-1, SIGCONT);
 		break;
+	case INIT_STAY:
+		stays = true;
+		break;
 	case INIT_WANT_PROC:
 		send_proc(c);
 		break;
@@ -184,7 +189,7 @@ static void reap(const struct child *c)
 			m.a = status;
 			command_used(&used, &m.cpu_ns, &m.max_rss);
 			(void)init_send(c->ctl, &m, NULL, 0);
-			if (m.session == 0 && !c->plan->is_named)
+			if (m.session == 0 && (!c->plan->is_named || !stays))
 				_exit(0);
 		}
 	}

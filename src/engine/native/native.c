@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -62,6 +63,7 @@ static int open_ns(pid_t pid, const char *name)
 static int make_idmap(const struct plan *p)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	pid_t keeper = getpid();
 	char map[64];
 	pid_t pid;
 	int fd, r;
@@ -69,9 +71,13 @@ static int make_idmap(const struct plan *p)
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;
-	if (pid == 0)
+	if (pid == 0) {
+		/* If the keeper is killed meanwhile nobody else would end us. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
+			_exit(0);
 		for (;;)
 			(void)pause();
+	}
 	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0)
@@ -154,6 +160,8 @@ static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
+	(void)write_proc(pid, "oom_score_adj", "300");
 	return send(ctl, "", 1, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "control socket");
 }
 

@@ -39,6 +39,7 @@ enum init_msg_type {
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
+	INIT_STAY,      /* somebody else may ask for commands: do not end with the first one */
 	INIT_WANT_PROC, /* answered by INIT_PROC */
 	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
 	/* to vitrine-link, which stands for an init behind other walls */

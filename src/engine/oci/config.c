@@ -47,10 +47,8 @@ static void put_bind(struct json_list *l, const struct render_in *in, const stru
 {
 	_free_ char *src = render_source(in, m);
 	bool is_ro = m->flags & MOUNT_RO || m->kind == MOUNT_HIDE;
-	const char *options[] = {
-		"rbind", "nosuid", "nodev", "private", !is_ro ? "rw" : l->has_rro ? "rro" : "ro",
-		NULL
-	};
+	const char *ro = l->has_rro && m->flags & MOUNT_DIR ? "rro" : "ro";
+	const char *options[] = { "rbind", "nosuid", "nodev", "private", is_ro ? ro : "rw", NULL };
 
 	put_mount(l, "bind", src, m->dst, options);
 }
@@ -59,7 +57,12 @@ static void put_private(struct json_list *l, const struct plan *p, const struct 
 {
 	_free_ char *mode = mem_fmt("mode=%04o", render_mode(m));
 	_free_ char *size = mem_fmt("size=%llu", (unsigned long long)render_bytes(p, m));
-	const char *options[] = { "nosuid", "nodev", mode, p->private_bytes ? size : NULL, NULL };
+	_free_ char *inodes =
+		mem_fmt("nr_inodes=%llu", (unsigned long long)render_bytes(p, m) / 4096 + 256);
+	const char *options[] = {
+		"nosuid", "nodev", mode, p->private_bytes ? size : NULL, l->has_rro ? inodes : NULL,
+		NULL
+	}; /* gVisor knows none */
 
 	put_mount(l, "tmpfs", "tmpfs", m->dst, options);
 }
@@ -87,6 +90,8 @@ static void put_one(struct json_list *l, const struct render_in *in, const struc
 		put_mount(l, "devpts", "devpts", m->dst, pts);
 		return;
 	case MOUNT_DEVICE: /* the runtime makes the same six by itself */
+	case MOUNT_LAYER:  /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		return;
 	}

@@ -2,7 +2,8 @@
 /* engine/wrap/bwrap.c - a plan as arguments of bubblewrap (0.8 or later)
  *
  * bubblewrap makes its own /dev (the same six devices, terminals and links as the plan's) and has no way to mount
- * terminals alone; so the plan's devices become one --dev, made read-only once everything below it is in place.
+ * terminals alone; so the plan's devices become one --dev. Init takes away the link that is too much, and its lock lets
+ * nobody make or remove anything there.
  */
 #include "base/path.h"
 #include "engine/render.h"
@@ -61,6 +62,8 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 			       ? 0
 			       : err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 					 "engine 'bwrap' cannot honour: terminals at '%s'", m->dst);
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		break;
 	}
@@ -71,12 +74,8 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 static int add_mounts(struct args *a, const struct render_in *in, struct err *e)
 {
 	const struct plan *p = in->plan;
-	size_t last_dev = p->n_mounts;
 	bool has_dev = false;
 
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (path_is_beneath(p->mounts[i].dst, "/dev"))
-			last_dev = i;
 	args_put(a, "--ro-bind", in->skel, "/", NULL);
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
@@ -91,8 +90,6 @@ static int add_mounts(struct args *a, const struct render_in *in, struct err *e)
 		r = add_mount(a, in, m, e);
 		if (r < 0)
 			return r;
-		if (i == last_dev)
-			args_put(a, "--remount-ro", "/dev", NULL);
 	}
 	return 0;
 }
@@ -108,7 +105,10 @@ int render_bwrap(const struct render_in *in, struct rendering *out, struct err *
 	args_add(a, "--gid");
 	args_addf(a, "%u", p->ids.gid_in);
 	args_put(a, "--hostname", p->hostname, "--die-with-parent", "--new-session", "--as-pid-1",
-		 "--cap-drop", "ALL", "--disable-userns", "--clearenv", NULL);
+		 "--cap-drop", "ALL", NULL);
+	/* For init, to set what is counted for each user and then to drop these with all others for good. */
+	args_put(a, "--cap-add", "CAP_SYS_RESOURCE", "--cap-add", "CAP_SETPCAP", "--disable-userns",
+		 "--clearenv", NULL);
 	r = add_mounts(a, in, e);
 	if (r < 0)
 		return r;

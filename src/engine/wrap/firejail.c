@@ -8,10 +8,8 @@
 #include "base/path.h"
 #include "engine/render.h"
 
-static void add_mount(struct args *a, const struct render_in *in, const struct mount *m)
+static void add_mount(struct args *a, const struct mount *m)
 {
-	_free_ char *src = render_source(in, m);
-
 	switch (m->kind) {
 	case MOUNT_BIND:
 		if (str_eq(m->dst, INIT_INSIDE))
@@ -33,6 +31,8 @@ static void add_mount(struct args *a, const struct render_in *in, const struct m
 	case MOUNT_PROC:
 	case MOUNT_PTS:
 	case MOUNT_DEVICE:
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		return;
 	}
@@ -49,7 +49,7 @@ int render_firejail(const struct render_in *in, struct rendering *out, struct er
 	args_addf(a, "--hostname=%s", p->hostname);
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (!render_skips(in, i))
-			add_mount(a, in, &p->mounts[i]);
+			add_mount(a, &p->mounts[i]);
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (str_eq(p->mounts[i].dst, INIT_INSIDE))
 			args_put(a, "--", p->mounts[i].src, NULL);

@@ -56,6 +56,8 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 		args_addf(a, "--proc_path=%s", m->dst);
 		args_add(a, "--proc_rw");
 		return 0;
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

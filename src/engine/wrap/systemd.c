@@ -85,6 +85,8 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 	case MOUNT_PTS:
 	case MOUNT_DEVICE:
 		return 0;
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

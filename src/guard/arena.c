@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/arena.c - see arena.h */
+#include "guard/arena.h"
+
+#include <stdarg.h>
+
+#define BLOCK_BYTES ((size_t)16 * KIB)
+
+struct arena_block {
+	struct arena_block *next;
+	size_t used, cap;
+	_Alignas(16) unsigned char data[];
+};
+
+void *arena_take(struct arena *a, size_t n)
+{
+	struct arena_block *b = a->blocks;
+	void *p;
+
+	n = (n + 15) & ~(size_t)15;
+	if (b == NULL || b->cap - b->used < n) {
+		size_t cap = n > BLOCK_BYTES ? n : BLOCK_BYTES;
+
+		b = mem_new(1, sizeof(*b) + cap);
+		b->cap = cap;
+		b->next = a->blocks;
+		a->blocks = b;
+		a->total += cap;
+		a->is_over |= a->total > a->max;
+	}
+	p = b->data + b->used;
+	b->used += n;
+	return p;
+}
+
+char *arena_strn(struct arena *a, const char *s, size_t n)
+{
+	char *p = arena_take(a, n + 1);
+
+	memcpy(p, s, n);
+	return p;
+}
+
+char *arena_fmt(struct arena *a, const char *fmt, ...)
+{
+	va_list ap;
+	char line[KIB];
+	int n;
+
+	va_start(ap, fmt);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start() is in the line above */
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	bug_on(n < 0);
+	/* What is too long is cut: these are sentences for people. */
+	return arena_strn(a, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
+}
+
+void arena_done(struct arena *a)
+{
+	while (a->blocks) {
+		struct arena_block *b = a->blocks;
+
+		a->blocks = b->next;
+		free(b);
+	}
+	a->total = 0;
+}
+
+void text_add(struct text *t, const char *s, size_t n)
+{
+	if (t->n + n + 1 > t->cap) {
+		size_t cap = t->cap * 2 > t->n + n + 1 ? t->cap * 2 : t->n + n + 16;
+		char *p = arena_take(t->mem, cap);
+
+		if (t->n)
+			memcpy(p, t->p, t->n);
+		t->p = p;
+		t->cap = cap;
+	}
+	memcpy(t->p + t->n, s, n);
+	t->n += n;
+	t->p[t->n] = '\0';
+}
+
+void text_putc(struct text *t, char c)
+{
+	text_add(t, &c, 1);
+}

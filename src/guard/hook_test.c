@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/hook_test.c - each agent's words: what is read from them, what is answered */
+#include "base/test.h"
+#include "guard/hook.h"
+
+#define COMMAND "\"command\":\"git reset --hard\""
+
+static const struct {
+	const char *text;
+	enum agent agent;
+	const char *cwd;
+} calls[] = {
+	{ "{\"session_id\":\"s\",\"transcript_path\":\"/h/.claude/t\",\"cwd\":\"/"
+	  "w\",\"permission_mode\":\"default\","
+	  "\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_input\":{" COMMAND
+	  "},\"tool_use_id\":\"x\"}",
+	  AGENT_CLAUDE, "/w" },
+	{ "{\"session_id\":\"s\",\"turn_id\":\"t\",\"model\":\"m\",\"transcript_path\":null,"
+	  "\"cwd\":\"/w\","
+	  "\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_input\":{" COMMAND "}}",
+	  AGENT_CODEX, "/w" },
+	{ "{\"session_id\":\"s\",\"cwd\":\"/"
+	  "w\",\"hook_event_name\":\"BeforeTool\",\"timestamp\":\"t\","
+	  "\"tool_name\":\"run_shell_command\",\"tool_input\":{" COMMAND ",\"directory\":\"/w/"
+	  "sub\"}}",
+	  AGENT_GEMINI, "/w/sub" },
+	{ "{\"sessionId\":\"s\",\"timestamp\":1.7e12,\"cwd\":\"/w\",\"toolName\":\"bash\","
+	  "\"toolArgs\":\"{\\\"command\\\":\\\"git reset --hard\\\"}\"}",
+	  AGENT_COPILOT, "/w" },
+	{ "{\"sessionId\":\"s\",\"timestamp\":1700000000000,\"cwd\":\"/"
+	  "w\",\"toolName\":\"bash\",\"toolArgs\":{" COMMAND "}}",
+	  AGENT_COPILOT, "/w" },
+	{ "{\"conversation_id\":\"s\",\"generation_id\":\"g\",\"hook_event_name\":"
+	  "\"beforeShellExecution\","
+	  "\"cursor_version\":\"2\",\"workspace_roots\":[\"/w\"]," COMMAND ",\"cwd\":\"\"}",
+	  AGENT_CURSOR, "/w" },
+	{ "{\"conversation_id\":\"s\",\"hook_event_name\":\"preToolUse\",\"cursor_version\":\"2\","
+	  "\"tool_name\":\"Shell\","
+	  "\"tool_input\":{" COMMAND ",\"working_directory\":\"/w\"}}",
+	  AGENT_CURSOR, "/w" },
+	{ "{\"event\":\"tool.execute.before\",\"tool\":\"bash\",\"sessionID\":\"s\",\"callID\":"
+	  "\"c\",\"cwd\":\"/w\","
+	  "\"args\":{" COMMAND "}}",
+	  AGENT_OPENCODE, "/w" },
+};
+
+TEST(agents_are_told_apart)
+{
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		_cleanup_(arena_done) struct arena mem = ARENA(MIB);
+		struct hook_call c;
+		struct err e = ERR_INIT;
+
+		CHECK_INT(hook_read(&mem, calls[i].text, strlen(calls[i].text), AGENT_UNKNOWN, &c,
+				    &e),
+			  0);
+		CHECK_INT(c.agent, calls[i].agent);
+		CHECK_INT(c.kind, TOOL_SHELL);
+		CHECK_STR(c.command, "git reset --hard");
+		CHECK_STR(c.cwd, calls[i].cwd);
+		CHECK_STR(c.session, "s");
+	}
+}
+
+static void answer(enum agent a, const char *event, enum verdict v, bool is_unattended,
+		   struct buf *out, int *status)
+{
+	_cleanup_(buf_done) struct buf err = BUF(KIB);
+	struct hook_call c = {
+		.agent = a, .event = event, .kind = TOOL_SHELL, .is_unattended = is_unattended
+	};
+	struct judgement j = {
+		.verdict = v, .intent = INTENT_ALTERNATIVE, .rule = "r", .say = "Say \"it\"."
+	};
+
+	*status = hook_answer(&c, &j, out, &err);
+}
+
+static const struct {
+	enum agent agent;
+	const char *event;
+	enum verdict verdict;
+	bool is_unattended;
+	const char *want; /* in the answer; "" for silence */
+} answers[] = {
+	{ AGENT_CLAUDE, "PreToolUse", VERDICT_ALLOW, false, "" },
+	{ AGENT_CLAUDE, "PreToolUse", VERDICT_ASK, false, "\"permissionDecision\":\"ask\"" },
+	{ AGENT_CLAUDE, "PreToolUse", VERDICT_ASK, true, "\"permissionDecision\":\"deny\"" },
+	{ AGENT_CLAUDE, "PreToolUse", VERDICT_DENY, false, "\"permissionDecision\":\"deny\"" },
+	{ AGENT_CODEX, "PreToolUse", VERDICT_ALLOW, false, "" },
+	{ AGENT_CODEX, "PreToolUse", VERDICT_ASK, false, "\"permissionDecision\":\"deny\"" },
+	{ AGENT_CODEX, "PreToolUse", VERDICT_DENY, false, "\"hookEventName\":\"PreToolUse\"" },
+	{ AGENT_GEMINI, "BeforeTool", VERDICT_ALLOW, false, "" },
+	{ AGENT_GEMINI, "BeforeTool", VERDICT_ASK, false, "\"decision\":\"deny\"" },
+	{ AGENT_GEMINI, "BeforeTool", VERDICT_DENY, false, "\"decision\":\"deny\"" },
+	{ AGENT_COPILOT, "", VERDICT_ALLOW, false, "" },
+	{ AGENT_COPILOT, "", VERDICT_ASK, false, "{\"permissionDecision\":\"ask\"" },
+	{ AGENT_COPILOT, "", VERDICT_ASK, true, "{\"permissionDecision\":\"deny\"" },
+	{ AGENT_CURSOR, "beforeShellExecution", VERDICT_ALLOW, false,
+	  "{\"permission\":\"allow\"}" },
+	{ AGENT_CURSOR, "beforeShellExecution", VERDICT_ASK, false, "\"permission\":\"ask\"" },
+	{ AGENT_CURSOR, "preToolUse", VERDICT_ASK, false, "\"permission\":\"deny\"" },
+	{ AGENT_CURSOR, "beforeReadFile", VERDICT_ASK, false, "\"permission\":\"deny\"" },
+	{ AGENT_OPENCODE, "", VERDICT_ALLOW, false, "{\"decision\":\"allow\"}" },
+	{ AGENT_OPENCODE, "", VERDICT_ASK, false, "\"decision\":\"deny\"" },
+};
+
+TEST(answers_in_the_agents_own_form)
+{
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		_cleanup_(buf_done) struct buf out = BUF(KIB * 4);
+		_cleanup_(json_done) struct json_doc doc = { 0 };
+		struct err e = ERR_INIT;
+		int status = -1;
+
+		answer(answers[i].agent, answers[i].event, answers[i].verdict,
+		       answers[i].is_unattended, &out, &status);
+		CHECK_INT(status, 0);
+		if (answers[i].want[0] == '\0') {
+			CHECK_INT(out.n, 0);
+			continue;
+		}
+		CHECK(strstr(buf_cstr(&out), answers[i].want) != NULL);
+		CHECK(json_parse(buf_cstr(&out), out.n, &doc, &e) == 0);
+		if (answers[i].verdict != VERDICT_ALLOW)
+			CHECK(strstr(buf_cstr(&out), "(r): Say \\\"it\\\".") != NULL);
+	}
+}
+
+TEST(what_cannot_be_read_is_an_error)
+{
+	static const char *const bad[] = {
+		"",
+		"x",
+		"[]",
+		"{}",
+		"{\"tool_input\":{}",
+		"{\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\"}",
+		"{\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_input\":{"
+		"\"command\":7}}",
+		"{\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_input\":{"
+		"\"command\":\"a\\u0000b\"}}",
+		"{\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_input\":{"
+		"\"command\":\"a\",\"command\":\"b\"}}",
+		"{\"toolName\":\"bash\",\"toolArgs\":\"{\\\"command\\\"\"}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		_cleanup_(arena_done) struct arena mem = ARENA(MIB);
+		struct hook_call c;
+		struct err e = ERR_INIT;
+
+		CHECK(hook_read(&mem, bad[i], strlen(bad[i]), AGENT_UNKNOWN, &c, &e) < 0);
+		CHECK(e.msg[0] != '\0');
+	}
+}
+
+TEST(a_refusal_needs_no_call)
+{
+	for (enum agent a = AGENT_UNKNOWN; a < AGENT_COUNT_; a++) {
+		char out[512];
+		int status = hook_refusal(a, "it \"broke\"", out, sizeof(out));
+
+		CHECK(status == 2 || strstr(out, "\"deny\""));
+		CHECK(status == 2 || a == AGENT_COPILOT);
+		if (out[0]) {
+			_cleanup_(json_done) struct json_doc doc = { 0 };
+			struct err e = ERR_INIT;
+
+			CHECK(json_parse(out, strlen(out), &doc, &e) == 0);
+		}
+	}
+}
+
+TEST(files_are_judged_too)
+{
+	_cleanup_(arena_done) struct arena mem = ARENA(MIB);
+	struct judgement j;
+	struct guard g;
+
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	guard_file(&g, &mem, "/home/u/project/.env", false, &j);
+	CHECK_INT(j.verdict, VERDICT_DENY);
+	guard_file(&g, &mem, "/home/u/project/main.c", false, &j);
+	CHECK_INT(j.verdict, VERDICT_ALLOW);
+	guard_file(&g, &mem, "/home/u/project/.git/hooks/pre-commit", true, &j);
+	CHECK_INT(j.verdict, VERDICT_ASK);
+	guard_file(&g, &mem, "/home/u/.claude/settings.json", true, &j);
+	CHECK_INT(j.verdict, VERDICT_ASK);
+	guard_file(&g, &mem, "/home/u/project/new.c", true, &j);
+	CHECK_INT(j.verdict, VERDICT_ALLOW);
+}
+
+TEST_MAIN()

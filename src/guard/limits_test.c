@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/limits_test.c - hostile texts of the largest size: an answer in time, and never a yes by exhaustion
+ *
+ * Processor time, the best of three, so that other work on the machine does not count. With sanitizers only the
+ * answers are checked.
+ */
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/test.h"
+#include "guard/guard.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_TIMED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_TIMED 0
+#endif
+#endif
+#ifndef IS_TIMED
+#define IS_TIMED 1
+#endif
+
+#define WORST_MS 50.0
+#define TYPICAL_US 20.0
+
+static double cpu_us(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+/* head, then `piece` as often as fits, then tail, to 128 KiB. */
+static const struct {
+	const char *name, *head, *piece, *tail;
+} texts[] = {
+	{ "commands", "", "a;", "" },
+	{ "commands with words", "", "rm -rf b;", "" },
+	{ "words", "rm -rf", " /a", "" },
+	{ "secret words", "cat", " .env.x/y.pem", "" },
+	{ "relative words", "rm -rf", " a/b/../c", "" },
+	{ "options", "git", " -c a=b", " status" },
+	{ "letters", "ls -", "a", "" },
+	{ "one word", "echo ", "a", "" },
+	{ "quotes", "echo ", "''", "" },
+	{ "double quotes", "echo ", "\"\"", "" },
+	{ "open substitutions", "", "$(", "" },
+	{ "open parentheses", "", "(", "" },
+	{ "open double parentheses", "", "((", "" },
+	{ "open arithmetic", "echo ", "$((", "" },
+	{ "closed arithmetic", "echo ", "$((1))", "" },
+	{ "not arithmetic", "", "$((a);b)", "" },
+	{ "open braces", "echo ", "{a,", "" },
+	{ "braces", "echo ", "{a,b}", "" },
+	{ "braces apart", "echo", " {a,b}{c,d}", "" },
+	{ "open parameters", "echo ", "${x:-", "" },
+	{ "parameters", "echo ", "$x", "" },
+	{ "known parameters", "x=aaaaaaaaaaaaaaaa; echo ", "$x", "" },
+	{ "assignments", "", "x=1;", "" },
+	{ "doubling", "x=ab;", "x=$x$x;", "" },
+	{ "backquotes", "", "`a`;", "" },
+	{ "open backquotes", "", "`\\", "" },
+	{ "pipes", "a", "|a", "" },
+	{ "pipes with variables", "a=1;b=2;c=3;d=4;e=5", ";a|b", "" },
+	{ "subshells", "", "(a);", "" },
+	{ "and", "a", "&&a", "" },
+	{ "ifs", "", "if ", "" },
+	{ "cases", "", "case a in a) ", "" },
+	{ "closed cases", "", "case a in a) ;; esac;", "" },
+	{ "functions", "", "f(){ a;};", "" },
+	{ "open functions", "", "f(){ ", "" },
+	{ "loops", "", "for x in a b c d e f;do ", "" },
+	{ "closed loops", "", "for x in a b c d e f;do $x;done;", "" },
+	{ "heredocs", "", "a<<E\nE\n", "" },
+	{ "heredocs on one line", "a", " <<E", "\nE\n" },
+	{ "heredoc body", "sh <<E\n", "a\n", "E\n" },
+	{ "heredoc substitutions", "a <<E\n", "$(a)\n", "E\n" },
+	{ "tests", "[[ ", "a && ", "a ]]" },
+	{ "redirections", "a", " >b", "" },
+	{ "written files", "", "a>b;sh b;", "" },
+	{ "sudo", "", "sudo ", "a" },
+	{ "env", "env", " A=b", " a" },
+	{ "xargs", "", "xargs ", "a" },
+	{ "eval", "", "eval ", "a" },
+	{ "find exec", "find .", " -exec a {} ;", "" },
+	{ "find", "find .", " -name a", "" },
+	{ "parallel", "parallel a :::", " b", "" },
+	{ "parallel commands", "parallel :::", " 'rm -rf /a'", "" },
+	{ "interpreter", "python -c \"import os; os.system(", "'rm -rf a b c',", ")\"" },
+	{ "interpreters", "", "awk 'system(x)';", "" },
+	{ "secrets in code", "node -e \"", "'.env',", "\"" },
+	{ "comments", "", "#a\n", "" },
+	{ "newlines", "", "\n", "" },
+	{ "backslashes", "echo ", "\\\\", "" },
+	{ "continuations", "echo ", "\\\n", "" },
+	{ "stars", "cat ", "*", "" },
+	{ "starred words", "cat", " *a*b*", "" },
+	{ "tildes", "cat", " ~/.x", "" },
+	{ "slashes", "cat ", "/..", "" },
+	{ "ansi", "echo $'", "\\x41", "'" },
+	{ "bytes", "echo ", "\xff", "" },
+	{ "az", "az", " a", " keys list" },
+	{ "git words", "git", " a", "" },
+	{ "shells", "sh -c '", "a;", "'" },
+	{ "processes", "a", " <(b)", "" },
+	{ "arrays", "x=(", " a", ")" },
+	{ "subscripts", "", "x[1]=2 ", "a" },
+	{ "exports", "", "export A=b;a;", "" },
+};
+
+static void fill(struct buf *b, size_t i, size_t most)
+{
+	size_t n = strlen(texts[i].piece), tail = strlen(texts[i].tail);
+
+	buf_puts(b, texts[i].head);
+	while (b->n + n + tail <= SHELL_MAX_BYTES && most--)
+		buf_puts(b, texts[i].piece);
+	buf_puts(b, texts[i].tail);
+}
+
+static double judge_once(const struct guard *g, const struct buf *b, struct judgement *ret)
+{
+	_cleanup_(arena_done) struct arena mem = ARENA(64 * MIB);
+	double begin = cpu_us();
+
+	guard_command(g, &mem, b->p, b->n, ret);
+	return cpu_us() - begin;
+}
+
+/* As often as fits, and as often as the limits of words and commands just allow. */
+static const size_t counts[] = { SIZE_MAX,
+				 SHELL_MAX_WORDS - 8,
+				 SHELL_MAX_WORDS / 2 - 8,
+				 SHELL_MAX_COMMANDS - 8,
+				 SHELL_MAX_COMMANDS / 2 - 8,
+				 1000,
+				 60 };
+
+static double time_text(const struct guard *g, size_t i, size_t count)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	struct judgement j = { .rule = "" };
+	double best = 1e12;
+
+	fill(&b, i, count);
+	for (int k = 0; k < (IS_TIMED ? 3 : 1) && best > WORST_MS * 500; k++) {
+		double took = judge_once(g, &b, &j);
+
+		best = took < best ? took : best;
+	}
+	if (getenv("VERBOSE") || (IS_TIMED && best > WORST_MS * 1e3))
+		(void)fprintf(stderr, "%-24s %7zu %8.2f ms  %s %s\n", texts[i].name, count,
+			      best / 1e3, verdict_name(j.verdict), j.rule);
+	return best;
+}
+
+TEST(largest_texts_in_time)
+{
+	double worst = 0;
+	struct guard g;
+
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
+			double took = time_text(&g, i, counts[k]);
+
+			CHECK(!IS_TIMED || took <= WORST_MS * 1e3);
+			worst = took > worst ? took : worst;
+		}
+	(void)printf("worst of %zu texts of at most 128 KiB: %.1f ms of processor time\n",
+		     ARRAY_LEN(texts) * ARRAY_LEN(counts), worst / 1e3);
+}
+
+TEST(too_large_is_no_yes)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	struct judgement j;
+	struct guard g;
+
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	while (b.n <= SHELL_MAX_BYTES)
+		buf_puts(&b, "ls; ");
+	(void)judge_once(&g, &b, &j);
+	CHECK_INT(j.verdict, VERDICT_ASK);
+	CHECK_STR(j.rule, "code.unreadable");
+	CHECK(!j.is_proved);
+}
+
+/* Danger behind any amount of harmless text is still found, or the text refused. */
+TEST(danger_cannot_hide_behind_bulk)
+{
+	struct guard g;
+
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		_cleanup_(buf_done) struct buf b = BUF(MIB), all = BUF(MIB);
+		struct judgement j;
+
+		fill(&b, i, SIZE_MAX);
+		buf_add(&all, b.p, b.n < SHELL_MAX_BYTES - 64 ? b.n : SHELL_MAX_BYTES - 64);
+		buf_puts(&all, "\nrm -rf /\n");
+		(void)judge_once(&g, &all, &j);
+		if (j.verdict == VERDICT_ALLOW)
+			(void)fprintf(stderr, "allowed: %s\n", texts[i].name);
+		/* Where the text is a comment, a quote or a word that goes on, there may be no command. */
+		CHECK(j.verdict != VERDICT_ALLOW || strchr("#\\", texts[i].piece[0]) != NULL);
+	}
+}
+
+TEST(typical_command_is_read_quickly)
+{
+	static const char text[] = "cd /home/u/project && npm run build 2>&1 | tail -20 && git add "
+				   "-A && git commit -m \"$(date)\"";
+	double best = 1e12;
+
+	for (int round = 0; round < 20; round++) {
+		double begin = cpu_us();
+
+		for (int i = 0; i < 100; i++) {
+			_cleanup_(arena_done) struct arena mem = ARENA(MIB);
+			struct shell_error e;
+
+			CHECK(shell_parse(&mem, text, strlen(text), &e) != NULL);
+		}
+		double took = (cpu_us() - begin) / 100;
+
+		best = took < best ? took : best;
+	}
+	(void)printf("a typical command is read in %.2f us\n", best);
+	CHECK(!IS_TIMED || best <= TYPICAL_US);
+}
+
+TEST_MAIN()

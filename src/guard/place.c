@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/place.c - see place.h */
+#include "guard/place.h"
+
+#include <fnmatch.h>
+
+#include "base/path.h"
+
+/* Text functions of the rules. */
+
+static bool each_fits(const char *list, const char *item, bool is_pattern)
+{
+	char one[128];
+
+	while (list && *list) {
+		size_t n = strcspn(list, "|");
+
+		if (n < sizeof(one)) {
+			memcpy(one, list, n);
+			one[n] = '\0';
+			if (is_pattern ? fnmatch(one, item, 0) == 0 : str_eq(one, item))
+				return true;
+		}
+		list += n + (list[n] == '|');
+	}
+	return false;
+}
+
+bool rules_list_has(const char *list, const char *item)
+{
+	return each_fits(list, item, false);
+}
+
+bool rules_list_fits(const char *list, const char *item)
+{
+	return each_fits(list, item, true);
+}
+
+/* Paths. */
+
+#define SYSTEM_DIRS                                                                                \
+	"bin|boot|dev|etc|home|lib|lib32|lib64|libx32|media|mnt|opt|proc|root|run|sbin|srv|sys|"   \
+	"usr|var|tmp|"                                                                             \
+	"Users|System|Library|Applications|Volumes|private|cores|nix"
+
+/* Absolute and without "..", up to the first part that is a pattern or made at run time. */
+static const char *fixed_part(const struct places *p, const struct value *v, bool *ret_cut)
+{
+	size_t n = strcspn(v->s, v->is_glob ? "*?[" VALUE_MARKS : VALUE_MARKS);
+	char *s = arena_strn(p->mem, v->s, n);
+	_free_ char *joined = NULL;
+	char *slash;
+
+	*ret_cut = n < v->n;
+	if (*ret_cut) {
+		slash = strrchr(s, '/');
+		if (slash)
+			slash[slash == s ? 1 : 0] = '\0';
+		else
+			s[0] = '\0';
+	}
+	if (s[0] != '/' && p->cwd == NULL)
+		return s;
+	joined = path_join(p->cwd ? p->cwd : "/", s[0] ? s : ".");
+	return arena_strn(p->mem, joined, strlen(joined));
+}
+
+static const char *spot_of(const struct places *p, const struct value *v, bool *ret_cut)
+{
+	struct spot *spot = v->spot;
+
+	if (spot == NULL)
+		return fixed_part(p, v, ret_cut);
+	if (!spot->is_known || spot->cwd != p->cwd) {
+		spot->path = fixed_part(p, v, &spot->is_cut);
+		spot->cwd = p->cwd;
+		spot->is_known = true;
+	}
+	*ret_cut = spot->is_cut;
+	return spot->path;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	return dir && path[0] == '/' && path_is_beneath(path, dir);
+}
+
+static bool has_dotdot(const char *s)
+{
+	for (const char *at = s; (at = strstr(at, "..")) != NULL; at += 2)
+		if ((at == s || at[-1] == '/') && (at[2] == '/' || at[2] == '\0'))
+			return true;
+	return false;
+}
+
+/* Something unknown, or a pattern, stands in front of a way up: the fixed part says nothing. */
+static bool climbs(const struct value *v, bool is_cut)
+{
+	const char *mark = strpbrk(v->s, VALUE_MARKS "*?[");
+
+	return is_cut && mark && has_dotdot(mark);
+}
+
+static bool is_tmp(const struct places *p, const char *path, bool is_cut)
+{
+	const char *const dirs[] = { "/tmp", "/var/tmp", "/private/tmp", p->tmp };
+
+	/* A workspace in such a directory is a workspace all the same. */
+	if (p->workspace && is_below(path, p->workspace))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (is_below(path, dirs[i]) && (is_cut || !str_eq(path, dirs[i]) || i == 3))
+			/* The directory itself is the system's, unless it is one's own ($TMPDIR). */
+			return i != 3 || !str_eq(path, "/") || is_cut;
+	return false;
+}
+
+static bool is_root(const char *path, bool is_cut, const char *rest)
+{
+	const char *name = path + 1;
+
+	if (path[0] != '/')
+		return false;
+	if (str_eq(path, "/"))
+		return !is_cut || rest[0] != '\0';
+	if (strchr(name, '/'))
+		return false;
+	/* Everything in it is as bad as the directory, but for temporary files. */
+	return rules_list_has(SYSTEM_DIRS, name) && !(is_cut && str_eq(name, "tmp"));
+}
+
+static bool is_home(const struct places *p, const char *path)
+{
+	if (path[0] != '/')
+		return false;
+	if (str_eq(path, p->home) || str_eq(path, "/root"))
+		return true;
+	if (str_starts(path, "/home/") && !strchr(path + 6, '/'))
+		return true;
+	if (str_starts(path, "/Users/") && !strchr(path + 7, '/'))
+		return true;
+	/* Above the workspace. */
+	return p->workspace && !str_eq(path, p->workspace) && is_below(p->workspace, path) &&
+	       !str_eq(path, "/");
+}
+
+static bool is_cwd(const struct places *p, const char *path, const struct value *v, bool is_cut)
+{
+	const char *name;
+
+	if (p->cwd == NULL || !str_eq(path, p->cwd))
+		return false;
+	if (!is_cut)
+		return true;
+	name = strrchr(v->s, '/') ? strrchr(v->s, '/') + 1 : v->s;
+	return str_eq(name, "*") || str_eq(name, ".*") || str_eq(name, "**") ||
+	       str_eq(name, "{*,.*}");
+}
+
+static bool is_git(const char *s)
+{
+	for (const char *at = s; (at = strstr(at, ".git")) != NULL; at += 4)
+		if ((at == s || at[-1] == '/') && (at[4] == '\0' || at[4] == '/'))
+			return true;
+	return false;
+}
+
+static bool is_device(const char *path)
+{
+	static const char disks[] = "sd[a-z]*|hd[a-z]*|vd[a-z]*|xvd*|nvme*|mmcblk*|disk*|rdisk*|"
+				    "mapper/*|md[0-9]*|"
+				    "dm-*|loop[0-9]*|mem|kmem|port|sd\\**";
+
+	return str_starts(path, "/dev/") && rules_list_fits(disks, path + 5);
+}
+
+/* Secrets. */
+
+static bool is_star(char c)
+{
+	return c == '*' || c == '?' || c == '[' || c == ']';
+}
+
+static char lower(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c + 32);
+	return c;
+}
+
+/* Most patterns can be turned down by the letters before their first star, and there are many words to look at.
+ * s may be a pattern itself. */
+static bool may_fit(const char *pattern, const char *s, bool is_pattern)
+{
+	for (; *pattern && *s && !is_star(*pattern) && !(is_pattern && is_star(*s)); pattern++, s++)
+		if (lower(*pattern) != lower(*s))
+			return false;
+	return true;
+}
+
+/* The same from the end: *.pem */
+static bool may_end(const char *pattern, const char *s, size_t k)
+{
+	size_t n = strlen(pattern);
+
+	for (; n && k && !is_star(pattern[n - 1]); n--, k--)
+		if (lower(pattern[n - 1]) != lower(s[k - 1]))
+			return false;
+	return true;
+}
+
+static bool fits(const char *pattern, const char *s)
+{
+	return may_fit(pattern, s, false) && may_end(pattern, s, strlen(s)) &&
+	       fnmatch(pattern, s, FNM_CASEFOLD) == 0;
+}
+
+/* Either the file's name fits the pattern, or the name is itself a pattern that would find the secret. */
+static bool name_fits(const char *pattern, const char *name, bool is_glob)
+{
+	if (fits(pattern, name))
+		return true;
+	/* "*" finds everything; only what aims counts. */
+	return is_glob && !strpbrk(pattern, "*?[") && !strchr("*?[", name[0]) &&
+	       strlen(name) < 64 && fnmatch(name, pattern, FNM_PERIOD) == 0;
+}
+
+static bool any_name(const struct places *p, size_t which, const char *name, bool is_glob)
+{
+	for (size_t i = 0; i < p->n_sets; i++) {
+		const struct rules *r = p->sets[i];
+		const char *const *v = which == 0 ? r->secret_names : r->secret_not;
+		size_t n = which == 0 ? r->n_secret_names : r->n_secret_not;
+
+		for (size_t k = 0; k < n; k++)
+			if (name_fits(v[k], name, is_glob && which == 0))
+				return true;
+	}
+	return false;
+}
+
+static bool path_fits(const struct places *p, const char *pattern, const char *path, bool is_glob)
+{
+	if (pattern[0] == '~') {
+		size_t n = strlen(p->home);
+
+		if (strncmp(path, p->home, n) != 0)
+			return false;
+		path += n;
+		pattern++;
+	}
+	return fits(pattern, path) ||
+	       (is_glob && strlen(path) < 256 && fnmatch(path, pattern, 0) == 0);
+}
+
+static bool any_path(const struct places *p, const char *path, bool is_glob)
+{
+	for (size_t i = 0; i < p->n_sets; i++)
+		for (size_t k = 0; k < p->sets[i]->n_secret_paths; k++)
+			if (path_fits(p, p->sets[i]->secret_paths[k], path, is_glob))
+				return true;
+	return false;
+}
+
+static bool looks_like_url(const char *s)
+{
+	return strstr(s, "://") != NULL;
+}
+
+bool place_is_secret(const struct places *p, const struct value *v)
+{
+	const char *s = v->s, *name;
+	bool is_cut = false;
+
+	if (v->n == 0 || v->n > 4096 || strpbrk(s, " \t\n") || looks_like_url(s))
+		return false;
+	if (s[0] == '@')
+		s++;
+	name = strrchr(s, '/');
+	name = name ? name + 1 : s;
+	if (any_name(p, 1, name, false))
+		return false;
+	if (name[0] && any_name(p, 0, name, v->is_glob))
+		return true;
+	if (s[0] == VALUE_UNKNOWN || s[0] == VALUE_MANY || (s[0] != '/' && p->cwd == NULL))
+		return false;
+	/* A pattern is held against secrets as it stands; what was cut off behind one is what it aims at. */
+	if (v->is_glob || s != v->s) {
+		_free_ char *joined = path_join(p->cwd ? p->cwd : "/", s);
+
+		return any_path(p, joined, v->is_glob);
+	}
+	s = spot_of(p, v, &is_cut);
+	return any_path(p, is_cut ? v->s : s, false);
+}
+
+/* Classes. */
+
+static bool class_fits(const struct places *p, const char *class, const struct value *v)
+{
+	bool is_cut = false;
+	const char *path = spot_of(p, v, &is_cut);
+	bool is_unknown = v->s[0] == VALUE_UNKNOWN || v->s[0] == VALUE_MANY || climbs(v, is_cut) ||
+			  (p->cwd == NULL && v->s[0] != '/');
+	const char *rest = v->s + strcspn(v->s, "*?[" VALUE_MARKS);
+
+	if (str_eq(class, "@any"))
+		return true;
+	if (str_eq(class, "@dynamic"))
+		return v->is_dynamic;
+	if (str_eq(class, "@unknown"))
+		return is_unknown;
+	if (str_eq(class, "@git"))
+		return is_git(v->s) || is_git(path);
+	if (str_eq(class, "@secret"))
+		return place_is_secret(p, v);
+	if (is_unknown)
+		return false;
+	if (str_eq(class, "@device"))
+		return is_device(v->is_glob || v->s[0] == '/' ? v->s : path);
+	if (str_eq(class, "@tmp"))
+		return is_tmp(p, path, is_cut);
+	if (str_eq(class, "@root"))
+		return is_root(path, is_cut, rest);
+	if (str_eq(class, "@home"))
+		return is_home(p, path);
+	if (str_eq(class, "@cwd"))
+		return is_cwd(p, path, v, is_cut);
+	if (str_eq(class, "@outside"))
+		return path[0] == '/' && !is_tmp(p, path, is_cut) &&
+		       !(p->workspace && is_below(path, p->workspace));
+	bug_on(true);
+}
+
+bool place_fits(const struct places *p, const char *list, const struct value *v)
+{
+	char one[128];
+
+	while (list && *list) {
+		size_t n = strcspn(list, "|");
+
+		if (n < sizeof(one)) {
+			memcpy(one, list, n);
+			one[n] = '\0';
+			if (one[0] == '@' ? class_fits(p, one, v) : fnmatch(one, v->s, 0) == 0)
+				return true;
+		}
+		list += n + (list[n] == '|');
+	}
+	return false;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/place.h - what kind of place a path names, as text: nothing is looked up on the disk
+ *
+ *   @root     the root, a system directory directly below it, or a pattern that covers one
+ *   @home     a home directory, or a directory above the workspace
+ *   @cwd      the workspace itself or everything in it
+ *   @git      a repository's .git, or below it
+ *   @outside  neither below the workspace nor in a directory for temporary files
+ *   @tmp      in a directory for temporary files
+ *   @secret   a file that holds credentials (rules/credentials.json)
+ *   @device   a disk
+ *   @unknown  begins with something made at run time
+ *   @dynamic  has something made at run time anywhere
+ *   @any      every argument
+ */
+#ifndef VITRINE_GUARD_PLACE_H
+#define VITRINE_GUARD_PLACE_H
+
+#include "guard/rule.h"
+#include "guard/value.h"
+
+struct places {
+	struct arena *mem;
+	const char *home, *cwd, *tmp; /* cwd: where the command runs, NULL when unknown */
+	const char *workspace;        /* where the agent works */
+	const struct rules *const *sets;
+	size_t n_sets;
+};
+
+/* Does this argument fit one of the alternatives ("@root|*.pem")? */
+bool place_fits(const struct places *p, const char *list, const struct value *v);
+
+bool place_is_secret(const struct places *p, const struct value *v);
+
+#endif

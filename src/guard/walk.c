@@ -1,0 +1,784 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/walk.c - see walk.h */
+#include "guard/walk.h"
+
+#include <stdlib.h>
+
+#include "base/path.h"
+
+static void walk_node(struct walk *w, const struct node *n, enum input_kind input,
+		      const char *text);
+
+const char *walk_join(struct walk *w, const struct cmd *c, size_t from)
+{
+	struct text t = { .mem = w->mem };
+
+	text_add(&t, "", 0);
+	for (size_t i = from; i < c->argc; i++) {
+		if (i > from)
+			text_putc(&t, ' ');
+		text_add(&t, c->argv[i]->s, c->argv[i]->n);
+	}
+	return t.p;
+}
+
+/* For people: the beginning will do. */
+static const char *shown(struct walk *w, const struct cmd *c)
+{
+	struct cmd head = *c;
+
+	for (size_t i = 0, n = 0; i < c->argc; i++) {
+		n += c->argv[i]->n;
+		if (n > 1024 && i > 0) {
+			head.argc = i;
+			break;
+		}
+	}
+	return walk_join(w, &head, 0);
+}
+
+/* Findings. */
+
+static bool is_off(const struct walk *w, const struct rule *r)
+{
+	return w->off && rules_list_has(w->off, r->id);
+}
+
+void walk_hit(struct walk *w, const struct rule *r, enum fit fit, const struct cmd *c)
+{
+	enum verdict v = fit == FIT_MAYBE && r->verdict > VERDICT_ASK ? VERDICT_ASK : r->verdict;
+	struct found *f;
+
+	if (v > w->ceiling)
+		v = w->ceiling;
+	/* Perhaps a question is no question. */
+	if (fit == FIT_MAYBE && r->verdict == VERDICT_ASK)
+		return;
+	if (is_off(w, r) || (v <= w->verdict && w->n_found == WALK_MAX_FINDINGS))
+		return;
+	/* The last place is kept for something worse. */
+	f = &w->found[w->n_found < WALK_MAX_FINDINGS ? w->n_found++ : WALK_MAX_FINDINGS - 1];
+	*f = (struct found){ .rule = r, .verdict = v, .command = c ? shown(w, c) : "" };
+	if (v > w->verdict) {
+		w->verdict = v;
+		w->worst = f;
+	}
+}
+
+void walk_find(struct walk *w, const char *finding, const struct cmd *c)
+{
+	for (size_t i = 0; i < w->n_sets; i++)
+		for (size_t k = 0; k < w->sets[i]->n_rules; k++) {
+			const struct rule *r = &w->sets[i]->rules[k];
+
+			if (r->finding && rules_list_has(r->finding, finding))
+				walk_hit(w, r, FIT_YES, c);
+		}
+}
+
+/* Rules. */
+
+static int by_name(const void *key, const void *entry)
+{
+	return strcmp(key, ((const struct rule_index *)entry)->name);
+}
+
+static void try_indexed(struct walk *w, const struct cmd *c, const struct args *a,
+			const struct rules *set, const char *name)
+{
+	const struct rule_index *x = bsearch(name, set->index, set->n_index, sizeof(*x), by_name);
+
+	for (size_t i = 0; x && i < x->n; i++) {
+		const struct rule *r = &set->rules[set->order[x->first + i]];
+		enum fit fit = cmd_fits(c, a, &w->places, r);
+
+		if (fit != FIT_NO)
+			walk_hit(w, r, fit, c);
+	}
+}
+
+static void try_rules(struct walk *w, const struct cmd *c)
+{
+	struct args a;
+
+	args_read(w->mem, c, &w->places, &a);
+	for (size_t i = 0; i < w->n_sets; i++) {
+		const struct rules *set = w->sets[i];
+
+		if (set->index) {
+			try_indexed(w, c, &a, set, c->name);
+			try_indexed(w, c, &a, set, "*");
+			continue;
+		}
+		for (size_t k = 0; k < set->n_rules; k++) {
+			enum fit fit = cmd_fits(c, &a, &w->places, &set->rules[k]);
+
+			if (fit != FIT_NO)
+				walk_hit(w, &set->rules[k], fit, c);
+		}
+	}
+}
+
+/* Commands. */
+
+/* Subscripts are evaluated once more where a name or a number is expected: test -v 'a[$(rm x)]' runs rm. */
+static void try_subscripts(struct walk *w, const struct cmd *c, size_t from)
+{
+	static const char names[] = "test|[|let|declare|typeset|local|export|readonly|unset|printf|"
+				    "read|mapfile|"
+				    "readarray|wait|getopts";
+
+	if (!rules_list_has(names, c->name))
+		return;
+	for (size_t i = from; i < c->argc; i++) {
+		const char *s = strchr(c->argv[i]->s, '[');
+
+		if (s && (strstr(s, "$(") || strchr(s, '`')))
+			walk_find(w, "dynamic-code", c);
+	}
+}
+
+/* An unknown program whose arguments are a command of their own: it may well run it. */
+static void try_as_wrapper(struct walk *w, struct cmd *c)
+{
+	static const char dangerous[] = "rm|git|find|sh|bash|zsh|dd|shred|sudo|xargs|kubectl|"
+					"terraform|aws|gcloud";
+	static const char harmless[] = "echo|printf|cat|head|tail|less|more|wc|grep|egrep|fgrep|rg|"
+				       "ag|man|which|type|whereis|hash|help|info|"
+				       "apropos|tldr|ls|stat|file|test|[|sed|awk|gawk|git|gh|apt|"
+				       "apt-get|dnf|yum|brew|pip|npm|dpkg|rpm|rm|cp|mv|"
+				       "touch|mkdir|diff|cmp|alias|unalias|declare|export|local|"
+				       "readonly|typeset|unset|set|for|read|basename|"
+				       "dirname|sort|uniq|cut|tr|say|notify-send|logger|true|false|"
+				       ":|kill|pkill|pgrep|killall|command|cd|case|"
+				       "whatis|complete|compgen|trap|shellcheck|vitrine|systemctl|"
+				       "service|docker|podman|make|cargo|go|fzf|sk|"
+				       "pacman|snap|flatpak|port|winget|choco|scoop|zypper|apk|"
+				       "emerge|asdf|mise|direnv|tee|open|xdg-open|ssh|"
+				       "mdfind|locate|plocate|dpkg-query|update-alternatives|"
+				       "readlink|realpath|strings|nm|ldd|otool|codesign";
+
+	if (c->argc < 3 || rules_list_has(harmless, c->name))
+		return;
+	for (size_t i = 1; i < c->argc && i < 3; i++) {
+		enum verdict before = w->ceiling;
+
+		if (c->argv[i]->s[0] == '-')
+			continue;
+		if (!rules_list_has(dangerous, c->argv[i]->s))
+			return;
+		w->ceiling = VERDICT_ASK;
+		walk_inner(w, c, i, c->name);
+		w->ceiling = before;
+		return;
+	}
+}
+
+/* A name made at run time. Its last part may still be known: $HOME/bin/tool. */
+static void dynamic_name(struct walk *w, struct cmd *c)
+{
+	const char *slash = strrchr(c->argv[0]->s, '/');
+
+	if (slash && slash[1] && !strpbrk(slash, VALUE_MARKS "*?[")) {
+		c->name = cmd_name(w->mem, slash + 1);
+		return;
+	}
+	c->name = "";
+	walk_find(w, "dynamic-command", c);
+	/* It may be nothing at all; then the next word is the command. */
+	if (c->argv[0]->s[0] == VALUE_MANY && c->argc > 1) {
+		enum verdict before = w->ceiling;
+
+		w->ceiling = w->ceiling > VERDICT_ASK ? VERDICT_ASK : w->ceiling;
+		walk_inner(w, c, 1, "");
+		w->ceiling = before;
+	}
+}
+
+static bool enter(struct walk *w, const struct cmd *c)
+{
+	if (w->depth >= WALK_MAX_DEPTH || ++w->commands > WALK_MAX_COMMANDS || w->mem->is_over) {
+		if (w->verdict == VERDICT_ALLOW || w->commands == WALK_MAX_COMMANDS + 1)
+			walk_find(w, "unreadable", c);
+		return false;
+	}
+	w->depth++;
+	return true;
+}
+
+void walk_command(struct walk *w, struct cmd *c)
+{
+	if (!enter(w, c))
+		return;
+	c->name = cmd_name(w->mem, c->argv[0]->s);
+	if (w->on_command)
+		w->on_command(w->to, c->argv[0]->is_dynamic ? "" : c->argv[0]->s);
+	if (value_has_mark(c->argv[0]) || c->argv[0]->is_glob)
+		dynamic_name(w, c);
+	else if (c->argv[0]->n == 0 && c->argv[0]->is_dynamic)
+		/* It may as well not be there. */
+		walk_inner(w, c, 1, "");
+	if (c->name[0]) {
+		try_rules(w, c);
+		try_subscripts(w, c, 1);
+		if (!wrap_open(w, c)) {
+			code_open(w, c);
+			try_as_wrapper(w, c);
+		}
+	}
+	w->depth--;
+}
+
+void walk_inner(struct walk *w, const struct cmd *c, size_t skip, const char *via)
+{
+	struct cmd inner = *c;
+
+	if (skip >= c->argc)
+		return;
+	inner.argv = c->argv + skip;
+	inner.argc = c->argc - skip;
+	inner.via =
+		via[0] ? arena_fmt(w->mem, "%s%s%s", c->via, c->via[0] ? "|" : "", via) : c->via;
+	walk_command(w, &inner);
+}
+
+/* Marks cannot be read again; a variable that nobody sets can. */
+static const char *readable(struct walk *w, const char *text, size_t n, size_t *ret_n)
+{
+	struct text t = { .mem = w->mem };
+
+	if (!strpbrk(text, VALUE_MARKS)) {
+		*ret_n = n;
+		return text;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (text[i] == VALUE_UNKNOWN || text[i] == VALUE_MANY)
+			text_add(&t, "${__vitrine_unknown}", 20);
+		else
+			text_putc(&t, text[i]);
+	*ret_n = t.n;
+	return t.p;
+}
+
+void walk_text(struct walk *w, const char *text, size_t n, const struct cmd *by, const char *via)
+{
+	const char *around = w->via;
+	struct shell_error error;
+	struct node *script;
+	size_t k = 0;
+	const char *s;
+
+	w->text_bytes += n;
+	if (w->text_bytes > WALK_MAX_TEXT) {
+		walk_find(w, "unreadable", by);
+		return;
+	}
+	if (!enter(w, by))
+		return;
+	if (text[0] == VALUE_UNKNOWN || text[0] == VALUE_MANY)
+		walk_find(w, "dynamic-code", by);
+	s = readable(w, text, n, &k);
+	script = shell_parse(w->mem, s, k, &error);
+	w->via = by ? by->via : around;
+	if (via[0])
+		w->via = arena_fmt(w->mem, "%s%s%s", w->via, w->via[0] ? "|" : "", via);
+	if (script == NULL)
+		walk_find(w, "unreadable", by);
+	else
+		walk_script(w, script);
+	w->via = around;
+	w->depth--;
+}
+
+/* Words and what is inside them. */
+
+/* What a subshell does to variables and directory is gone with it. */
+struct scope {
+	struct vars vars;
+	const char *cwd;
+	size_t n_exported;
+};
+
+static struct scope scope_begin(struct walk *w)
+{
+	struct scope s = { .vars = w->vars, .cwd = w->places.cwd, .n_exported = w->n_exported };
+	struct var **end = &s.vars.first;
+
+	for (const struct var *v = w->vars.first; v; v = v->next) {
+		*end = arena_new(w->mem, struct var);
+		**end = *v;
+		end = &(*end)->next;
+	}
+	return s;
+}
+
+static void scope_end(struct walk *w, const struct scope *s)
+{
+	w->vars = s->vars;
+	w->places.cwd = s->cwd;
+	w->n_exported = s->n_exported;
+}
+
+static void walk_subshell(struct walk *w, const struct node *n, enum input_kind input,
+			  const char *text)
+{
+	struct scope scope;
+
+	if (n == NULL || w->depth >= WALK_MAX_DEPTH) {
+		if (n)
+			walk_find(w, "unreadable", NULL);
+		return;
+	}
+	w->depth++;
+	scope = scope_begin(w);
+	walk_node(w, n, input, text);
+	scope_end(w, &scope);
+	w->depth--;
+}
+
+static void walk_parts(struct walk *w, const struct word *word)
+{
+	for (; word; word = word->next)
+		for (const struct part *p = word->first; p; p = p->next) {
+			if (p->arg)
+				walk_parts(w, p->arg);
+			if (p->script)
+				walk_subshell(w, p->script,
+					      p->kind == PART_PROC && !p->is_input ? INPUT_UNKNOWN
+										   : INPUT_NONE,
+					      NULL);
+			if (p->kind == PART_VAR && p->op[0] &&
+			    strchr("=", p->op[strlen(p->op) - 1]))
+				vars_lose(&w->vars, p->text);
+		}
+}
+
+static const struct value **expand(struct walk *w, const struct word *words, size_t *ret_n)
+{
+	struct value *first = NULL, **end = &first;
+	const struct value **v;
+	size_t n = 0;
+
+	for (; words; words = words->next) {
+		*end = value_of(&w->vars, words);
+		for (; *end; end = &(*end)->next)
+			n++;
+	}
+	v = arena_take(w->mem, (n + 4) * sizeof(const struct value *));
+	*ret_n = n;
+	n = 0;
+	for (const struct value *i = first; i; i = i->next)
+		v[n++] = i;
+	return v;
+}
+
+/* Assignments. */
+
+static void assign(struct walk *w, const struct assign *a)
+{
+	const struct value *v = a->value ? value_whole(&w->vars, a->value) : NULL;
+
+	if (v == NULL || a->is_append || a->index || w->branches || v->is_dynamic)
+		vars_lose(&w->vars, a->name);
+	else
+		vars_set(&w->vars, a->name, v->s);
+}
+
+static void walk_assigns(struct walk *w, const struct node *n)
+{
+	for (const struct assign *a = n->assigns; a; a = a->next) {
+		if (a->value)
+			walk_parts(w, a->value);
+		walk_parts(w, a->values);
+		if (a->index)
+			walk_parts(w, a->index);
+	}
+}
+
+/* The variables that stand before the command's name, and those exported earlier. */
+static void set_env(struct walk *w, const struct node *n, struct cmd *c)
+{
+	for (size_t i = 0; i < w->n_exported; i++)
+		c->env[c->n_env++] = w->exported[i];
+	for (const struct assign *a = n->assigns; a && c->n_env < ARRAY_LEN(c->env); a = a->next) {
+		const struct value *v = a->value ? value_whole(&w->vars, a->value) : NULL;
+
+		/* Emptied, these switch off what they would switch on. */
+		if (v && v->n == 0 && rules_list_has("BASH_ENV|ENV", a->name))
+			continue;
+		c->env[c->n_env++] = a->name;
+	}
+}
+
+/* Redirections. */
+
+static void add_file(struct cmd *c, const struct value *path, bool is_read, bool is_written)
+{
+	if (c->n_files < ARRAY_LEN(c->files))
+		c->files[c->n_files++] = (struct file_use){ path, is_read, is_written };
+}
+
+static void set_input(struct cmd *c, const struct value *v)
+{
+	c->input = v->is_dynamic && value_has_mark(v) && value_begins_open(v) ? INPUT_UNKNOWN
+									      : INPUT_TEXT;
+	c->input_text = v->s;
+}
+
+static void set_redir(struct walk *w, const struct redir *r, struct cmd *c)
+{
+	const struct value *v = value_whole(&w->vars, r->target);
+
+	switch (r->op) {
+	case REDIR_IN:
+		add_file(c, v, true, false);
+		if (r->fd <= 0)
+			c->input = INPUT_UNKNOWN;
+		break;
+	case REDIR_OUT:
+	case REDIR_APPEND:
+	case REDIR_BOTH:
+		add_file(c, v, false, true);
+		break;
+	case REDIR_RDWR:
+		add_file(c, v, true, true);
+		break;
+	case REDIR_DUP_IN:
+	case REDIR_DUP_OUT:
+		/* A number or "-" is a descriptor, anything else a file. */
+		if (v->s[strspn(v->s, "0123456789-")] != '\0')
+			add_file(c, v, r->op == REDIR_DUP_IN, r->op == REDIR_DUP_OUT);
+		break;
+	case REDIR_HEREDOC:
+		if (r->body && r->fd <= 0)
+			set_input(c, value_whole(&w->vars, r->body));
+		break;
+	case REDIR_STRING:
+		set_input(c, v);
+		break;
+	case REDIR_OP_COUNT_:
+		bug_on(true);
+	}
+}
+
+static void walk_redirs(struct walk *w, const struct redir *first)
+{
+	for (const struct redir *r = first; r; r = r->next) {
+		if (r->op != REDIR_HEREDOC)
+			walk_parts(w, r->target);
+		if (r->body)
+			walk_parts(w, r->body);
+	}
+}
+
+static const char *absolute(struct walk *w, const char *path)
+{
+	_free_ char *joined = NULL;
+
+	if (path[0] != '/' && w->places.cwd == NULL)
+		return path;
+	joined = path_join(w->places.cwd ? w->places.cwd : "/", path);
+	return arena_strn(w->mem, joined, strlen(joined));
+}
+
+/* cat > x.sh <<EOF and its like: remember what is in x.sh. */
+static void remember_written(struct walk *w, const struct cmd *c, const char *printed)
+{
+	for (size_t i = 0; i < c->n_files; i++) {
+		struct written *f;
+
+		if (!c->files[i].is_written)
+			continue;
+		f = arena_new(w->mem, struct written);
+		f->path = absolute(w, c->files[i].path->s);
+		f->text = printed ? printed : "\x01";
+		f->next = w->written;
+		w->written = f;
+	}
+}
+
+const char *walk_written(const struct walk *w, const char *path)
+{
+	struct walk *any = (struct walk *)(uintptr_t)w;
+	const char *want = absolute(any, path);
+
+	for (const struct written *f = w->written; f; f = f->next)
+		if (str_eq(f->path, want))
+			return f->text;
+	return NULL;
+}
+
+/* What a command prints, where that is plain: echo and printf with literals, cat of a heredoc. */
+static const char *printed_by(struct walk *w, const struct cmd *c)
+{
+	size_t from = 1;
+	const char *s;
+
+	if (str_eq(c->name, "cat") && c->argc == 1 && c->input == INPUT_TEXT)
+		return c->input_text;
+	if (!str_eq(c->name, "echo") && !str_eq(c->name, "printf"))
+		return NULL;
+	/* With a format that is only there for the newline, what it formats is what counts. */
+	if (c->argc > 2 && (strchr(c->argv[1]->s, '%') || c->argv[1]->s[0] == '-'))
+		from = 2;
+	s = walk_join(w, c, from);
+	if (strstr(s, "\\n")) {
+		char *copy = arena_strn(w->mem, s, strlen(s));
+
+		for (char *at = copy; (at = strstr(at, "\\n")) != NULL; at += 2) {
+			at[0] = ' ';
+			at[1] = '\n';
+		}
+		s = copy;
+	}
+	return s;
+}
+
+/* Simple commands. */
+
+static const char *follow(struct walk *w, const struct cmd *c);
+
+static const char *walk_simple(struct walk *w, const struct node *n, enum input_kind input,
+			       const char *text)
+{
+	struct cmd c = { .via = w->via, .name = "", .input = input, .input_text = text };
+	const char *printed;
+
+	walk_parts(w, n->words);
+	walk_assigns(w, n);
+	walk_redirs(w, n->redirs);
+	c.argv = expand(w, n->words, &c.argc);
+	for (const struct redir *r = n->redirs; r; r = r->next)
+		set_redir(w, r, &c);
+	if (c.argc == 0) {
+		static const struct value nothing = { .s = ":", .n = 1 };
+		static const struct value *const words[] = { &nothing };
+
+		for (const struct assign *a = n->assigns; a; a = a->next)
+			assign(w, a);
+		if (c.n_files == 0)
+			return NULL;
+		c.argv = (const struct value **)(uintptr_t)words;
+		c.argc = 1;
+	}
+	set_env(w, n, &c);
+	walk_command(w, &c);
+	for (const struct assign *a = n->words ? n->assigns : NULL; a; a = a->next)
+		if (a->values)
+			vars_lose(&w->vars, a->name);
+	printed = printed_by(w, &c);
+	if (c.n_files)
+		remember_written(w, &c, printed);
+	(void)follow(w, &c);
+	return printed;
+}
+
+/* Builtins that change what later words mean. */
+
+static void change_directory(struct walk *w, const struct cmd *c)
+{
+	const struct value *to = NULL;
+
+	for (size_t i = 1; i < c->argc; i++)
+		if (c->argv[i]->s[0] != '-' || c->argv[i]->n == 1)
+			to = c->argv[i];
+	if (to == NULL)
+		w->places.cwd = w->vars.home;
+	else if (to->is_dynamic || to->is_glob || str_eq(to->s, "-") ||
+		 (to->s[0] != '/' && w->places.cwd == NULL))
+		w->places.cwd = NULL;
+	else
+		w->places.cwd = absolute(w, to->s);
+	w->vars.cwd = w->places.cwd;
+}
+
+static void declare(struct walk *w, const struct cmd *c, bool is_exported)
+{
+	for (size_t i = 1; i < c->argc; i++) {
+		const char *s = c->argv[i]->s, *eq = strchr(s, '=');
+		const char *name = arena_strn(w->mem, s, eq ? (size_t)(eq - s) : strlen(s));
+
+		if (s[0] == '-')
+			continue;
+		if (eq && !w->branches && !c->argv[i]->is_dynamic)
+			vars_set(&w->vars, name, eq + 1);
+		else if (eq || !is_exported)
+			vars_lose(&w->vars, name);
+		if (is_exported && w->n_exported < ARRAY_LEN(w->exported))
+			w->exported[w->n_exported++] = name;
+	}
+}
+
+static const char *follow(struct walk *w, const struct cmd *c)
+{
+	if (rules_list_has("cd|pushd|chdir", c->name))
+		change_directory(w, c);
+	else if (str_eq(c->name, "popd"))
+		w->places.cwd = w->vars.cwd = NULL;
+	else if (rules_list_has("export|declare|typeset|local|readonly", c->name))
+		declare(w, c, str_eq(c->name, "export") || str_eq(c->name, "declare"));
+	else if (rules_list_has("read|mapfile|readarray|unset|getopts|let", c->name))
+		for (size_t i = 1; i < c->argc; i++)
+			vars_lose(&w->vars, c->argv[i]->s);
+	else if (str_eq(c->name, "printf") && c->argc > 2 && str_eq(c->argv[1]->s, "-v"))
+		vars_lose(&w->vars, c->argv[2]->s);
+	return NULL;
+}
+
+/* Compounds. */
+
+static void walk_pipe(struct walk *w, const struct node *n)
+{
+	enum input_kind input = INPUT_NONE;
+	const char *text = NULL;
+
+	for (const struct node *i = n->first; i; i = i->next) {
+		struct scope scope = scope_begin(w);
+		const char *printed = NULL;
+
+		if (i->kind == NODE_SIMPLE)
+			printed = walk_simple(w, i, input, text);
+		else
+			walk_node(w, i, input, text);
+		scope_end(w, &scope);
+		input = printed && !strpbrk(printed, VALUE_MARKS) ? INPUT_TEXT : INPUT_UNKNOWN;
+		text = printed;
+	}
+}
+
+static void walk_children(struct walk *w, const struct node *n, enum input_kind input,
+			  const char *text)
+{
+	for (const struct node *i = n->first; i; i = i->next)
+		if (i->is_background)
+			walk_subshell(w, i, input, text);
+		else
+			walk_node(w, i, input, text);
+}
+
+/* Where it is not known whether or how often: what is assigned inside is unknown from then on. */
+static void walk_maybe(struct walk *w, const struct node *n, enum input_kind input,
+		       const char *text)
+{
+	const char *cwd = w->places.cwd;
+
+	w->branches++;
+	walk_children(w, n, input, text);
+	w->branches--;
+	if (w->places.cwd != cwd)
+		w->places.cwd = w->vars.cwd = NULL;
+}
+
+static void walk_loop(struct walk *w, const struct node *n, enum input_kind input, const char *text)
+{
+	const struct value **v;
+	size_t count = 0, known = 0;
+
+	walk_parts(w, n->words);
+	if (n->name == NULL || !n->has_list) {
+		if (n->name)
+			vars_lose(&w->vars, n->name);
+		walk_maybe(w, n, input, text);
+		return;
+	}
+	v = expand(w, n->words, &count);
+	for (size_t i = 0; i < count; i++)
+		known += !v[i]->is_dynamic && !v[i]->is_glob;
+	if (known == count && count && count <= 6 && w->branches < 2) {
+		for (size_t i = 0; i < count; i++) {
+			vars_set(&w->vars, n->name, v[i]->s);
+			walk_maybe(w, n, input, text);
+		}
+	} else {
+		vars_lose(&w->vars, n->name);
+		walk_maybe(w, n, input, text);
+	}
+	vars_lose(&w->vars, n->name);
+}
+
+static void walk_function(struct walk *w, const struct node *n)
+{
+	const char *cwd = w->places.cwd;
+	const char *const *params = w->vars.params;
+
+	w->vars.params = NULL;
+	walk_maybe(w, n, INPUT_NONE, NULL);
+	w->vars.params = params;
+	w->places.cwd = w->vars.cwd = cwd;
+}
+
+/* [[ 'a[$(x)]' -eq 1 ]] and its like. */
+static void walk_test(struct walk *w, const struct node *n)
+{
+	struct cmd c = { .via = w->via, .name = "test" };
+
+	c.argv = expand(w, n->words, &c.argc);
+	if (c.argc)
+		try_subscripts(w, &c, 0);
+}
+
+/* Redirections of a compound are those of everything in it. */
+static void compound_redirs(struct walk *w, const struct node *n, enum input_kind *input,
+			    const char **text)
+{
+	static const struct value group = { .s = ":", .n = 1 };
+	static const struct value *const words[] = { &group };
+	struct cmd c = { .via = "",
+			 .name = ":",
+			 .argv = (const struct value **)(uintptr_t)words,
+			 .argc = 1,
+			 .input = *input,
+			 .input_text = *text };
+
+	walk_redirs(w, n->redirs);
+	for (const struct redir *r = n->redirs; r; r = r->next)
+		set_redir(w, r, &c);
+	*input = c.input;
+	*text = c.input_text;
+	if (c.n_files)
+		walk_command(w, &c);
+}
+
+static void walk_node(struct walk *w, const struct node *n, enum input_kind input, const char *text)
+{
+	if (n->kind != NODE_SIMPLE && n->redirs)
+		compound_redirs(w, n, &input, &text);
+	switch (n->kind) {
+	case NODE_SIMPLE:
+		(void)walk_simple(w, n, input, text);
+		break;
+	case NODE_LIST:
+	case NODE_AND_OR:
+	case NODE_GROUP:
+		walk_children(w, n, input, text);
+		break;
+	case NODE_PIPE:
+		walk_pipe(w, n);
+		break;
+	case NODE_SUBSHELL:
+		for (const struct node *i = n->first; i; i = i->next)
+			walk_subshell(w, i, input, text);
+		break;
+	case NODE_BRANCH:
+		walk_parts(w, n->words);
+		walk_maybe(w, n, input, text);
+		break;
+	case NODE_LOOP:
+		walk_loop(w, n, input, text);
+		break;
+	case NODE_FUNCTION:
+		walk_function(w, n);
+		break;
+	case NODE_TEST:
+		walk_parts(w, n->words);
+		walk_test(w, n);
+		break;
+	case NODE_KIND_COUNT_:
+		bug_on(true);
+	}
+}
+
+void walk_script(struct walk *w, const struct node *script)
+{
+	walk_node(w, script, INPUT_NONE, NULL);
+}

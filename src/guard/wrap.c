@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/wrap.c - commands that start other commands
+ *
+ * Most are a prefix: options, perhaps a number of arguments, then the command. The table says which options take a
+ * value, because a value must not be taken for the command. The others have their own ways of being given a
+ * command: as a text for a shell, as a template, behind a host or a container, once per file found.
+ */
+#include "guard/wrap.h"
+
+#include <ctype.h>
+
+static void open_shell(struct walk *w, struct cmd *c, const struct wrapper *t);
+static void open_prefix(struct walk *w, struct cmd *c, const struct wrapper *t);
+
+#define PREFIX(n, v, s)                                                                            \
+	{                                                                                          \
+		.name = (n), .fn = open_prefix, .values = (v), .skip = (s)                         \
+	}
+#define OWN(n, f)                                                                                  \
+	{                                                                                          \
+		.name = (n), .fn = (f)                                                             \
+	}
+
+/* Sorted by name. */
+static const struct wrapper wrappers[] = {
+	OWN(".", wrap_source),
+	OWN("alias", wrap_alias),
+	OWN("ash", open_shell),
+	OWN("at", wrap_stdin),
+	OWN("bash", open_shell),
+	OWN("batch", wrap_stdin),
+	PREFIX("builtin", "", 0),
+	PREFIX("bunx", "", 0),
+	PREFIX("busybox", "", 0),
+	PREFIX("caffeinate", "-t|-w", 0),
+	PREFIX("catchsegv", "", 0),
+	PREFIX("cgexec", "-g", 0),
+	PREFIX("chroot", "--userspec|--groups", 1),
+	PREFIX("chrt", "-T|-P|-D|-p", 1),
+	OWN("command", wrap_command),
+	OWN("csh", open_shell),
+	OWN("dash", open_shell),
+	PREFIX("dbus-run-session", "", 0),
+	OWN("doas", wrap_sudo),
+	OWN("docker", wrap_container),
+	OWN("env", wrap_env),
+	OWN("eval", wrap_eval),
+	PREFIX("exec", "-a", 0),
+	PREFIX("fakeroot", "-l|-s|-i|-b", 0),
+	PREFIX("faketime", "", 1),
+	OWN("find", wrap_find),
+	OWN("fish", open_shell),
+	OWN("flock", wrap_flock),
+	PREFIX("gosu", "", 1),
+	PREFIX("ionice", "-c|-n|-p|-P|-u", 0),
+	OWN("ksh", open_shell),
+	OWN("kubectl", wrap_dashes),
+	PREFIX("ltrace", "-o|-e|-u|-p|-s|-a|-n|-l|-x", 0),
+	OWN("lxc", wrap_dashes),
+	OWN("mksh", open_shell),
+	OWN("nerdctl", wrap_container),
+	PREFIX("nice", "-n|--adjustment", 0),
+	PREFIX("nocorrect", "", 0),
+	PREFIX("noglob", "", 0),
+	PREFIX("nohup", "", 0),
+	PREFIX("npx", "-p|--package|-w", 0),
+	PREFIX("nsenter", "-t|--target|-S|-G|--setuid|--setgid", 0),
+	PREFIX("numactl", "-m|-N|-C|-i|-p", 0),
+	OWN("oc", wrap_dashes),
+	OWN("parallel", wrap_parallel),
+	PREFIX("pkexec", "--user", 0),
+	OWN("podman", wrap_container),
+	PREFIX("prlimit", "-p|--pid", 0),
+	PREFIX("proxychains", "-f", 0),
+	PREFIX("proxychains4", "-f", 0),
+	OWN("rbash", open_shell),
+	PREFIX("repeat", "", 1),
+	PREFIX("rtk", "", 0),
+	OWN("runuser", wrap_su),
+	OWN("script", wrap_script),
+	PREFIX("setarch", "", 1),
+	PREFIX("setpriv", "--reuid|--regid|--groups", 0),
+	PREFIX("setsid", "", 0),
+	OWN("sh", open_shell),
+	OWN("source", wrap_source),
+	OWN("ssh", wrap_ssh),
+	PREFIX("stdbuf", "-i|-o|-e|--input|--output|--error", 0),
+	PREFIX("strace", "-o|-e|-p|-u|-s|-a|-E|-O|-P|-S|-I|-X|-b", 0),
+	OWN("su", wrap_su),
+	PREFIX("su-exec", "", 1),
+	OWN("sudo", wrap_sudo),
+	PREFIX("systemd-run", "-p|--property|-u|--unit|-E|--setenv|--uid|--gid|-M|--machine|-H", 0),
+	PREFIX("taskset", "", 1),
+	OWN("tcsh", open_shell),
+	PREFIX("time", "-f|--format|-o|--output", 0),
+	PREFIX("timeout", "-k|-s|--kill-after|--signal", 1),
+	PREFIX("torsocks", "-u|-p|-a|-P", 0),
+	PREFIX("toybox", "", 0),
+	OWN("trap", wrap_trap),
+	PREFIX("unbuffer", "", 0),
+	PREFIX("unshare", "-S|-G|-R|-w|--setuid|--setgid|--root|--wd", 0),
+	PREFIX("uvx", "--from|--with|-p|--python", 0),
+	OWN("watch", wrap_watch),
+	OWN("xargs", wrap_xargs),
+	PREFIX("xvfb-run", "-e|-f|-n|-p|-s|-w", 0),
+	OWN("zsh", open_shell),
+};
+
+static int by_name(const void *key, const void *entry)
+{
+	return strcmp(key, ((const struct wrapper *)entry)->name);
+}
+
+const struct wrapper *wrap_table(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(wrappers);
+	return wrappers;
+}
+
+bool wrap_open(struct walk *w, struct cmd *c)
+{
+	const struct wrapper *t =
+		bsearch(c->name, wrappers, ARRAY_LEN(wrappers), sizeof(*t), by_name);
+
+	if (t)
+		t->fn(w, c, t);
+	return t != NULL;
+}
+
+/* The first word from `at` on that is neither an option nor an option's value. `values` lists those that take one. */
+size_t wrap_skip_options(const struct cmd *c, size_t at, const char *values)
+{
+	char name[3] = "-?";
+
+	for (; at < c->argc; at++) {
+		const char *s = c->argv[at]->s;
+		bool takes_next = false;
+
+		if (str_eq(s, "--"))
+			return at + 1;
+		if (s[0] != '-' || s[1] == '\0')
+			return at;
+		if (s[1] == '-') {
+			takes_next = !strchr(s, '=') && rules_list_has(values, s);
+		} else {
+			for (const char *l = s + 1; *l; l++) {
+				name[1] = *l;
+				if (!rules_list_has(values, name))
+					continue;
+				takes_next = l[1] == '\0';
+				break;
+			}
+		}
+		at += takes_next;
+	}
+	return at;
+}
+
+bool wrap_is_assignment(const char *s)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char)s[n]) || s[n] == '_')
+		n++;
+	return n > 0 && s[n] == '=';
+}
+
+static void open_prefix(struct walk *w, struct cmd *c, const struct wrapper *t)
+{
+	size_t at = wrap_skip_options(c, 1, t->values);
+
+	walk_inner(w, c, at + t->skip, t->name);
+}
+
+/* Shells. */
+
+struct shell_args {
+	const struct value *code; /* -c */
+	size_t operand;           /* index of the first operand; argc when there is none */
+	bool reads_stdin, is_check, has_code;
+};
+
+/* Letters of one -abc or +abc; false when a value in the next word was taken. */
+static void shell_letters(const struct cmd *c, size_t *at, struct shell_args *ret)
+{
+	const char *s = c->argv[*at]->s;
+
+	for (const char *l = s + 1; *l; l++) {
+		if (*l == 'c' && s[0] == '-')
+			ret->has_code = true;
+		else if (*l == 's' && s[0] == '-')
+			ret->reads_stdin = true;
+		else if (*l == 'n' && s[0] == '-')
+			ret->is_check = true;
+		else if (*l == 'o' || *l == 'O') {
+			/* Its value is attached in zsh, and the next word otherwise. */
+			if (l[1] == '\0')
+				++*at;
+			else if (!strchr(l + 1, 'c') || str_starts(c->name, "zsh"))
+				return;
+		}
+	}
+}
+
+static void shell_args(const struct cmd *c, struct shell_args *ret)
+{
+	size_t at = 1;
+
+	for (; at < c->argc; at++) {
+		const char *s = c->argv[at]->s;
+
+		if (str_eq(s, "--") || str_eq(s, "-")) {
+			at++;
+			break;
+		}
+		if (s[0] != '-' && s[0] != '+')
+			break;
+		if (str_eq(s, "--rcfile") || str_eq(s, "--init-file"))
+			at++;
+		else if (s[1] != '-')
+			shell_letters(c, &at, ret);
+	}
+	ret->operand = at < c->argc ? at : c->argc;
+	if (ret->has_code && ret->operand < c->argc)
+		ret->code = c->argv[ret->operand];
+}
+
+/* $0, $1 ... of the text. */
+static void shell_params(struct walk *w, const struct cmd *c, size_t from)
+{
+	const char **v = arena_take(w->mem, 10 * sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = from; i < c->argc && n < 10; i++)
+		v[n++] = c->argv[i]->is_dynamic || value_begins_open(c->argv[i]) ? NULL
+										 : c->argv[i]->s;
+	w->vars.params = v;
+	w->vars.n_params = n;
+}
+
+static void shell_code(struct walk *w, const struct cmd *c, const struct shell_args *a)
+{
+	const char *const *params = w->vars.params;
+	size_t n = w->vars.n_params;
+	struct vars before = w->vars;
+	const char *cwd = w->places.cwd;
+
+	/* Whatever is fed in would be read as code: a file called "; rm -rf ~". */
+	if (c->is_fed && strpbrk(a->code->s, VALUE_MARKS))
+		walk_find(w, "dynamic-code", c);
+	shell_params(w, c, a->operand + 1);
+	walk_text(w, a->code->s, a->code->n, c, c->name);
+	w->vars = before;
+	w->places.cwd = cwd;
+	w->vars.params = params;
+	w->vars.n_params = n;
+}
+
+void wrap_run_input(struct walk *w, const struct cmd *c)
+{
+	if (c->input == INPUT_TEXT)
+		walk_text(w, c->input_text, strlen(c->input_text), c, c->name);
+	else if (c->input == INPUT_UNKNOWN)
+		walk_find(w, "unknown-source", c);
+}
+
+void wrap_run_file(struct walk *w, const struct cmd *c, const struct value *file)
+{
+	const char *text = walk_written(w, file->s);
+
+	if (file->is_dynamic || str_starts(file->s, "/dev/fd/"))
+		walk_find(w, "unknown-source", c);
+	else if (rules_list_has("/dev/stdin|-", file->s))
+		wrap_run_input(w, c);
+	else if (text)
+		walk_text(w, text, strlen(text), c, c->name);
+}
+
+/* --rcfile and BASH_ENV run a file before anything else. */
+static void shell_startup(struct walk *w, const struct cmd *c)
+{
+	for (size_t i = 1; i + 1 < c->argc; i++)
+		if (rules_list_has("--rcfile|--init-file", c->argv[i]->s))
+			wrap_run_file(w, c, c->argv[i + 1]);
+}
+
+static void open_shell(struct walk *w, struct cmd *c, const struct wrapper *t)
+{
+	struct shell_args a = { 0 };
+
+	(void)t;
+	shell_args(c, &a);
+	if (a.is_check)
+		return;
+	shell_startup(w, c);
+	if (a.has_code) {
+		if (a.code)
+			shell_code(w, c, &a);
+		else if (c->is_fed)
+			walk_find(w, "dynamic-code", c);
+	} else if (a.operand < c->argc && !a.reads_stdin) {
+		wrap_run_file(w, c, c->argv[a.operand]);
+	} else {
+		wrap_run_input(w, c);
+	}
+}

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The guard from outside: hooks as agents call them, failures that must be refusals, settings, rules, records."""
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+from harness import eq, has, has_not, main, refused, soon, test
+
+
+def call(command, agent="claude", **extra):
+    """What an agent sends before it runs a command."""
+    calls = {
+        "claude": {"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+                   "tool_input": {"command": command}, "permission_mode": "default"},
+        "codex": {"session_id": "s", "turn_id": "t", "model": "m", "hook_event_name": "PreToolUse",
+                  "tool_name": "Bash", "tool_input": {"command": command}},
+        "gemini": {"session_id": "s", "hook_event_name": "BeforeTool", "tool_name": "run_shell_command",
+                   "tool_input": {"command": command}},
+        "copilot": {"sessionId": "s", "toolName": "bash", "toolArgs": json.dumps({"command": command})},
+        "cursor": {"conversation_id": "s", "hook_event_name": "beforeShellExecution", "command": command,
+                   "cursor_version": "2"},
+        "opencode": {"event": "tool.execute.before", "tool": "bash", "sessionID": "s", "callID": "c",
+                     "args": {"command": command}},
+    }
+    return calls[agent] | extra
+
+
+def decision(result):
+    """allow, ask or deny, whoever is answered."""
+    if not result.out:
+        return "allow" if result.rc == 0 else "deny"
+    a = json.loads(result.out)
+    a = a.get("hookSpecificOutput", a)
+    return a.get("permissionDecision") or a.get("decision") or a.get("permission")
+
+
+def hook(box, payload, *args, **kw):
+    text = payload if isinstance(payload, bytes) else json.dumps({"cwd": str(box.ws)} | payload).encode()
+    return box.cli("hook", *args, input=text, **kw)
+
+
+AGENTS = ("claude", "codex", "gemini", "copilot", "cursor", "opencode")
+
+
+@test
+def every_agent_is_answered_in_its_own_form(box):
+    for agent in AGENTS:
+        for args in ((), ("--agent", agent)):
+            r = hook(box, call("git reset --hard", agent), *args)
+            eq(r.rc, 0, agent)
+            eq(decision(r), "deny", agent)
+            has(r.out, "git.reset-hard", "git stash")
+            r = hook(box, call("ls -la", agent), *args)
+            eq((r.rc, decision(r)), (0, "allow"), agent)
+
+
+@test
+def a_question_nobody_hears_is_a_refusal(box):
+    for agent, want in (("claude", "ask"), ("copilot", "ask"), ("cursor", "ask"), ("codex", "deny"),
+                        ("gemini", "deny"), ("opencode", "deny")):
+        eq(decision(hook(box, call("npm publish", agent))), want, agent)
+        eq(decision(hook(box, call("npm publish", agent), "--unattended")), "deny", agent)
+    eq(decision(hook(box, call("npm publish", permission_mode="bypassPermissions"))), "deny")
+    eq(decision(hook(box, call("npm publish"), env={"VITRINE_UNATTENDED": "1"})), "deny")
+
+
+@test
+def what_cannot_be_read_is_refused(box):
+    for text in (b"", b"x", b"{}", b'{"tool_name":"Bash"', b"\xff\xfe", json.dumps(call("x")).encode()[:-3]):
+        for agent in (None, *AGENTS):
+            r = hook(box, text, *(("--agent", agent) if agent else ()))
+            eq(decision(r), "deny", f"{agent} {text}")
+            if r.rc:
+                eq(r.rc, 2)
+                has(r.err, "Vitrine guard refuses")
+    r = box.cli("hook", "--agent", "nobody", input=b"{}")
+    eq(r.rc, 2)
+    has(r.err, "is no agent")
+
+
+@test
+def a_crash_is_a_refusal(box):
+    """Whatever signal ends it while it waits for the call."""
+    for agent in AGENTS:
+        for sig in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGTERM):
+            p = box.start("hook", "--agent", agent, stdin=subprocess.PIPE)
+            soon(lambda: "SigCgt:\t0000000000000000" not in open(f"/proc/{p.pid}/status").read(), "handlers")
+            time.sleep(0.02)
+            p.send_signal(sig)
+            r = box.finish(p)
+            eq(decision(r), "deny", f"{agent} {sig}")
+            eq(r.rc, 0 if agent == "copilot" else 2)
+            has(r.err, "Vitrine guard refuses")
+
+
+@test(timeout=30)
+def a_call_that_never_ends_is_refused_in_time(box):
+    p = box.start("hook", "--agent", "claude", stdin=subprocess.PIPE)
+    p.stdin.write(b'{"hook_event_name":')
+    p.stdin.flush()
+    t0 = time.monotonic()
+    p.wait(8)
+    eq(p.returncode, 2)
+    assert time.monotonic() - t0 < 6
+    has(p.stderr.read().decode(), "refuses")
+
+
+@test
+def no_room_for_the_answer_is_a_refusal(box):
+    with open("/dev/full", "wb") as full:
+        p = box.start("hook", "--agent", "claude", stdin=subprocess.PIPE, stdout=full)
+        r = box.finish(p, json.dumps(call("rm -rf /")).encode())
+    eq(r.rc, 2)
+    has(r.err, "refuses")
+
+
+@test
+def files_of_tools_are_judged(box):
+    def tool(name, path):
+        return decision(hook(box, {"hook_event_name": "PreToolUse", "tool_name": name,
+                                   "tool_input": {"file_path": path}}))
+    eq(tool("Read", str(box.ws / ".env")), "deny")
+    eq(tool("Read", str(box.ws / "main.c")), "allow")
+    eq(tool("Write", str(box.ws / ".git/hooks/pre-commit")), "ask")
+    eq(tool("Edit", str(box.home / ".claude/settings.json")), "ask")
+    eq(tool("WebSearch", "x"), "allow")
+
+
+@test
+def every_decision_is_recorded_without_its_secrets(box):
+    hook(box, call("ls"))
+    hook(box, call("API_TOKEN=hunter2 git reset --hard"))
+    log = box.state / "guard.log"
+    eq(stat.S_IMODE(log.stat().st_mode), 0o600)
+    lines = [json.loads(l) for l in log.read_text().splitlines()]
+    eq([l["verdict"] for l in lines], ["allow", "deny"])
+    eq(lines[1]["rule"], "git.reset-hard")
+    eq(lines[1]["agent"], "claude")
+    has_not(log.read_text(), "hunter2")
+    has(lines[1]["command"], "API_TOKEN=***")
+    r = box.cli("guard", "stats", "--json")
+    eq(json.loads(r.out)["deny"], 1)
+    has(box.cli("guard", "stats").out, "2 decisions: 1 allowed, 0 asked, 1 denied", "git.reset-hard")
+
+
+@test
+def the_record_is_bounded(box):
+    box.state.mkdir(parents=True)
+    log = box.state / "guard.log"
+    log.write_bytes(b"x" * (4 << 20))
+    box.own(box.dir / "state")
+    hook(box, call("ls"))
+    eq(len(log.read_text().splitlines()), 1)
+    assert (box.state / "guard.log.1").stat().st_size == 4 << 20
+
+
+@test
+def a_link_is_not_followed_for_the_record(box):
+    box.state.mkdir(parents=True)
+    target = box.dir / "target"
+    target.write_text("")
+    (box.state / "guard.log").symlink_to(target)
+    box.own(box.dir)
+    r = hook(box, call("rm -rf /"))
+    eq(decision(r), "deny")
+    has(r.err, "was not recorded")
+    eq(target.read_text(), "")
+
+
+@test
+def the_users_file_adds_and_switches_off(box):
+    conf = box.config / "vitrine"
+    conf.mkdir()
+    (conf / "guard.json").write_text(json.dumps({
+        "off": ["git.reset-hard"],
+        "rules": [{"id": "mine.make", "program": "make", "sub": "deploy", "verdict": "deny",
+                   "intent": "ask_human", "say": "Not from here."}]}))
+    box.own(conf)
+    eq(decision(hook(box, call("git reset --hard"))), "allow")
+    r = hook(box, call("make deploy"))
+    eq(decision(r), "deny")
+    has(r.out, "mine.make", "Not from here.")
+    (conf / "guard.json").write_text('{"level": "strict"}')
+    eq(decision(hook(box, call("./configure"))), "ask")
+    eq(decision(hook(box, call("git status && ls"))), "allow")
+
+
+@test
+def a_project_may_only_add(box):
+    add = {"rules": [{"id": "p.x", "program": "x", "verdict": "ask", "intent": "ask_human", "say": "Why?"}]}
+    box.write(".vitrine-guard.json", json.dumps(add))
+    eq(decision(hook(box, call("x"))), "ask")
+    eq(decision(hook(box, call("x") | {"cwd": str(box.ws / "deep/er")})), "ask")
+    for weaker in ({"off": ["git.reset-hard"]}, {"safe": ["git"]}, {"not_secret": [".env"]}):
+        box.write(".vitrine-guard.json", json.dumps(weaker))
+        r = hook(box, call("ls"))
+        eq(decision(r), "deny")
+        has(r.err, "may only add")
+    box.write(".vitrine-guard.json", "{broken")
+    eq(decision(hook(box, call("ls"))), "deny")
+
+
+@test
+def install_and_uninstall(box):
+    files = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json",
+             "copilot": ".copilot/hooks/vitrine.json", "cursor": ".cursor/hooks.json",
+             "opencode": ".config/opencode/plugins/vitrine.js"}
+    (box.home / ".claude").mkdir()
+    mine = {"model": "m", "hooks": {"Stop": [{"hooks": []}]}}
+    (box.home / files["claude"]).write_text(json.dumps(mine))
+    box.own(box.home)
+    for agent, name in files.items():
+        eq(box.cli("guard", "install", agent).rc, 0, agent)
+        text = (box.home / name).read_text()
+        has(text, "hook", agent)
+        eq(box.cli("guard", "install", agent).rc, 0)
+        eq((box.home / name).read_text(), text, "installing twice")
+    entry = json.loads((box.home / files["claude"]).read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
+    r = box.finish(box.popen(["sh", "-c", entry["command"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE), json.dumps(call("rm -rf ~")).encode())
+    eq(decision(r), "deny")
+    for agent, name in files.items():
+        eq(box.cli("guard", "uninstall", agent).rc, 0, agent)
+        if (box.home / name).exists():
+            has_not((box.home / name).read_text(), "vitrine' hook")
+    eq(json.loads((box.home / files["claude"]).read_text()), mine)
+    refused(box.cli("guard", "install", "nobody"), "is no agent")
+
+
+@test
+def settings_with_comments_are_left_alone(box):
+    (box.home / ".claude").mkdir()
+    (box.home / ".claude/settings.json").write_text('{ // mine\n}')
+    box.own(box.home)
+    refused(box.cli("guard", "install", "claude"), "comments")
+    eq((box.home / ".claude/settings.json").read_text(), '{ // mine\n}')
+
+
+@test
+def test_and_explain(box):
+    r = box.cli("guard", "test", "ls -la")
+    eq((r.rc, r.out), (0, "allow (proved: it only looks)\n"))
+    r = box.cli("guard", "test", "find . -name x -exec rm {} \\;")
+    eq(r.rc, 3)
+    has(r.out, "deny", "files.find-exec-rm", "list first")
+    eq(box.cli("guard", "test", "npm publish").rc, 1)
+    r = box.cli("guard", "explain", "x=rm; sudo $x -rf / | sh -c 'git status'")
+    has(r.out, "files.rm-root", "runs  sudo", "runs  rm", "runs  git")
+    r = json.loads(box.cli("guard", "test", "--json", "rm -rf /").out)
+    eq((r["verdict"], r["intent"], r["rule"]), ("deny", "hard_stop", "files.rm-root"))
+    refused(box.cli("guard", "test"), "needs one command")
+    refused(box.cli("guard", "juggle"), "guard has no 'juggle'")
+    refused(box.cli("guard"), "install")
+
+
+@test
+def an_agent_cannot_take_the_guard_away(box):
+    eq(decision(hook(box, call("vitrine guard uninstall claude"))), "deny")
+    eq(decision(hook(box, call("/usr/local/bin/vitrine guard uninstall claude"))), "deny")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
