@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "keep/keeper.h"
 #include "keep/seal.h"
 #include "seal/wire.h"
@@ -49,7 +50,13 @@ static int read_trust(const struct plan_net *n, struct buf *b, struct err *e)
 static _Noreturn void become(const char *path, int fd)
 {
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-seal", NULL };
+#ifdef VITRINE_SABOTAGE
+	static char list[512];
+	char *const env[] = { list, NULL };
+	sabotage_env(list, sizeof(list));
+#else
 	char *const env[] = { NULL };
+#endif
 	int far = fcntl(fd, F_DUPFD_CLOEXEC, 16), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
