@@ -43,7 +43,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage, clang, fuzzers   one variant of the build'
-	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each'
+	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -58,11 +58,15 @@ define compile
 	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet)
 endef
 
+# Programs that link libc alone are taken from build/, all others from build/services.
+SMALL = vitrine-gate vitrine-otlp
+linked = $(filter-out $(SMALL:%=build/services/%),$(wildcard build/services/vitrine-*))
+
 build: services
 	$(call compile,build)
 services: | build-folder
 	$(call compile,services)
-	@for program in build/services/vitrine-*; do \
+	@for program in $(linked); do \
 		test ! -f "$$program" || ln -sf "services/$${program##*/}" build/; \
 	done
 asan: | build-folder
@@ -98,8 +102,17 @@ bench: build
 fuzz: fuzzers
 	@tests/run --seconds $(or $(FUZZ_SECONDS),60) --bash-runs 100000 fuzz bash
 
+# Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step.
+soak: build
+	@VITRINE=build/vitrine python3 tests/cli/crowd.py --soak $(or $(SOAK_SECONDS),3600)
+	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
+
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
-SCRIPTS = tools/deps .ci/run
+SCRIPTS = tools/deps .ci/run install.sh
+
+# Documents that are made from tables of the source.
+docs: asan
+	@VITRINE_UPDATE=1 VITRINE_DOCS=docs build/asan/src/event/manual_test
 
 format:
 	@clang-format -i $(SOURCES)
@@ -112,7 +125,7 @@ install: build
 	install -d $(bindir) $(libexecdir) $(mandir) $(sharedir)/bash-completion/completions \
 		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
 	install -m 755 build/vitrine $(bindir)/vitrine
-	for program in build/services/vitrine-*; do \
+	for program in $(linked) $(SMALL:%=build/%); do \
 		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
 	done
 	build/vitrine help --man >$(mandir)/vitrine.1
@@ -129,4 +142,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz format lint install clean
+.PHONY: all soak help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

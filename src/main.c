@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/program.h"
 #include "base/title.h"
 #include "cli/cli.h"
 
@@ -27,7 +28,7 @@ static const struct verb *find_verb(const char *name)
 
 static int unknown_verb(const char *word)
 {
-	const char *names[32] = { NULL };
+	const char *names[64] = { NULL };
 	_free_ char *text = NULL;
 	const char *near;
 	size_t n = 0;
@@ -69,7 +70,10 @@ int main(int argc, char **argv)
 		(void)fputs(buf_cstr(&text), stdout);
 		return 0;
 	}
-	r = argc > 1 ? v->fn(argc - 1, argv + 1, &e) : v->fn(0, argv, &e);
+	if (v->flags & VERB_STORE)
+		r = program_exec("vitrine-store", argv, &e);
+	else
+		r = argc > 1 ? v->fn(argc - 1, argv + 1, &e) : v->fn(0, argv, &e);
 	if (r >= 0)
 		return r;
 	cli_complain(e.msg);

@@ -55,6 +55,9 @@ static inline int take_fd_(int *fd)
 }
 #define take_fd(fd) take_fd_(&(fd))
 
+void mem_free(void *p);
+#define free(p) mem_free(p) /* see mem_share() */
+
 static inline void free_ptr_(void *p)
 {
 	void *v;
@@ -97,6 +100,18 @@ void *mem_grow(void *p, size_t n, size_t size);
 char *mem_str(const char *s);
 char *mem_strn(const char *s, size_t n);
 char *mem_fmt(const char *fmt, ...) PRINTF(1, 2);
+
+/* From here on what mem_* gives out is seen by every child forked since, at the same address, until one of the calls
+ * below. Once in a program's life. 0 or -errno. */
+int mem_share(size_t size);
+bool mem_share_is_whole(void);   /* nothing had to be put elsewhere since */
+void mem_share_give(void *root); /* what children find; from here on nobody changes any of it */
+void *mem_share_root(void);
+int mem_share_take(
+	void); /* a private copy of all of it: this process cannot change what others see */
+int mem_share_fd(void); /* to be kept open by who will call mem_share_take() */
+bool mem_is_shared(const void *p);
+void mem_share_end(void); /* ordinary memory again; a child's first act */
 
 /* Make room for one more element of *v, which has n of *cap in use. */
 #define vec_reserve(v, n, cap)                                                                     \

@@ -63,15 +63,12 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 	va_end(again);
 }
 
-/* C1 controls (U+0080..9F), line/paragraph separators and bidi overrides can rewrite what a person reads. */
-static bool utf8_is_control(const unsigned char *s, size_t len)
+/* C1 controls (U+0080..9F), line/paragraph separators and bidi marks, overrides and isolates can rewrite what a person
+ * reads; the byte order mark is seen by nobody. */
+static bool is_control(uint32_t c)
 {
-	if (len == 2)
-		return s[0] == 0xc2 && s[1] < 0xa0;
-	if (len != 3 || s[0] != 0xe2)
-		return false;
-	return (s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9 || (s[2] >= 0xaa && s[2] <= 0xae))) ||
-	       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+	return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
 void buf_esc(struct buf *b, const char *str, size_t n)
@@ -79,7 +76,8 @@ void buf_esc(struct buf *b, const char *str, size_t n)
 	const unsigned char *s = (const unsigned char *)str;
 
 	for (size_t i = 0; i < n;) {
-		size_t len = utf8_decode(s + i, n - i, NULL);
+		uint32_t c = 0;
+		size_t len = utf8_decode(s + i, n - i, &c);
 
 		if (s[i] == '\n')
 			buf_puts(b, "\\n");
@@ -87,7 +85,7 @@ void buf_esc(struct buf *b, const char *str, size_t n)
 			buf_puts(b, "\\t");
 		else if (len == 0 || s[i] < 0x20 || s[i] == 0x7f)
 			buf_printf(b, "\\x%02x", s[i]);
-		else if (utf8_is_control(s + i, len))
+		else if (is_control(c))
 			for (size_t k = 0; k < len; k++)
 				buf_printf(b, "\\x%02x", s[i + k]);
 		else
@@ -98,12 +96,17 @@ void buf_esc(struct buf *b, const char *str, size_t n)
 
 void buf_json(struct buf *b, const char *str)
 {
+	buf_json_n(b, str, strlen(str));
+}
+
+void buf_json_n(struct buf *b, const char *str, size_t n)
+{
 	const unsigned char *s = (const unsigned char *)str;
-	size_t n = strlen(str);
 
 	buf_putc(b, '"');
 	for (size_t i = 0; i < n;) {
-		size_t len = utf8_decode(s + i, n - i, NULL);
+		uint32_t c = 0;
+		size_t len = utf8_decode(s + i, n - i, &c);
 
 		if (len == 0)
 			buf_puts(b, "\\ufffd");
@@ -111,11 +114,8 @@ void buf_json(struct buf *b, const char *str)
 			buf_printf(b, "\\%c", s[i]);
 		else if (s[i] < 0x20 || s[i] == 0x7f)
 			buf_printf(b, "\\u%04x", s[i]);
-		else if (utf8_is_control(s + i, len))
-			buf_printf(b, "\\u%04x",
-				   len == 2 ? (unsigned)(s[i + 1])
-					    : (unsigned)(0x2000 | (s[i + 1] & 0x3f) << 6 |
-							 (s[i + 2] & 0x3f)));
+		else if (is_control(c))
+			buf_printf(b, "\\u%04x", c);
 		else
 			buf_add(b, s + i, len);
 		i += len ? len : 1;

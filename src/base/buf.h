@@ -30,6 +30,7 @@ void buf_esc(struct buf *b, const char *s, size_t n);
 
 /* A JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
 void buf_json(struct buf *b, const char *s);
+void buf_json_n(struct buf *b, const char *s, size_t n); /* NUL may be inside */
 
 const char *buf_cstr(const struct buf *b);
 char *buf_take(struct buf *b);

@@ -388,15 +388,15 @@ static bool to_u64(const char *s, uint64_t *ret)
 
 bool json_u64(const struct json *v, uint64_t *ret)
 {
-	return v->type == JSON_NUMBER && v->text[0] != '-' && to_u64(v->text, ret);
+	return v && v->type == JSON_NUMBER && v->text[0] != '-' && to_u64(v->text, ret);
 }
 
 bool json_i64(const struct json *v, int64_t *ret)
 {
-	bool is_negative = v->type == JSON_NUMBER && v->text[0] == '-';
+	bool is_negative = v && v->type == JSON_NUMBER && v->text[0] == '-';
 	uint64_t u;
 
-	if (v->type != JSON_NUMBER || !to_u64(v->text + is_negative, &u))
+	if (v == NULL || v->type != JSON_NUMBER || !to_u64(v->text + is_negative, &u))
 		return false;
 	if (u > (uint64_t)INT64_MAX + is_negative)
 		return false;

@@ -56,7 +56,7 @@ void json_done(struct json_doc *doc);
 /* The member called key, or NULL. */
 const struct json *json_get(const struct json *object, const char *key);
 
-/* Exact whole numbers; false for decimals, other types and values that do not fit. */
+/* Exact whole numbers; false for NULL, decimals, other types and values that do not fit. */
 bool json_u64(const struct json *v, uint64_t *ret);
 bool json_i64(const struct json *v, int64_t *ret);
 

@@ -28,6 +28,7 @@ struct watch *watch_timer(struct loop *l, uint64_t ns, bool is_repeating, watch_
 void watch_set(struct watch *w, bool is_on);
 void watch_free(struct watch *w);
 
-uint64_t clock_now(void); /* CLOCK_MONOTONIC, ns */
+uint64_t clock_now(void);  /* CLOCK_MONOTONIC, ns */
+uint64_t clock_real(void); /* CLOCK_REALTIME, ns since 1970 */
 
 #endif

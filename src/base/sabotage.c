@@ -22,6 +22,10 @@ bool sabotaged(const char *wall)
 	(void)snprintf(needle, sizeof(needle), ",%s,", wall);
 	return *wall != '\0' && strstr(walls, needle) != NULL; /* an empty list is ",," */
 }
+void sabotage_env(char *to, size_t size)
+{
+	(void)snprintf(to, size, "VITRINE_SABOTAGE=%s", walls);
+}
 #else
 typedef int sabotage_is_not_built;
 #endif

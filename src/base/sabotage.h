@@ -12,6 +12,8 @@
 
 #ifdef VITRINE_SABOTAGE
 bool sabotaged(const char *wall);
+/* "VITRINE_SABOTAGE=...", for a program of ours that gets no other environment. */
+void sabotage_env(char *to, size_t size);
 #else
 #define sabotaged(wall) false
 #endif

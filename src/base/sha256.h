@@ -13,6 +13,11 @@
 #define SHA256_HEX_BYTES 65 /* with the NUL */
 
 void sha256(const void *p, size_t n, uint8_t ret[static SHA256_BYTES]);
+/* Many inputs will follow: worth asking the processor what it can do. */
+void sha256_expect_much(void);
+
+/* The same without the processor's own instructions: what a test compares with. */
+void sha256_plain(const void *p, size_t n, uint8_t ret[static SHA256_BYTES]);
 void sha256_hex(const void *p, size_t n, char ret[static SHA256_HEX_BYTES]);
 
 #endif

@@ -26,7 +26,11 @@ struct verb {
 	const char *summary;      /* "run a command in a sandbox" */
 	const struct opt *opts;   /* ends with a NULL name; may be NULL */
 	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
+	unsigned flags;
 };
+
+/* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
+enum { VERB_STORE = 1 };
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
 
@@ -65,14 +69,40 @@ void cli_complain(const char *text);
 
 int cmd_run(int argc, char **argv, struct err *e);
 int cmd_exec(int argc, char **argv, struct err *e);
+int cmd_attach(int argc, char **argv, struct err *e);
+int cmd_create(int argc, char **argv, struct err *e);
+int cmd_start(int argc, char **argv, struct err *e);
+int cmd_stop(int argc, char **argv, struct err *e);
+int cmd_rm(int argc, char **argv, struct err *e);
+int cmd_prune(int argc, char **argv, struct err *e);
+int cmd_reset(int argc, char **argv, struct err *e);
+int cmd_rename(int argc, char **argv, struct err *e);
+int cmd_wait(int argc, char **argv, struct err *e);
+int cmd_ls(int argc, char **argv, struct err *e);
+int cmd_ps(int argc, char **argv, struct err *e);
+int cmd_inspect(int argc, char **argv, struct err *e);
+int cmd_stats(int argc, char **argv, struct err *e);
+int cmd_logs(int argc, char **argv, struct err *e);
+int cmd_cp(int argc, char **argv, struct err *e);
+int cmd_net(int argc, char **argv, struct err *e);
+int cmd_network(int argc, char **argv, struct err *e);
 int cmd_explain(int argc, char **argv, struct err *e);
 int cmd_policy(int argc, char **argv, struct err *e);
 int cmd_trust(int argc, char **argv, struct err *e);
 int cmd_engines(int argc, char **argv, struct err *e);
+int cmd_export(int argc, char **argv, struct err *e);
 int cmd_doctor(int argc, char **argv, struct err *e);
 int cmd_demo(int argc, char **argv, struct err *e);
 int cmd_hook(int argc, char **argv, struct err *e);
 int cmd_guard(int argc, char **argv, struct err *e);
+int cmd_checkpoint(int argc, char **argv, struct err *e);
+int cmd_checkpoints(int argc, char **argv, struct err *e);
+int cmd_restore(int argc, char **argv, struct err *e);
+int cmd_undo(int argc, char **argv, struct err *e);
+int cmd_apply(int argc, char **argv, struct err *e);
+int cmd_discard(int argc, char **argv, struct err *e);
+int cmd_fork(int argc, char **argv, struct err *e);
+int cmd_diff(int argc, char **argv, struct err *e);
 int cmd_version(int argc, char **argv, struct err *e);
 int cmd_help(int argc, char **argv, struct err *e);
 int cmd_completion(int argc, char **argv, struct err *e);

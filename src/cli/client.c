@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 
@@ -69,10 +68,16 @@ static void send_signal(int conn, int signo)
 	(void)keep_send(conn, &m, NULL, 0); /* a keeper that is gone is seen by the next read */
 }
 
-static void on_signal(int conn, int signo)
+static void on_signal(int conn, const struct talk *t, int signo)
 {
+	struct keep_msg leave = { .type = KEEP_DETACH };
+
 	if (signo == SIGWINCH) {
 		send_size(conn);
+		return;
+	}
+	if (signo == SIGHUP && t->leaves_on_hangup) {
+		(void)keep_send(conn, &leave, NULL, 0);
 		return;
 	}
 	send_signal(conn, signo);
@@ -89,7 +94,7 @@ static void on_note(struct outcome *out, const struct keep_msg *m)
 }
 
 /* One message of the keeper. 1: the session has ended; 0: go on; < 0: there is no keeper any more. */
-static int on_message(int conn, struct outcome *out, struct err *e)
+static int on_message(int conn, const struct talk *t, struct outcome *out, struct err *e)
 {
 	int fds[PACKET_FDS];
 	struct keep_msg m;
@@ -102,15 +107,24 @@ static int on_message(int conn, struct outcome *out, struct err *e)
 			       "the keeper died; everything in the sandbox was ended with it");
 	if (m.type == KEEP_NOTE)
 		on_note(out, &m);
+	if (m.type == KEEP_STARTED)
+		out->session = m.session;
+	/* Behind the scenes there is nothing to wait for. */
+	out->is_detached =
+		m.type == KEEP_DETACHED || (m.type == KEEP_STARTED && t->flags & KEEP_BEHIND);
+	if (out->is_detached)
+		return 1;
 	if (m.type != KEEP_ENDED)
 		return 0;
+	memcpy(out->v, m.v, sizeof(out->v));
+	out->session = m.session ? m.session : out->session;
 	out->status = m.a;
 	out->why = m.b >= 0 && m.b < END_REASON_COUNT_ ? (enum end_reason)m.b : END_ERROR;
 	out->err = m.err;
 	return 1;
 }
 
-static int serve(int conn, int sigs, struct outcome *out, struct err *e)
+static int serve(int conn, const struct talk *t, int sigs, struct outcome *out, struct err *e)
 {
 	struct pollfd p[2] = { { .fd = conn, .events = POLLIN }, { .fd = sigs, .events = POLLIN } };
 	int r = 0;
@@ -121,14 +135,14 @@ static int serve(int conn, int sigs, struct outcome *out, struct err *e)
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
 		if (p[1].revents && read(sigs, &info, sizeof(info)) == (ssize_t)sizeof(info))
-			on_signal(conn, (int)info.ssi_signo);
+			on_signal(conn, t, (int)info.ssi_signo);
 		if (p[0].revents)
-			r = on_message(conn, out, e);
+			r = on_message(conn, t, out, e);
 	}
 	return r < 0 ? r : 0;
 }
 
-int client_serve(int conn, unsigned flags, struct outcome *out, struct err *e)
+int client_serve(int conn, const struct talk *t, struct outcome *out, struct err *e)
 {
 	static const int forwarded[] = { SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
 					 SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
@@ -148,55 +162,74 @@ int client_serve(int conn, unsigned flags, struct outcome *out, struct err *e)
 	sigs = signalfd(-1, &set, SFD_CLOEXEC);
 	if (sigs < 0)
 		return err_sys(e, "signalfd");
-	stdio_decide(stdio, flags, kind);
-	if (kind[0] == STDIO_PTY && isatty(0))
+	stdio_decide(stdio, t->flags, kind);
+	if (kind[0] == STDIO_PTY && isatty(0) && !(t->flags & KEEP_BEHIND))
 		is_raw = make_raw(0);
-	r = serve(conn, sigs, out, e);
+	r = serve(conn, t, sigs, out, e);
 	if (is_raw) {
-		if (r < 0 || out->why != END_EXIT)
+		if (r < 0 || out->is_detached || out->why != END_EXIT)
 			reset_modes(1);
 		restore_terminal();
 	}
 	return r;
 }
 
-static void put_strings(struct buf *b, char *const *v, uint32_t *ret_n)
+static void fill_talk(struct keep_msg *m, const struct talk *t)
 {
-	for (*ret_n = 0; v && v[*ret_n]; ++*ret_n)
-		buf_add(b, v[*ret_n], strlen(v[*ret_n]) + 1);
+	struct winsize size;
+
+	m->flags = t->flags;
+	if (t->keys)
+		memcpy(m->keys, t->keys, KEEP_KEYS);
+	if (ioctl(0, TIOCGWINSZ, &size) == 0 || ioctl(1, TIOCGWINSZ, &size) == 0) {
+		m->rows = size.ws_row;
+		m->cols = size.ws_col;
+	}
 }
 
-static int make_request(char *const *argv, char *const *env, const char *cwd, struct err *e)
+int client_exec(int conn, const struct talk *t, char *const *argv, char *const *env,
+		const char *cwd, struct err *e)
 {
-	_close_ int fd = memfd_create("vitrine-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	_cleanup_(buf_done) struct buf b = BUF(REQUEST_MAX);
-	struct request_head head = { .magic = REQUEST_MAGIC };
-
-	if (fd < 0)
-		return err_sys(e, "memfd");
-	put_strings(&b, argv, &head.argc);
-	put_strings(&b, env, &head.envc);
-	buf_add(&b, cwd, strlen(cwd) + 1);
-	if (b.is_over)
-		return err_set(e, ERR_USAGE, E2BIG, "the command line is longer than %llu bytes",
-			       (unsigned long long)REQUEST_MAX);
-	head.bytes = (uint32_t)b.n;
-	if (io_write_all(fd, &head, sizeof(head)) < 0 || io_write_all(fd, b.p, b.n) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		return err_sys(e, "request");
-	return take_fd(fd);
-}
-
-int client_exec(int conn, unsigned flags, char *const *argv, char *const *env, const char *cwd,
-		struct err *e)
-{
-	_close_ int request = make_request(argv, env, cwd, e);
-	struct keep_msg m = { .type = KEEP_EXEC, .flags = flags };
+	_close_ int request = request_make(argv, env, cwd, e);
+	struct keep_msg m = { .type = KEEP_EXEC };
 	int fds[PACKET_FDS] = { request, 0, 1, 2 };
 	int r;
 
 	if (request < 0)
 		return request;
+	fill_talk(&m, t);
 	r = keep_send(conn, &m, fds, PACKET_FDS);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+}
+
+int client_attach(int conn, const struct talk *t, uint32_t session, struct err *e)
+{
+	struct keep_msg m = { .type = KEEP_ATTACH, .session = session };
+	int fds[2] = { 0, 1 };
+	int r;
+
+	fill_talk(&m, t);
+	r = keep_send(conn, &m, fds, 2);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+}
+
+int client_ask(int conn, struct keep_msg *m, enum keep_msg_type want, struct err *e)
+{
+	int r = keep_send(conn, m, NULL, 0);
+
+	while (r == 0) {
+		int fds[PACKET_FDS];
+
+		r = keep_recv(conn, m, fds);
+		for (int i = 0; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+		if (r == 1 && m->type == want)
+			return 0;
+		if (r == 1 && m->type == KEEP_ENDED && m->b == END_ERROR) {
+			*e = m->err;
+			return e->num ? -e->num : -EPROTO;
+		}
+		r = r == 1 ? 0 : -EPIPE;
+	}
+	return err_set(e, ERR_SYSTEM, EPIPE, "the keeper is gone");
 }

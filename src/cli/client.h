@@ -8,16 +8,33 @@
 struct outcome {
 	int status;
 	enum end_reason why;
+	bool is_detached; /* the session goes on without us */
+	uint32_t session;
+	uint64_t v[KEEP_VALUES];
 	struct err err;
 	struct buf
 		notes; /* what the keeper had to say: strings, each with its NUL; foreign bytes */
 };
 
-/* Serves until the session ends. Signals go to the command; a terminal is raw meanwhile and restored after. */
-int client_serve(int conn, unsigned flags, struct outcome *out, struct err *e);
+/* How to talk to a session. */
+struct talk {
+	unsigned flags; /* enum keep_flags */
+	const uint8_t *keys;
+	bool leaves_on_hangup; /* a terminal that closes leaves the session running */
+};
+
+/* Serves until the session ends or is left. Signals go to the command; a terminal is raw meanwhile and restored
+ * after. */
+int client_serve(int conn, const struct talk *t, struct outcome *out, struct err *e);
 
 /* Asks the keeper behind conn for another command. */
-int client_exec(int conn, unsigned flags, char *const *argv, char *const *env, const char *cwd,
-		struct err *e);
+int client_exec(int conn, const struct talk *t, char *const *argv, char *const *env,
+		const char *cwd, struct err *e);
+
+/* Asks to see a session that runs; 0: the newest. */
+int client_attach(int conn, const struct talk *t, uint32_t session, struct err *e);
+
+/* Sends a message without descriptors and waits for one of this type; -EPIPE: the keeper is gone. */
+int client_ask(int conn, struct keep_msg *m, enum keep_msg_type want, struct err *e);
 
 #endif

@@ -4,7 +4,6 @@
  * Prose in the tables is written as long lines or wrapped anyhow; here paragraphs are filled again, and lines
  * that begin with blanks (examples) are left as they are. man.c reads the same texts by the same rule.
  */
-#include "base/io.h"
 #include "cli/cli.h"
 
 #define WIDTH ((size_t)80)
@@ -17,19 +16,6 @@ const struct opt help_opts[] = {
 	{ "list", 0, NULL, "print the names of all verbs, one per line", OPT_LIST },
 	{ NULL },
 };
-
-int cli_print(const struct buf *out, struct err *e)
-{
-	int r;
-
-	bug_on(out->is_over);
-	r = io_write_all(STDOUT_FILENO, buf_cstr(out), out->n);
-	if (r < 0) {
-		errno = -r;
-		return err_sys(e, "write to stdout");
-	}
-	return 0;
-}
 
 static void pad(struct buf *out, size_t n)
 {

@@ -11,9 +11,11 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "cli/run.h"
+#include "core/netfile.h"
+#include "core/preset.h"
 #include "core/settings.h"
 #include "engine/engine.h"
-#include "keep/keep.h"
+#include "keep/keys.h"
 
 enum {
 	OPT_ENV = 1,
@@ -23,6 +25,7 @@ enum {
 	OPT_WRITE,
 	OPT_HIDE,
 	OPT_PROTECT,
+	OPT_SOCKET,
 	OPT_MEMORY,
 	OPT_CPUS,
 	OPT_CPU_TIME,
@@ -34,6 +37,12 @@ enum {
 	OPT_TIME,
 	OPT_IDLE,
 	OPT_OUTPUT,
+	OPT_ALLOW,
+	OPT_DENY,
+	OPT_NET,
+	OPT_PUBLISH,
+	OPT_HOST_PORT,
+	OPT_ASK,
 	OPT_POLICY,
 	OPT_ENGINE,
 	OPT_NAME,
@@ -45,6 +54,10 @@ enum {
 	OPT_USER,
 	OPT_JSON,
 	OPT_DEBUG,
+	OPT_DETACH,
+	OPT_DETACH_KEYS,
+	OPT_MODE,
+	OPT_FRESH,
 };
 
 const struct opt run_opts[] = {
@@ -58,10 +71,15 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "mode", 0, "MODE",
+	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'",
+	  OPT_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
 	  OPT_HIDE },
 	{ "protect", 0, "GLOB",
 	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	{ "socket", 0, "PATH", "let it talk to a unix socket of the host, in bytes only",
+	  OPT_SOCKET },
 	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
 	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
 	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
@@ -73,11 +91,25 @@ const struct opt run_opts[] = {
 	{ "time", 0, "TIME", "end it after this long", OPT_TIME },
 	{ "idle", 0, "TIME", "end it after this long without output or work", OPT_IDLE },
 	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
+	{ "allow", 0, "HOST[:PORT]", "let it reach a host: name, *.name, address or prefix",
+	  OPT_ALLOW },
+	{ "deny", 0, "HOST[:PORT]", "keep it from a host that is allowed otherwise", OPT_DENY },
+	{ "net", 0, "PRESET", "let it reach what a preset lists: none, locked, balanced, open",
+	  OPT_NET },
+	{ "publish", 'p', "[HOST:]PORT", "show a port inside on this host's loopback",
+	  OPT_PUBLISH },
+	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
+	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
-	{ "name", 0, "NAME", "name of the sandbox, for 'vitrine exec'; its home is kept",
+	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
 	  OPT_NAME },
-	{ "rm", 0, NULL, "with --name: remove the sandbox's home afterwards", OPT_RM },
+	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
+	  OPT_FRESH },
+	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
+	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
+	{ "detach-keys", 0, "KEYS",
+	  "keys that leave a session running (default: ctrl-p,ctrl-q; 'none')", OPT_DETACH_KEYS },
 	{ "interactive", 'i', NULL,
 	  "read standard input even where it is a terminal and output is not", OPT_INTERACTIVE },
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
@@ -103,15 +135,35 @@ static const struct {
 
 static int check_name(const char *name, struct err *e)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
-				"-");
-
-	if (n == 0 || name[n] != '\0' || n > 64 || name[0] == '-' || name[0] == '.')
+	if (!def_is_name(name))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "--name '%.80s': letters, digits, '_', '.' and '-' only, at most "
-			       "64, not beginning with '-' or '.'",
+			       "64, not beginning with '-' or '.' or 'run-'",
 			       name);
 	return 0;
+}
+
+/* Options may stand before and between the words; "--" ends both. Words are kept where r is given. */
+static int next_opt(struct opts *o, struct run *r, struct err *e)
+{
+	for (;;) {
+		int id = opts_next(o, e);
+
+		/* `run sh -c x` was meant to be a command. */
+		if (id < 0 && r && r->n_words > 0 && strlen(e->msg) < 300)
+			(void)snprintf(e->msg + strlen(e->msg), 100,
+				       "; a command stands behind '--'");
+		if (id != 0 || o->saw_dashdash || o->at >= o->argc)
+			return id;
+		if (r && r->n_words == ARRAY_LEN(r->words))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "'%.64s' is one word too many; a command stands behind "
+				       "'--': vitrine run -- CMD",
+				       o->argv[o->at]);
+		if (r)
+			r->words[r->n_words++] = o->argv[o->at];
+		o->at++;
+	}
 }
 
 static int first_pass(struct run *r, int argc, char **argv, struct err *e)
@@ -120,7 +172,7 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 	int id, x = 0;
 
 	opts_init(&o, run_opts, argc, argv);
-	while (x == 0 && (id = opts_next(&o, e)) != 0) {
+	while (x == 0 && (id = next_opt(&o, r, e)) != 0) {
 		if (id < 0)
 			return id;
 		if (id == OPT_WORKSPACE)
@@ -135,10 +187,18 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->as_json = true;
 		else if (id == OPT_RM)
 			r->is_rm = true;
+		else if (id == OPT_FRESH)
+			r->is_fresh = true;
 		else if (id == OPT_INTERACTIVE)
 			r->flags |= KEEP_WANT_STDIN;
 		else if (id == OPT_TTY)
 			r->flags |= KEEP_WANT_TTY;
+		else if (id == OPT_DETACH)
+			r->flags |= KEEP_BEHIND;
+		else if (id == OPT_ENGINE && !str_eq(o.value, "native"))
+			r->is_eager = false; /* the namespaces will not be ours */
+		else if (id == OPT_DETACH_KEYS)
+			r->detach_keys = o.value;
 		else if (id == OPT_NAME) {
 			r->name = o.value;
 			x = check_name(o.value, e);
@@ -258,6 +318,45 @@ static int add_env_file(struct run *r, const char *path, struct err *e)
 	return x;
 }
 
+/* Options that need a way out open one. */
+static int add_net(struct policy *p, enum list_id list, const char *value, struct err *e)
+{
+	int x = policy_add(p, list, value, LAYER_FLAGS, e);
+
+	return x < 0 || list == LIST_NET_DENY
+		       ? x
+		       : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
+}
+
+static int set_net(struct policy *p, const char *preset, struct err *e)
+{
+	bool is_none = str_eq(preset, "none");
+	int x = policy_set(p, SETTING_NET_PRESET, preset, LAYER_FLAGS, e);
+
+	return x < 0 ? x
+		     : policy_set(p, SETTING_NETWORK, is_none ? "none" : "gate", LAYER_FLAGS, e);
+}
+
+static int apply_net(struct policy *p, int id, const char *value, struct err *e)
+{
+	switch (id) {
+	case OPT_ALLOW:
+		return add_net(p, LIST_NET_ALLOW, value, e);
+	case OPT_DENY:
+		return add_net(p, LIST_NET_DENY, value, e);
+	case OPT_NET:
+		return set_net(p, value, e);
+	case OPT_PUBLISH:
+		return add_net(p, LIST_NET_PORTS, value, e);
+	case OPT_HOST_PORT:
+		return add_net(p, LIST_NET_HOST_PORTS, value, e);
+	case OPT_ASK:
+		return policy_set(p, SETTING_NET_ASK, "true", LAYER_FLAGS, e);
+	default:
+		return 0;
+	}
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
@@ -280,24 +379,122 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SOCKET:
+		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_MODE:
+		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
 		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
 	default:
-		return 0;
+		return apply_net(p, id, value, e);
 	}
 }
 
-static int second_pass(struct run *r, int argc, char **argv, struct err *e)
+/* Options that say how to talk to a session, not what its walls are. */
+static bool is_of_session(int id)
+{
+	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
+	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
+	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH;
+}
+
+/* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
+static char *flag_text(const struct run *r, const struct opts *o)
+{
+	bool is_path = o->opt->id == OPT_READ || o->opt->id == OPT_WRITE ||
+		       o->opt->id == OPT_VOLUME || o->opt->id == OPT_ENV_FILE ||
+		       o->opt->id == OPT_POLICY;
+	const char *v = o->value;
+	_free_ char *path = NULL, *host = NULL;
+	size_t n;
+
+	if (v == NULL)
+		return mem_fmt("--%s", o->opt->name);
+	if (!is_path)
+		return mem_fmt("--%s=%s", o->opt->name, v);
+	v += v[0] == '!';
+	n = o->opt->id == OPT_VOLUME ? strcspn(v, ":") : strlen(v);
+	path = mem_strn(v, n);
+	host = user_path(r, path);
+	return mem_fmt("--%s=%s%s%s", o->opt->name, o->value[0] == '!' ? "!" : "", host, v + n);
+}
+
+static bool has_flag(const struct def *d, const char *text)
+{
+	for (size_t i = 0; i < d->n_flags; i++)
+		if (str_eq(d->flags[i], text))
+			return true;
+	return false;
+}
+
+int run_each_flag(struct run *r, int argc, char **argv,
+		  int (*fn)(struct run *r, const char *text, struct err *e), struct err *e)
 {
 	struct opts o;
 	int id, x = 0;
 
 	opts_init(&o, run_opts, argc, argv);
-	while (x == 0 && (id = opts_next(&o, e)) > 0)
-		x = apply(r, id, o.value, e);
-	return x < 0 ? err_wrap(e, x, "--%s", o.opt->name) : 0;
+	while (x == 0 && (id = next_opt(&o, NULL, e)) > 0) {
+		_free_ char *text = NULL;
+
+		if (is_of_session(id))
+			continue;
+		text = flag_text(r, &o);
+		if (!has_flag(&r->def, text))
+			x = fn(r, text, e);
+	}
+	return x;
+}
+
+static int apply_all(struct run *r, int argc, char **argv, bool is_def, struct err *e)
+{
+	struct opts o;
+	int id, x = 0;
+
+	opts_init(&o, run_opts, argc, argv);
+	while (x == 0 && (id = next_opt(&o, NULL, e)) > 0) {
+		_free_ char *text = !is_def && r->has_def ? flag_text(r, &o) : NULL;
+
+		/* What the definition says already is not said twice. */
+		if (text == NULL || is_of_session(id) || !has_flag(&r->def, text))
+			x = apply(r, id, o.value, e);
+	}
+	return x < 0 ? err_wrap(e, x, "--%s", o.opt ? o.opt->name : "?") : id < 0 ? id : 0;
+}
+
+/* What `net allow` and its like have added since. */
+static int apply_netfile(struct run *r, char *verb, struct err *e)
+{
+	_cleanup_(netfile_done) struct netfile f = { 0 };
+	_free_ char **v = NULL;
+	int x = netfile_read(r->host.state_dir, r->def.name, &f, e);
+
+	if (x < 0 || f.n == 0)
+		return x;
+	v = mem_new(f.n + 2, sizeof(*v));
+	v[0] = verb;
+	memcpy(v + 1, f.lines, f.n * sizeof(*v));
+	return apply_all(r, (int)f.n + 1, v, true, e);
+}
+
+/* The definition's flags, then the caller's. */
+static int second_pass(struct run *r, int argc, char **argv, struct err *e)
+{
+	_free_ char **v = NULL;
+	int x;
+
+	if (r->has_def && r->def.n_flags > 0) {
+		v = mem_new(r->def.n_flags + 2, sizeof(*v));
+		v[0] = argv[0];
+		memcpy(v + 1, r->def.flags, r->def.n_flags * sizeof(*v));
+		x = apply_all(r, (int)r->def.n_flags + 1, v, true, e);
+		if (x < 0)
+			return err_wrap(e, x, "sandbox '%s'", r->def.name);
+	}
+	x = r->has_def ? apply_netfile(r, argv[0], e) : 0;
+	return x < 0 ? x : apply_all(r, argc, argv, false, e);
 }
 
 /* ---- together ---- */
@@ -312,63 +509,136 @@ static int random_name(char *name, size_t size, struct err *e)
 	return 0;
 }
 
-static int check_engine(const struct run *r, struct err *e)
+/* Which engine it will be is decided before the plan is made, and never weaker than the policy's isolation. */
+static int pick_engine(struct run *r, struct err *e)
 {
-	const struct engine *en = engine_find(r->plan.engine);
+	int x = engine_pick(r->policy.engine, (enum engine_strength)r->policy.isolation, &r->engine,
+			    e);
 
-	if (en == NULL)
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "there is no engine '%.40s'; 'vitrine engines' lists them",
-			       r->plan.engine);
-	return engine_check(en, &r->plan, e);
+	if (x < 0)
+		return x;
+	if (r->engine->render)
+		x = host_engine(&r->host, e);
+	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
+	free(r->policy.engine);
+	r->policy.engine = mem_str(r->engine->name);
+	return x;
 }
 
-int run_prepare(struct run *r, int argc, char **argv, struct err *e)
+/* Our own mistake or the host's will be found by the plan or told by the keeper; here only its fork can fail. */
+static int begin_early(struct run *r, struct err *e)
+{
+	struct ids ids = plan_ids(&r->host.facts);
+
+	r->early = keeper_begin(&ids, e);
+	return r->early < 0 ? r->early : 0;
+}
+
+int run_parse(struct run *r, int argc, char **argv, struct err *e)
+{
+	bool lasts;
+	int x;
+
+	*r = (struct run){ .host = { .ws_fd = FD_NONE },
+			   .early = FD_NONE,
+			   .is_eager = r->is_eager,
+			   .argc = argc,
+			   .argv = argv };
+	x = first_pass(r, argc, argv, e);
+	if (x == 0)
+		x = keys_parse(r->detach_keys ? r->detach_keys : "ctrl-p,ctrl-q", r->keys, e);
+	if (x < 0)
+		return r->detach_keys ? err_wrap(e, x, "--detach-keys") : x;
+	lasts = r->name || r->n_words > 0;
+	x = host_become(&r->host, r->user, e);
+	/* A run without a name needs to know nothing of those that have one; of those, some will only be joined. */
+	if (x == 0 && r->is_eager && !lasts)
+		x = begin_early(r, e);
+	policy_init(&r->policy);
+	if (x == 0)
+		x = host_locate(&r->host, e);
+	return x == 0 && lasts ? run_target(r, e) : x;
+}
+
+/* The one flag of a definition that must be known before the others are applied. */
+static const char *def_policy(const struct def *d)
+{
+	const char *file = NULL;
+
+	for (size_t i = 0; i < d->n_flags; i++)
+		if (str_starts(d->flags[i], "--policy="))
+			file = d->flags[i] + strlen("--policy=");
+	return file;
+}
+
+static int add_preset_env(struct run *r, struct err *e)
+{
+	const struct preset *p = r->has_def ? preset_find(r->def.agent) : NULL;
+	int x = 0;
+
+	for (const char *const *v = p ? p->env : NULL; x == 0 && v && *v; v++)
+		x = policy_add(&r->policy, LIST_ENV_SET, *v, LAYER_FLAGS, e);
+	return x;
+}
+
+int run_plan(struct run *r, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
-	int x;
+	int x = r->is_eager && r->early < 0 ? begin_early(r, e) : 0;
 
-	*r = (struct run){ .host = { .ws_fd = FD_NONE } };
-	policy_init(&r->policy);
-	x = first_pass(r, argc, argv, e);
 	if (x == 0)
-		x = host_init(&r->host, r->user, e);
-	if (x == 0)
-		x = host_workspace(&r->host, r->workspace, e);
+		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
 	if (x == 0)
 		x = plan_check_workspace(&r->host.facts, e);
 	if (x < 0)
 		return x;
 	in.config_dir = r->host.config_dir;
 	in.workspace = r->host.workspace;
-	in.policy_file = r->policy_file;
+	in.policy_file = r->policy_file ? r->policy_file : def_policy(&r->def);
 	x = settings_load(&r->policy, &in, e);
 	if (x == 0)
-		x = second_pass(r, argc, argv, e);
+		x = add_preset_env(r, e);
+	if (x == 0)
+		x = second_pass(r, r->argc, r->argv, e);
 	if (x == 0)
 		x = policy_validate(&r->policy, e);
 	if (x == 0)
+		x = pick_engine(r, e);
+	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
-	if (x == 0 && r->name == NULL)
+	if (x == 0)
+		x = run_layers(r, e);
+	if (x == 0 && !r->has_def)
 		x = random_name(name, sizeof(name), e);
 	if (x == 0)
-		x = plan_build(&r->policy, &r->host.facts,
-			       &(struct errand){ r->name ? r->name : name, r->command, r->workdir },
-			       &r->plan, e);
+		x = plan_build(
+			&r->policy, &r->host.facts,
+			&(struct errand){ r->has_def ? r->def.name : name, r->command, r->workdir },
+			&r->plan, e);
 	r->has_plan = x == 0;
-	return x < 0 ? x : check_engine(r, e);
+	return x < 0 ? x : engine_check(r->engine, &r->plan, e);
 }
 
 void run_forget(struct run *r)
 {
+	if (mem_is_shared(r))
+		return; /* the keeper's as well; it goes with the process */
 	policy_done(&r->policy);
 	host_done(&r->host);
 }
 
 void run_done(struct run *r)
 {
+	if (mem_is_shared(r))
+		return;
 	if (r->has_plan)
 		plan_done(&r->plan);
+	def_done(&r->def);
+	layers_done(&r->layers);
+	layers_paths_free(r->ws_layers);
+	layers_paths_free(r->home_layers);
+	free(r->made_command);
 	run_forget(r);
 }

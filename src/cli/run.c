@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 #include "cli/client.h"
+#include "cli/live.h"
 #include "cli/run.h"
 #include "core/hint.h"
 
@@ -13,6 +14,11 @@ static void say_limit(const struct run *r, enum limit_id id, const char *what)
 {
 	_cleanup_(buf_done) struct buf b = BUF(64);
 
+	/* In a sandbox that was running already the limit is that of whoever started it. */
+	if (!r->has_plan) {
+		(void)fprintf(stderr, "vitrine: ended: %s\n", what);
+		return;
+	}
 	limit_format(id, r->plan.limits[id].max, &b);
 	(void)fprintf(stderr, "vitrine: ended: %s (limit %s)\n", what, buf_cstr(&b));
 }
@@ -26,6 +32,8 @@ static void say_hint(const struct run *r, const struct outcome *o)
 {
 	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
 
+	if (!r->has_plan)
+		return;
 	buf_puts(&b, "hint: ");
 	if (hint_find(&r->plan, o->err.msg, strlen(o->err.msg), is_on_host, &b))
 		cli_complain(buf_cstr(&b));
@@ -60,6 +68,7 @@ static void say_end(const struct run *r, const struct outcome *o)
 			say_hint(r, o);
 		break;
 	case END_SIGNAL:
+	case END_CLOSING:
 	case END_REASON_COUNT_:
 		break;
 	}
@@ -121,21 +130,34 @@ static void json_aliases(const struct run *r, struct buf *b)
 	buf_putc(b, ']');
 }
 
+static void json_use(const struct outcome *o, struct buf *b)
+{
+	buf_printf(b,
+		   ",\"session\":%u,\"used\":{\"wall_ns\":%llu,\"cpu_ns\":%llu,\"max_rss\":%llu,"
+		   "\"memory_peak\":%llu}",
+		   o->session, (unsigned long long)o->v[VALUE_WALL_NS],
+		   (unsigned long long)o->v[VALUE_CPU_NS], (unsigned long long)o->v[VALUE_MEMORY],
+		   (unsigned long long)o->v[VALUE_PEAK]);
+}
+
 static void print_json(const struct run *r, const struct outcome *o)
 {
 	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
 
 	buf_printf(&b, "{\"exit\":%d,\"reason\":\"%s\",\"name\":", o->status,
 		   end_reason_name(o->why));
-	buf_json(&b, r->plan.name);
+	buf_json(&b, r->has_def ? r->def.name : r->plan.name);
 	if (o->why == END_ERROR) {
 		buf_printf(&b, ",\"error\":\"%s\",\"message\":",
 			   o->err.kind < ERR_KIND_COUNT_ ? err_kind_name(o->err.kind) : "bug");
 		buf_json(&b, o->err.msg);
 	}
-	json_limits(&r->plan, &b);
+	if (r->has_plan)
+		json_limits(&r->plan, &b);
 	json_notes(o, &b);
 	json_aliases(r, &b);
+	if (o->why != END_ERROR)
+		json_use(o, &b);
 	buf_puts(&b, "}\n");
 	(void)fputs(buf_cstr(&b), stderr);
 }
@@ -148,49 +170,182 @@ static void print_notes(const struct outcome *o)
 
 /* ---- verbs ---- */
 
-static int run_command(struct run *r, struct err *e)
+static int report(struct run *r, struct outcome *o)
 {
-	struct keeper_in in = { .plan = &r->plan,
-				.policy = &r->policy,
-				.scan = &r->host.scan,
-				.cgroups = &r->host.cgroups,
-				.ws_fd = r->host.ws_fd,
-				.stdio = { 0, 1, 2 },
-				.flags = r->flags,
-				.is_rm = r->is_rm };
-	struct outcome o;
-	_close_ int conn = keeper_spawn(&in, e);
+	const char *name = r->has_def ? r->def.name : r->plan.name;
+
+	if (o->is_detached) {
+		/* From a terminal that is gone nobody reads this. */
+		if (r->flags & KEEP_BEHIND)
+			(void)printf("%s\n", name);
+		else
+			(void)fprintf(stderr,
+				      "\nvitrine: left running; 'vitrine attach %s' comes back\n",
+				      name);
+		(void)fflush(stdout);
+		o->status = 0;
+	} else if (r->as_json) {
+		print_json(r, o);
+	} else {
+		print_notes(o);
+		say_end(r, o);
+	}
+	buf_done(&o->notes);
+	return o->status;
+}
+
+static struct talk talk_of(const struct run *r)
+{
+	return (struct talk){ .flags = r->flags, .keys = r->keys, .leaves_on_hangup = r->has_def };
+}
+
+#define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
+
+/* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
+ * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
+static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+{
 	int x;
 
+	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
+	    r->engine->render == NULL) {
+		x = keeper_give(r->early, in, e);
+		return x < 0 ? x : r->early;
+	}
+	if (!is_again) {
+		keeper_drop(r->early);
+		if (mem_is_shared(r))
+			mem_share_give(in);
+	}
+	return keeper_spawn(in, e);
+}
+
+static int run_start(struct run *r, bool is_again, struct outcome *o, struct err *e)
+{
+	struct keeper_in *in = mem_new(1, sizeof(*in));
+	struct talk t = talk_of(r);
+	_close_ int conn = FD_NONE;
+
+	*in = (struct keeper_in){ .plan = &r->plan,
+				  .policy = &r->policy,
+				  .scan = &r->host.scan,
+				  .cgroups = &r->host.cgroups,
+				  .ws_fd = r->host.ws_fd,
+				  .stdio = { 0, 1, 2 },
+				  .flags = r->flags,
+				  .is_rm = r->is_rm };
+	memcpy(in->keys, r->keys, KEEP_KEYS);
+	conn = hand_over(r, in, is_again, e);
 	if (conn < 0)
 		return conn;
 	/* The keeper has its own copy; what we do not need for the report goes while we would wait anyway. */
-	if (!r->as_json)
+	if (!r->as_json && !r->has_def)
 		run_forget(r);
-	x = client_serve(conn, r->flags, &o, e);
+	return client_serve(conn, &t, o, e);
+}
+
+static int refuse_flag(struct run *r, const char *text, struct err *e)
+{
+	return err_set(e, ERR_CONFLICT, EBUSY,
+		       "'%.120s': the sandbox '%s' is running, and its walls stand; 'vitrine stop "
+		       "%s' first",
+		       text, r->def.name, r->def.name);
+}
+
+static int run_join(struct run *r, int conn, struct outcome *o, struct err *e)
+{
+	struct talk t = talk_of(r);
+	_cleanup_(words_free) struct words env = { 0 };
+	_free_ char *cwd = NULL;
+	int x;
+
+	if (r->host.cwd == NULL)
+		r->host.cwd = getcwd(NULL, 0);
+	x = run_each_flag(r, r->argc, r->argv, refuse_flag, e);
 	if (x < 0)
 		return x;
-	if (r->as_json) {
-		print_json(r, &o);
-	} else {
-		print_notes(&o);
-		say_end(r, &o);
+	cwd = live_cwd(&r->def, r->host.cwd, r->workdir);
+	live_terminal_env(&env);
+	x = client_exec(conn, &t, r->command, env.v, cwd, e);
+	return x < 0 ? x : client_serve(conn, &t, o, e);
+}
+
+/* Somebody else was faster: with starting it, or with ending it. */
+static bool is_to_be_repeated(const struct run *r, const struct outcome *o)
+{
+	if (!r->has_def)
+		return false;
+	return o->why == END_CLOSING ||
+	       (o->why == END_ERROR && o->err.kind == ERR_CONFLICT && o->err.num == EBUSY);
+}
+
+static int run_once(struct run *r, bool *was_given, struct outcome *o, struct err *e)
+{
+	_close_ int conn = FD_NONE;
+	int x = 0;
+
+	if (r->has_def && !r->is_new) {
+		conn = keep_connect(r->host.state_dir, r->def.name, e);
+		if (conn >= 0)
+			return run_join(r, conn, o, e);
+		if (conn != -ENOENT)
+			return conn;
+		*e = ERR_INIT;
 	}
-	buf_done(&o.notes);
-	return o.status;
+	if (!r->has_plan)
+		x = run_freeze(r, e);
+	if (x == 0 && !r->has_plan)
+		x = run_plan(r, e);
+	if (x == 0 && r->is_new)
+		x = run_create(r, e);
+	if (x < 0)
+		return x;
+	if (!*was_given)
+		x = run_begin(r, e);
+	if (x < 0)
+		return x;
+	x = run_start(r, *was_given, o, e);
+	*was_given = true;
+	return x;
+}
+
+static int run_all(struct run *r, struct err *e)
+{
+	struct outcome o = { 0 };
+	bool was_given = false;
+	int x = 0;
+
+	for (int i = 0; x == 0; i++) {
+		x = run_once(r, &was_given, &o, e);
+		if (x < 0 || i == 500 || !is_to_be_repeated(r, &o))
+			break;
+		buf_done(&o.notes);
+		(void)usleep(i < 20 ? 500 : 10000);
+	}
+	if (x < 0 && !was_given)
+		keeper_drop(r->early);
+	return x < 0 ? x : report(r, &o);
 }
 
 int cmd_run(int argc, char **argv, struct err *e)
 {
-	struct run r;
-	int x = run_prepare(&r, argc, argv, e);
+	bool is_eager = mem_share(SHARE_MAX) == 0;
+	struct run *r = mem_new(1, sizeof(*r));
+	int x;
 
-	if (x == 0 && r.command[0] == NULL)
+	r->is_eager = is_eager;
+	x = run_parse(r, argc, argv, e);
+	if (x == 0 && r->command[0] == NULL)
 		x = err_set(e, ERR_USAGE, EINVAL,
-			    "run: no command; try 'vitrine run -- CMD' or 'vitrine help run'");
-	if (x == 0)
-		x = run_command(&r, e);
-	run_done(&r);
+			    "run: no command; try 'vitrine run -- CMD', 'vitrine run shell' or "
+			    "'vitrine help run'");
+	if (r->has_def)
+		r->flags |= KEEP_RECORD;
+	if (x < 0)
+		keeper_drop(r->early);
+	else
+		x = run_all(r, e);
+	run_done(r);
 	return x;
 }
 
@@ -207,9 +362,11 @@ static void print_widenings(const struct policy *p, struct buf *out)
 int cmd_explain(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(16 * MIB);
-	struct run r;
-	int x = run_prepare(&r, argc, argv, e);
+	struct run r = { 0 };
+	int x = run_parse(&r, argc, argv, e);
 
+	if (x == 0)
+		x = run_plan(&r, e);
 	if (x == 0) {
 		plan_print(&r.plan, r.as_json, &b);
 		if (!r.as_json)
@@ -217,106 +374,5 @@ int cmd_explain(int argc, char **argv, struct err *e)
 		x = cli_print(&b, e);
 	}
 	run_done(&r);
-	return x;
-}
-
-enum { OPT_I = 1, OPT_T, OPT_E, OPT_W, OPT_U };
-
-const struct opt exec_opts[] = {
-	{ "interactive", 'i', NULL,
-	  "read standard input even where it is a terminal and output is not", OPT_I },
-	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_T },
-	{ "env", 'e', "K[=V]", "set a variable, or pass the caller's", OPT_E },
-	{ "workdir", 'w', "DIR", "where the command starts, inside", OPT_W },
-	{ NULL, 0, NULL, NULL, 0 },
-};
-
-struct exec_args {
-	unsigned flags;
-	const char *cwd;
-	char **env;
-	size_t n_env;
-};
-
-static void exec_env(struct exec_args *a, const char *text)
-{
-	const char *value = strchr(text, '=') ? NULL : getenv(text);
-
-	if (!strchr(text, '=') && value == NULL)
-		return;
-	a->env = mem_grow(a->env, a->n_env + 2, sizeof(*a->env));
-	a->env[a->n_env++] = value ? mem_fmt("%s=%s", text, value) : mem_str(text);
-	a->env[a->n_env] = NULL;
-}
-
-static int exec_parse(struct exec_args *a, struct opts *o, struct err *e)
-{
-	int id;
-
-	while ((id = opts_next(o, e)) > 0) {
-		if (id == OPT_I)
-			a->flags |= KEEP_WANT_STDIN;
-		else if (id == OPT_T)
-			a->flags |= KEEP_WANT_TTY;
-		else if (id == OPT_W)
-			a->cwd = o->value;
-		else
-			exec_env(a, o->value);
-	}
-	return id;
-}
-
-static int exec_command(struct exec_args *a, const char *name, char *const *command, struct err *e)
-{
-	struct host h;
-	struct outcome out;
-	_close_ int conn = FD_NONE;
-	int x = host_init(&h, NULL, e);
-
-	if (x == 0)
-		x = conn = keep_connect(h.state_dir, name, e);
-	if (x >= 0)
-		x = client_exec(conn, a->flags, command, a->env, a->cwd ? a->cwd : "", e);
-	if (x >= 0)
-		x = client_serve(conn, a->flags, &out, e);
-	if (x >= 0) {
-		if (out.why == END_ERROR)
-			cli_complain(out.err.msg);
-		else if (out.why == END_STOPPED)
-			cli_complain("ended: the sandbox was stopped");
-		x = out.status;
-		buf_done(&out.notes);
-	}
-	host_done(&h);
-	return x;
-}
-
-int cmd_exec(int argc, char **argv, struct err *e)
-{
-	struct exec_args a = { 0 };
-	struct opts o;
-	char *const *command;
-	int x;
-
-	opts_init(&o, exec_opts, argc, argv);
-	x = exec_parse(&a, &o, e);
-	command = argv + o.at;
-	if (x == 0 && (command[0] == NULL || strchr(command[0], '/') || command[0][0] == '.'))
-		x = err_set(e, ERR_USAGE, EINVAL,
-			    "exec: which sandbox? 'vitrine exec NAME -- CMD'");
-	if (x == 0) {
-		const char *name = *command++;
-
-		if (command[0] && str_eq(command[0], "--"))
-			command++;
-		if (command[0] == NULL)
-			x = err_set(e, ERR_USAGE, EINVAL,
-				    "exec: no command; 'vitrine exec %.64s -- CMD'", name);
-		else
-			x = exec_command(&a, name, command, e);
-	}
-	for (size_t i = 0; i < a.n_env; i++)
-		free(a.env[i]);
-	free(a.env);
 	return x;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/run.h - what `run` and `explain` share: options -> policy -> facts -> plan */
+/* cli/run.h - what verbs that start or explain a sandbox share: options -> policy -> facts -> plan */
 #ifndef VITRINE_CLI_RUN_H
 #define VITRINE_CLI_RUN_H
 
 #include "cli/cli.h"
+#include "core/def.h"
 #include "core/facts.h"
+#include "core/layers.h"
+#include "engine/engine.h"
+#include "keep/keep.h"
 
 extern const struct opt run_opts[];
 
@@ -13,16 +17,49 @@ struct run {
 	struct host host;
 	struct plan plan;
 	bool has_plan;
-	const char *name, *workdir, *workspace, *user, *policy_file;
-	bool as_json, is_rm;
+	const struct engine *engine;
+	int argc;
+	char **argv;
+	const char *name, *workdir, *workspace, *user, *policy_file, *detach_keys;
+	const char *words[2]; /* AGENT or NAME, PATH */
+	size_t n_words;
+	bool as_json, is_rm, is_fresh;
+	bool is_eager;  /* have a keeper make the namespaces while we plan */
+	int early;      /* the connection to it, or FD_NONE */
 	unsigned flags; /* enum keep_flags */
+	uint8_t keys[KEEP_KEYS];
 	char *const *command;
+	/* A sandbox that lasts: which, and whether it is yet to be made. */
+	struct def def;
+	bool has_def, is_new;
+	char **made_command;
+	struct layers layers;
+	char **ws_layers, **home_layers;
 };
 
-/* Parses argv of the verb and prepares everything up to the plan; starts nothing. */
-int run_prepare(struct run *r, int argc, char **argv, struct err *e);
+/* begin.c: before it is planned, when it may really be started: freezes what its layers hold. */
+int run_freeze(struct run *r, struct err *e);
+/* begin.c: the layers of a sandbox that lasts, as facts for the plan. */
+int run_layers(struct run *r, struct err *e);
+/* Directly before it starts: a checkpoint, or a look at what it will build on. */
+int run_begin(struct run *r, struct err *e);
+
+/* Parses argv of the verb and finds out which sandbox is meant; makes nothing, and starts nothing but, for an eager
+ * run without a name and after mem_share(), a keeper that waits for the plan. */
+int run_parse(struct run *r, int argc, char **argv, struct err *e);
+/* From there to the plan. Eager: with such a keeper, if there is none yet. */
+int run_plan(struct run *r, struct err *e);
+/* Every option that is about walls and that the definition does not hold, as the definition would keep it. Needs
+ * host.cwd. */
+int run_each_flag(struct run *r, int argc, char **argv,
+		  int (*fn)(struct run *r, const char *text, struct err *e), struct err *e);
 /* Lets go of all but the plan. */
 void run_forget(struct run *r);
 void run_done(struct run *r);
+
+/* target.c: words and --name -> r->def and r->command. */
+int run_target(struct run *r, struct err *e);
+/* Writes the definition of a new sandbox; one that somebody else has just made is as good. */
+int run_create(struct run *r, struct err *e);
 
 #endif

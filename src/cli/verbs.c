@@ -3,15 +3,36 @@
 #include "cli/run.h"
 
 extern const struct opt exec_opts[];
+extern const struct opt attach_opts[];
+extern const struct opt start_opts[];
+extern const struct opt stop_opts[];
+extern const struct opt rm_opts[];
+extern const struct opt prune_opts[];
+extern const struct opt reset_opts[];
+extern const struct opt list_opts[];
+extern const struct opt stats_opts[];
+extern const struct opt inspect_opts[];
+extern const struct opt logs_opts[];
+extern const struct opt cp_opts[];
 extern const struct opt policy_opts[];
 extern const struct opt trust_opts[];
-extern const struct opt json_opts[];
+extern const struct opt checkpoint_opts[];
+extern const struct opt checkpoints_opts[];
+extern const struct opt restore_opts[];
+extern const struct opt diff_opts[];
+extern const struct opt apply_opts[];
+extern const struct opt discard_opts[];
+extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
+extern const struct opt events_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
+extern const struct opt net_opts[];
+extern const struct opt network_opts[];
 
 const struct verb verbs[] = {
-	{ "run", cmd_run, "run [options] -- CMD [ARGS...]", "run a command behind walls", run_opts,
+	{ "run", cmd_run, "run [options] [AGENT|NAME] [PATH] [-- ARGS...]",
+	  "run an agent or a command behind walls", run_opts,
 	  "The command sees the system's /usr read-only, a private home, /tmp and /proc, and the "
 	  "workspace (the current "
 	  "directory) at its own path, writable. It has no network, no capabilities, and none of "
@@ -19,15 +40,150 @@ const struct verb verbs[] = {
 	  "but an allowlist. Its exit status becomes ours; 124 means a time limit, 125 that "
 	  "Vitrine itself failed, 126 and "
 	  "127 that the command could not be run, 128+N that signal N ended it.\n\n"
+	  "With '-- CMD' alone the sandbox is gone when the command ends. An agent's word and a "
+	  "directory stand for one sandbox that lasts: "
+	  "the first run makes it, later ones find it, and while it runs they join it as another "
+	  "session. Words behind '--' "
+	  "that begin with '-' are added to the agent's command, others take its place. Ctrl-p "
+	  "ctrl-q leaves a session "
+	  "running; 'vitrine attach' comes back.\n\n"
 	  "A limit followed by ',optional' may be enforced by watching where the kernel cannot.\n\n"
 	  "  vitrine run -- make test\n"
+	  "  vitrine run shell .\n"
+	  "  vitrine run shell . -- -c 'make test'\n"
 	  "  vitrine run --read ~/datasets --memory 4g,optional --time 30m -- python3 train.py\n"
 	  "  vitrine run --name box -- bash" },
+	{ "create", cmd_create, "create [options] AGENT [PATH]", "make a sandbox and start nothing",
+	  run_opts,
+	  "Takes the options of 'run' and keeps them: they are in force whenever the sandbox "
+	  "runs. Prints the name.\n\n"
+	  "  vitrine create --memory 4g,optional shell ." },
+	{ "start", cmd_start, "start NAME...", "start a sandbox that stays until it is stopped",
+	  start_opts,
+	  "It runs nothing until 'run' or 'exec' asks for something, and does not end with the "
+	  "last session." },
 	{ "exec", cmd_exec, "exec [options] NAME -- CMD [ARGS...]",
-	  "run another command in a running sandbox", exec_opts,
+	  "run another command in a sandbox", exec_opts,
 	  "The command starts behind the same walls as the first one, started by the sandbox's own "
-	  "init.\n\n"
+	  "init. A sandbox that does not run is started for the time of the command.\n\n"
 	  "  vitrine exec box -- ps ax" },
+	{ "attach", cmd_attach, "attach [options] [NAME [SESSION]]",
+	  "see a session that runs, and type into it", attach_opts,
+	  "Several can look at one session. Who last typed or resized sets its size. Without a "
+	  "session the newest with a terminal "
+	  "is meant, without a name the only sandbox that runs." },
+	{ "stop", cmd_stop, "stop [options] NAME...", "end a sandbox and all that runs in it",
+	  stop_opts,
+	  "Its commands are asked first (SIGTERM, and SIGHUP on a terminal), then killed. The "
+	  "sandbox itself is kept." },
+	{ "rm", cmd_rm, "rm [--force] NAME... | rm [--force] --all",
+	  "remove sandboxes with their homes and records", rm_opts,
+	  "The workspace is not touched." },
+	{ "prune", cmd_prune, "prune [--force] [--dry-run] [--filter since=TIME]",
+	  "remove the sandboxes that do not run", prune_opts,
+	  "  vitrine prune --dry-run --filter since=30d" },
+	{ "reset", cmd_reset, "reset [--force] [NAME...]", "empty the homes of sandboxes",
+	  reset_opts,
+	  "The definition stays: the next run begins as the first one did. Without a name all "
+	  "are meant." },
+	{ "rename", cmd_rename, "rename OLD NEW", "give a sandbox that does not run another name",
+	  start_opts, NULL },
+	{ "ls", cmd_ls, "ls [options]", "list the sandboxes", list_opts,
+	  "--format takes text with fields: {{.Name}} {{.Agent}} {{.Status}} {{.Sessions}} "
+	  "{{.Workspace}} {{.Created}} {{.Id}}; "
+	  "\\t and \\n stand for tab and line end." },
+	{ "ps", cmd_ps, "ps [options] [NAME...]", "list the sessions that run", list_opts,
+	  "Fields of --format: {{.Name}} {{.Session}} {{.Pid}} {{.Tty}} {{.Started}} {{.Cpu}} "
+	  "{{.Memory}} {{.Processes}} {{.Viewers}} {{.Command}}." },
+	{ "inspect", cmd_inspect, "inspect [--format TEXT] NAME...",
+	  "print all that is known of a sandbox, as JSON", inspect_opts, NULL },
+	{ "logs", cmd_logs, "logs [options] NAME [SESSION]",
+	  "print the recorded output of a session", logs_opts,
+	  "Of sessions on a terminal and of those that 'run' started, the last 4 to 8 MiB. "
+	  "Without a session the last one is meant. "
+	  "On a terminal control characters are shown, not obeyed." },
+	{ "stats", cmd_stats, "stats [options] [NAME...]", "show what running sandboxes use",
+	  stats_opts,
+	  "Fields of --format: {{.Name}} {{.Cpu}} {{.Memory}} {{.Peak}} {{.Processes}} {{.Disk}} "
+	  "{{.Sessions}}." },
+	{ "cp", cmd_cp, "cp NAME:PATH DEST | cp SOURCE NAME:PATH",
+	  "copy files out of a sandbox or into it", cp_opts,
+	  "Plain files and directories; links are copied only where they stay in what is copied, "
+	  "everything else is left out and named. "
+	  "Nothing is written through a link." },
+	{ "wait", cmd_wait, "wait NAME [SESSION]",
+	  "wait for a session, or for the sandbox, and print its exit status", start_opts, NULL },
+	{ "events", NULL, "events [options] [NAME]", "show what happened, live or later",
+	  events_opts,
+	  "Everything that happens in a sandbox is on record outside its reach: docs/EVENTS.md "
+	  "describes each type. "
+	  "Without NAME, the events of all sandboxes and runs. --verify checks that none was "
+	  "edited, removed, reordered or "
+	  "cut off, prints what it found and exits with 1 when something is wrong.\n\n"
+	  "  vitrine events box --since 10m\n"
+	  "  vitrine events -f --type net.verdict --type limit.hit\n"
+	  "  vitrine events box --json | jq .data\n"
+	  "  vitrine events --verify",
+	  VERB_STORE },
+	{ "checkpoint", cmd_checkpoint, "checkpoint [options] [NAME]",
+	  "save the state of a workspace", checkpoint_opts,
+	  "Only what changed since the last one is read and kept. Directories that .gitignore "
+	  "names are "
+	  "left out unless they were saved before or --all is given.\n\n"
+	  "  vitrine checkpoint -m 'tests pass'" },
+	{ "checkpoints", cmd_checkpoints, "checkpoints [options] [NAME]",
+	  "list the saved states of a workspace, or thin them out", checkpoints_opts,
+	  "  vitrine checkpoints --keep 5" },
+	{ "restore", cmd_restore, "restore [options] [NAME] CHECKPOINT [PATHS...]",
+	  "make a workspace what it was at a checkpoint", restore_opts,
+	  "What is there now is saved first, so a restore can itself be taken back. Only files "
+	  "that "
+	  "differ are written. Files that were edited on the host after the last sandbox ended are "
+	  "not overwritten unless you say so.\n\n"
+	  "  vitrine restore 3 src/" },
+	{ "undo", cmd_undo, "undo [options] [NAME] [PATHS...]",
+	  "take back what happened since the last checkpoint", restore_opts,
+	  "Again: goes back to the one before. Otherwise as 'restore'." },
+	{ "diff", cmd_diff, "diff [options] [NAME] [PATHS...]",
+	  "show what changed since a checkpoint, or what waits for review", diff_opts,
+	  "The form is that of git. Nothing of the workspace is executed, and no git is needed.\n\n"
+	  "  vitrine diff --stat --since 3" },
+	{ "apply", cmd_apply, "apply [options] [NAME] [PATHS...]",
+	  "take over changes that wait for review", apply_opts,
+	  "Each file is replaced in one step. Files that were edited on the host meanwhile, links "
+	  "and "
+	  "special files are left unless you say otherwise. What would run code on the host "
+	  "(hooks, "
+	  "editor tasks, agents' settings) is taken over only when that very path is named.\n\n"
+	  "  vitrine apply box src/" },
+	{ "discard", cmd_discard, "discard [options] [NAME] [PATHS...]",
+	  "throw away changes that wait for review", discard_opts,
+	  "The sandbox must not run. What was there stays as a checkpoint of it." },
+	{ "fork", cmd_fork, "fork NAME NEW", "make a second sandbox that begins where this one is",
+	  NULL,
+	  "Home and waiting changes are shared until either writes; nothing is copied. The sandbox "
+	  "must "
+	  "not run." },
+	{ "net", cmd_net,
+	  "net log [-f] [--denied] [NAME] | net rules [NAME] | net test [NAME] HOST[:PORT] | net "
+	  "presets | net "
+	  "allow|deny NAME HOST...",
+	  "what a sandbox may reach, and what it tried", net_opts,
+	  "Rules that are given here are kept with the sandbox and hold at once, also for "
+	  "connections that are "
+	  "open. 'test' says which rule decides and why, and its exit status is 1 when it would be "
+	  "refused; "
+	  "without NAME it asks the policy of this directory.\n\n"
+	  "  vitrine net allow box example.org '*.example.net:443'\n"
+	  "  vitrine net test box example.org:22\n"
+	  "  vitrine net log -f --denied box" },
+	{ "network", cmd_network,
+	  "network proxy NAME [--policy allow|deny] [--allow-host|--block-host HOST] "
+	  "[--allow-cidr|--block-cidr PREFIX] | "
+	  "network log [NAME]",
+	  "the same in the words of 'docker sandbox'", network_opts,
+	  "--policy allow opens everything public at the next start; --policy deny nothing but "
+	  "what is listed." },
 	{ "explain", cmd_explain, "explain [options] -- CMD [ARGS...]",
 	  "print the plan for a command and run nothing", run_opts,
 	  "Takes the options of 'run'. What is printed is exactly what the engine would carry "
@@ -38,8 +194,14 @@ const struct verb verbs[] = {
 	{ "trust", cmd_trust, "trust [--remove|--list] [PATH]",
 	  "let a project's policy file widen the policy", trust_opts,
 	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust." },
-	{ "engines", cmd_engines, "engines [--json]", "list the walls that are available here",
-	  json_opts, NULL },
+	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
+	  "list the walls that are available here", engines_opts,
+	  "docs/ENGINES.md describes each of them." },
+	{ "export", cmd_export, "export devcontainer|dockerfile [--force]",
+	  "write the policy down for other tools", export_opts,
+	  "devcontainer: .devcontainer/ with the policy's files, variables and limits applied. "
+	  "dockerfile: a "
+	  "template of an image to work in, on standard output." },
 	{ "doctor", cmd_doctor, "doctor [--json]",
 	  "check what this host can enforce, and how to fix what it cannot", json_opts, NULL },
 	{ "demo", cmd_demo, "demo [--json]",
@@ -68,5 +230,5 @@ const struct verb verbs[] = {
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
 	{ "help", cmd_help, "help [--man] [VERB]", "explain a verb", help_opts, NULL },
-	{ NULL, NULL, NULL, NULL, NULL, NULL },
+	{ NULL },
 };

@@ -14,16 +14,11 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "base/sabotage.h"
 #include "core/facts.h"
 
 /* ---- who ---- */
-
-struct account {
-	uid_t uid;
-	gid_t gid;
-	char *name, *home, *shell;
-};
 
 static void account_done(struct account *a)
 {
@@ -150,42 +145,55 @@ static char *self_path(void)
 	return n > 0 ? mem_strn(path, (size_t)n) : mem_str("/nonexistent");
 }
 
+int host_become(struct host *h, const char *user, struct err *e)
+{
+	*h = (struct host){ .ws_fd = FD_NONE };
+	if (drop_root(user, &h->account, &h->is_dropped, e) < 0)
+		return -e->num;
+	h->facts.uid = geteuid();
+	h->facts.gid = getegid();
+	h->facts.is_root = geteuid() == 0;
+	return 0;
+}
+
+static void locate_home(struct host *h)
+{
+	struct account *a = &h->account;
+	bool is_known = h->is_dropped;
+	const char *home = h->is_dropped ? NULL : getenv("HOME");
+	const char *shell = h->is_dropped ? NULL : getenv("SHELL");
+	const char *user = h->is_dropped ? NULL : getenv("USER");
+
+	if (!is_known && (home == NULL || shell == NULL || user == NULL))
+		is_known = find_account(NULL, geteuid(), a);
+	h->home = home_of(home ? home : a->home);
+	h->user = mem_str(user ? user : is_known ? a->name : "user");
+	h->shell = mem_str(shell ? shell : is_known && a->shell[0] ? a->shell : "/bin/sh");
+}
+
 int host_init(struct host *h, const char *user, struct err *e)
 {
-	_cleanup_(account_done) struct account a = { 0 };
-	bool is_dropped, is_known;
-	const char *home, *shell;
-	int r;
+	int r = host_become(h, user, e);
 
-	*h = (struct host){ .ws_fd = FD_NONE };
-	r = drop_root(user, &a, &is_dropped, e);
-	if (r < 0)
-		return r;
-	is_known = is_dropped;
-	home = is_dropped ? NULL : getenv("HOME");
-	shell = is_dropped ? NULL : getenv("SHELL");
-	if (!is_known && (home == NULL || shell == NULL || getenv("USER") == NULL))
-		is_known = find_account(NULL, geteuid(), &a);
-	h->home = home_of(home ? home : a.home);
-	h->user = mem_str(is_dropped || getenv("USER") == NULL ? (is_known ? a.name : "user")
-							       : getenv("USER"));
-	h->shell = mem_str(shell ? shell : is_known && a.shell[0] ? a.shell : "/bin/sh");
+	return r < 0 ? r : host_locate(h, e);
+}
+
+int host_locate(struct host *h, struct err *e)
+{
+	locate_home(h);
 	if (strpbrk(h->user, ":\n") || strpbrk(h->home, ":\n") || strpbrk(h->shell, ":\n"))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "USER, HOME or SHELL holds a ':' or a line break");
-	h->state_dir = xdg("XDG_STATE_HOME", h->home, ".local/state", is_dropped);
-	h->config_dir = xdg("XDG_CONFIG_HOME", h->home, ".config", is_dropped);
+	h->state_dir = xdg("XDG_STATE_HOME", h->home, ".local/state", h->is_dropped);
+	h->config_dir = xdg("XDG_CONFIG_HOME", h->home, ".config", h->is_dropped);
 	h->self_exe = self_path();
-	h->facts = (struct facts){ .uid = geteuid(),
-				   .gid = getegid(),
-				   .is_root = geteuid() == 0,
-				   .user = h->user,
-				   .home = h->home,
-				   .shell = h->shell,
-				   .self_exe = h->self_exe,
-				   .state_dir = h->state_dir,
-				   .config_dir = h->config_dir,
-				   .environ = environ };
+	h->facts.user = h->user;
+	h->facts.home = h->home;
+	h->facts.shell = h->shell;
+	h->facts.self_exe = h->self_exe;
+	h->facts.state_dir = h->state_dir;
+	h->facts.config_dir = h->config_dir;
+	h->facts.environ = environ;
 	return 0;
 }
 
@@ -363,6 +371,26 @@ static bool wants_cgroup(const struct policy *p)
 	return false;
 }
 
+/* By exact path: what lies there is a socket, and no link to one. */
+static int look_host_sockets(const struct policy *p, struct err *e)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < p->sockets.n; i++) {
+		const char *path = p->sockets.v[i].text;
+
+		if (lstat(path, &st) < 0)
+			return err_set(e, ERR_USAGE, errno, "host socket '%s': %s", path,
+				       strerrordesc_np(errno));
+		if (!S_ISSOCK(st.st_mode))
+			return err_set(e, ERR_USAGE, ENOTSOCK,
+				       "host socket '%s': that is not a socket%s", path,
+				       S_ISLNK(st.st_mode) ? " but a link; name where it leads"
+							   : "");
+	}
+	return 0;
+}
+
 int host_look(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
@@ -372,6 +400,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 
 	look_tables(h);
 	r = look_grants(h, p, e);
+	if (r == 0)
+		r = look_host_sockets(p, e);
 	if (r == 0)
 		r = look_workspace(h, p, e);
 	if (r < 0)
@@ -391,6 +421,17 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 		f->cgroup_why = h->cgroups.why[0] ? h->cgroups.why : NULL;
 	}
 	return 0;
+}
+
+int host_engine(struct host *h, struct err *e)
+{
+	_free_ char *path = NULL;
+	int r = program_find("vitrine-init", &path, e);
+
+	if (r == 0)
+		r = path_real(path, &h->init_exe, e);
+	h->facts.init_exe = h->init_exe;
+	return r;
 }
 
 static void entries_done(struct entries *l)
@@ -414,12 +455,14 @@ void host_done(struct host *h)
 	free(h->facts.covers);
 	scan_done(&h->scan);
 	fd_close(h->ws_fd);
+	account_done(&h->account);
 	free(h->user);
 	free(h->home);
 	free(h->shell);
 	free(h->workspace);
 	free(h->cwd);
 	free(h->self_exe);
+	free(h->init_exe);
 	free(h->state_dir);
 	free(h->config_dir);
 	*h = (struct host){ .ws_fd = FD_NONE };

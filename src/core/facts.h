@@ -7,21 +7,34 @@
 #include "sys/cgroup.h"
 #include "view/view.h"
 
+struct account {
+	uid_t uid;
+	gid_t gid;
+	char *name, *home, *shell;
+};
+
 /* Owns what struct facts borrows. */
 struct host {
 	struct facts facts;
+	struct account account; /* of whom we dropped to */
+	bool is_dropped;
 	struct scan scan;
 	struct cgroup_host cgroups;
 	int ws_fd;
-	char *user, *home, *shell, *workspace, *cwd, *self_exe, *state_dir, *config_dir;
+	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *state_dir, *config_dir;
 };
 
-/* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. */
+/* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. In two halves
+ * for who is in a hurry: the ids are known after the first. */
 int host_init(struct host *h, const char *user, struct err *e);
+int host_become(struct host *h, const char *user, struct err *e);
+int host_locate(struct host *h, struct err *e);
 /* Resolves and opens the workspace (NULL: the current directory). */
 int host_workspace(struct host *h, const char *path, struct err *e);
 /* All that plan_build() needs, once the policy is final: entries, scan, limits. */
 int host_look(struct host *h, const struct policy *p, struct err *e);
+/* For an engine other than native: finds the init that runs behind its walls. */
+int host_engine(struct host *h, struct err *e);
 void host_done(struct host *h);
 
 #endif

@@ -133,7 +133,10 @@ bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(
 	const struct mount *m = NULL;
 
 	if (says(text, network)) {
-		buf_puts(out, "this sandbox has no network (network.mode is \"none\")");
+		buf_puts(out, p->net.has_gate ? "only hosts that a rule allows can be reached; "
+						"--allow HOST adds one"
+					      : "this sandbox has no network; --allow HOST lets it "
+						"reach one");
 		return true;
 	}
 	if (says(text, read_only) || says(text, denied) || says(text, busy)) {

@@ -1,21 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/engine.c - the table of engines, and the question whether one can carry out a plan */
 #include "engine/engine.h"
+#include "engine/vm/vm.h"
+
+#define ALL (BIT(STEP_COUNT_) - 1)
+/* What our init does behind any walls, and the keeper outside: the same for every engine. */
+#define BY_INIT                                                                                    \
+	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
+	 BIT(STEP_EXEC))
+/* What a tool with namespaces, explicit mounts and sized tmpfs adds. */
+#define BY_MOUNTS                                                                                  \
+	(BIT(STEP_MOUNTS) | BIT(STEP_HIDE) | BIT(STEP_REMASK) | BIT(STEP_NO_NETWORK) |             \
+	 BIT(STEP_PROCESSES) | BIT(STEP_IDS) | BIT(STEP_DISK))
+#define BY_LIMITS (BIT(STEP_PIDS) | BIT(STEP_MEMORY))
 
 const struct engine engines[] = {
-	{ "native", "namespaces, Landlock and a system call filter by Vitrine itself",
-	  STRENGTH_PROCESS, BIT(STEP_COUNT_) - 1, false },
-	{ NULL, NULL, STRENGTH_PROCESS, 0, false },
+	{ .name = "native",
+	  .summary = "namespaces, Landlock and a system call filter by Vitrine itself",
+	  .steps = ALL },
+	{ .name = "bwrap",
+	  .summary = "bubblewrap builds the view",
+	  .tool = "bwrap",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .render = render_bwrap },
+	{ .name = "nsjail",
+	  .summary = "nsjail builds the view",
+	  .tool = "nsjail",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .render = render_nsjail },
+	{ .name = "firejail",
+	  .summary = "firejail takes away from the host's root what is not to be seen",
+	  .tool = "firejail",
+	  .steps = BY_INIT | BIT(STEP_NO_NETWORK) | BIT(STEP_PROCESSES) | BIT(STEP_IDS),
+	  .is_untested = true,
+	  .render = render_firejail },
+	{ .name = "systemd",
+	  .summary = "a transient service of the user's systemd, 257 or later",
+	  .tool = "systemd-run",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .has_cgroups = true,
+	  .is_untested = true,
+	  .render = render_systemd_user },
+	{ .name = "systemd-system",
+	  .summary = "a transient service of the system's systemd, 257 or later",
+	  .tool = "systemd-run",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .has_cgroups = true,
+	  .is_untested = true,
+	  .render = render_systemd_system },
+	{ .name = "crun",
+	  .summary = "the OCI runtime crun runs it as a container without an image",
+	  .tool = "crun",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .needs_stage = true,
+	  .render = render_crun },
+	{ .name = "runc",
+	  .summary = "the same with the OCI runtime runc",
+	  .tool = "runc",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .needs_stage = true,
+	  .render = render_runc },
+	{ .name = "gvisor",
+	  .summary = "gVisor's runsc: a kernel in user space between the inside and the host's",
+	  .tool = "runsc",
+	  .strength = STRENGTH_KERNEL,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .needs_stage = true,
+	  .render = render_runsc },
+	{ .name = "podman",
+	  .summary = "a container of podman, without a daemon",
+	  .tool = "podman",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .render = render_podman },
+	{ .name = "docker",
+	  .summary = "a container of docker, here or wherever its client leads",
+	  .tool = "docker",
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .has_cgroups = true,
+	  .prepare = docker_prepare,
+	  .render = render_docker },
+	{ .name = "vm",
+	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
+	  .tool = "qemu-system-x86_64",
+	  .strength = STRENGTH_VM,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .prepare = vm_prepare,
+	  .render = render_vm },
+	{ .name = "vm-emulated",
+	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
+	  .tool = "qemu-system-x86_64",
+	  .strength = STRENGTH_VM,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .ends = BIT(STEP_REMASK),
+	  .is_untested = true,
+	  .is_emulated = true,
+	  .prepare = vm_prepare,
+	  .render = render_vm_emulated },
+	{ .name = NULL },
 };
 
 static const char *const step_names[STEP_COUNT_] = {
-	[STEP_MOUNTS] = "mounts",      [STEP_HIDE] = "hide and protect",
-	[STEP_REMASK] = "re-mask",     [STEP_NO_NETWORK] = "no network",
-	[STEP_ENV] = "environment",    [STEP_IDS] = "mapped ids",
-	[STEP_CALLS] = "system calls", [STEP_LANDLOCK] = "landlock",
-	[STEP_PIDS] = "pids limit",    [STEP_MEMORY] = "memory limit",
-	[STEP_TIME] = "time limits",   [STEP_DISK] = "disk limit",
-	[STEP_PTY] = "terminal",       [STEP_EXEC] = "exec",
+	[STEP_MOUNTS] = "mounts",
+	[STEP_HIDE] = "hide and protect",
+	[STEP_REMASK] = "re-mask",
+	[STEP_NO_NETWORK] = "no network",
+	[STEP_PROCESSES] = "processes",
+	[STEP_ENV] = "environment",
+	[STEP_IDS] = "mapped ids",
+	[STEP_ROOT] = "root's ids mapped away",
+	[STEP_CALLS] = "system calls",
+	[STEP_LANDLOCK] = "landlock",
+	[STEP_PIDS] = "pids limit",
+	[STEP_MEMORY] = "memory limit",
+	[STEP_TIME] = "time limits",
+	[STEP_DISK] = "disk limit",
+	[STEP_PTY] = "terminal",
+	[STEP_EXEC] = "exec",
+	[STEP_GATE] = "network through the gate",
+	[STEP_LAYERS] = "layers",
+	[STEP_SOCKETS] = "host sockets",
 };
 
 static const char *const strength_names[STRENGTH_COUNT_] = {
@@ -23,6 +138,8 @@ static const char *const strength_names[STRENGTH_COUNT_] = {
 	"user-space kernel",
 	"own kernel",
 };
+
+static const char *const isolation_names[STRENGTH_COUNT_] = { "process", "kernel", "vm" };
 
 const struct engine *engine_find(const char *name)
 {
@@ -44,6 +161,12 @@ const char *engine_strength_name(enum engine_strength s)
 	return strength_names[s];
 }
 
+const char *engine_isolation_name(enum engine_strength s)
+{
+	bug_on(s >= STRENGTH_COUNT_);
+	return isolation_names[s];
+}
+
 unsigned engine_steps_of(const struct plan *p)
 {
 	static const struct {
@@ -53,14 +176,23 @@ unsigned engine_steps_of(const struct plan *p)
 		{ LIMIT_PIDS, STEP_PIDS }, { LIMIT_MEMORY, STEP_MEMORY }, { LIMIT_TIME, STEP_TIME },
 		{ LIMIT_IDLE, STEP_TIME }, { LIMIT_DISK, STEP_DISK },
 	};
-	unsigned steps = BIT(STEP_MOUNTS) | BIT(STEP_NO_NETWORK) | BIT(STEP_ENV) | BIT(STEP_IDS) |
-			 BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_PTY) | BIT(STEP_EXEC);
+	unsigned steps = BIT(STEP_MOUNTS) | BIT(STEP_NO_NETWORK) | BIT(STEP_PROCESSES) |
+			 BIT(STEP_ENV) | BIT(STEP_IDS) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) |
+			 BIT(STEP_PTY) | BIT(STEP_EXEC);
 
+	if (p->ids.is_root)
+		steps |= BIT(STEP_ROOT);
+	if (p->net.has_gate)
+		steps |= BIT(STEP_GATE);
+	if (p->n_sockets > 0)
+		steps |= BIT(STEP_SOCKETS);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (p->limits[limits[i].limit].is_set)
 			steps |= BIT(limits[i].step);
 	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
+		if (p->mounts[i].kind == MOUNT_LAYER || p->mounts[i].kind == MOUNT_OVERLAY)
+			steps |= BIT(STEP_LAYERS);
+		else if (p->mounts[i].kind == MOUNT_HIDE || p->mounts[i].kind == MOUNT_PROTECT)
 			steps |= BIT(STEP_HIDE) | BIT(STEP_REMASK);
 	return steps;
 }
@@ -69,9 +201,76 @@ int engine_check(const struct engine *en, const struct plan *p, struct err *e)
 {
 	unsigned missing = engine_steps_of(p) & ~en->steps;
 
+	if (missing == BIT(STEP_ROOT))
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "engine '%s' cannot honour: %s; start it as an ordinary user or "
+			       "with "
+			       "--user NAME",
+			       en->name, engine_step_name(STEP_ROOT));
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++)
 		if (missing & BIT(s))
 			return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "engine '%s' cannot honour: %s",
 				       en->name, engine_step_name(s));
+	return 0;
+}
+
+/* ---- here ---- */
+
+char *engine_tool(const struct engine *en)
+{
+	static const char *const dirs[] = { "/usr/local/bin",  "/usr/bin",  "/bin",
+					    "/usr/local/sbin", "/usr/sbin", "/sbin" };
+
+	for (size_t i = 0; en->tool && i < ARRAY_LEN(dirs); i++) {
+		_free_ char *path = mem_fmt("%s/%s", dirs[i], en->tool);
+
+		if (access(path, X_OK) == 0)
+			return take(path);
+	}
+	return NULL;
+}
+
+bool engine_is_here(const struct engine *en)
+{
+	_free_ char *tool = engine_tool(en);
+
+	if (en->needs_root && geteuid() != 0)
+		return false;
+	if (en->strength == STRENGTH_VM && !en->is_emulated && access("/dev/kvm", R_OK | W_OK) < 0)
+		return false;
+	return en->tool == NULL || tool != NULL;
+}
+
+int engine_pick(const char *name, enum engine_strength least, const struct engine **ret,
+		struct err *e)
+{
+	const struct engine *en = NULL;
+
+	if (!str_eq(name, "auto")) {
+		en = engine_find(name);
+		if (en == NULL)
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "there is no engine '%.40s'; 'vitrine engines' lists them",
+				       name);
+		if (en->strength < least)
+			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				       "engine '%s' has a %s, and the policy's isolation \"%s\" "
+				       "asks for more; --engine auto picks one that has it",
+				       en->name, engine_strength_name(en->strength),
+				       engine_isolation_name(least));
+		*ret = en;
+		return 0;
+	}
+	/* The first of the strongest: the table has the best of each kind first. */
+	for (const struct engine *x = engines; x->name; x++)
+		if (!x->is_untested && x->strength >= least && engine_is_here(x) &&
+		    (en == NULL || x->strength > en->strength))
+			en = x;
+	if (en == NULL)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "no engine with isolation \"%s\" works here; 'vitrine engines' says "
+			       "what is missing",
+			       engine_isolation_name(least));
+	*ret = en;
 	return 0;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/engine.h - what carries out a plan, and what each engine can honour
  *
- * An engine honours every step of a plan or is refused by name. The table says which steps each one claims; the
- * same table is printed by `vitrine engines`.
+ * An engine honours every step of a plan or is refused by name. The table says which steps each one claims; the same
+ * table is printed by `vitrine engines` and decides what `--engine auto` may pick. The native engine makes the walls
+ * by itself; every other one is a renderer (engine/render.h) of the outer walls, behind which our own init closes the
+ * inner locks and starts the commands.
  */
 #ifndef VITRINE_ENGINE_ENGINE_H
 #define VITRINE_ENGINE_ENGINE_H
 
+#include "engine/native/native.h"
+#include "engine/render.h"
 #include "plan/plan.h"
 
 /* What a plan may ask for. */
@@ -15,16 +19,21 @@ enum engine_step {
 	STEP_HIDE,   /* hidden and protected names in the workspace */
 	STEP_REMASK, /* they stay so when the host replaces them */
 	STEP_NO_NETWORK,
-	STEP_ENV,   /* environment from an allowlist */
-	STEP_IDS,   /* no id of the host's root inside */
-	STEP_CALLS, /* system call allowlist */
+	STEP_PROCESSES, /* sees, signals and shares memory with its own only */
+	STEP_ENV,       /* environment from an allowlist */
+	STEP_IDS,       /* no id of the host's root inside */
+	STEP_ROOT,      /* and none even when root starts it */
+	STEP_CALLS,     /* system call allowlist */
 	STEP_LANDLOCK,
 	STEP_PIDS,
 	STEP_MEMORY,
 	STEP_TIME,
 	STEP_DISK,
-	STEP_PTY,  /* a terminal of its own */
-	STEP_EXEC, /* further commands in a running sandbox */
+	STEP_PTY,     /* a terminal of its own */
+	STEP_EXEC,    /* further commands in a running sandbox */
+	STEP_GATE,    /* a network through the gate */
+	STEP_LAYERS,  /* layers over the workspace or the home */
+	STEP_SOCKETS, /* host sockets by exact path */
 	STEP_COUNT_
 };
 
@@ -33,9 +42,18 @@ enum engine_strength { STRENGTH_PROCESS, STRENGTH_KERNEL, STRENGTH_VM, STRENGTH_
 struct engine {
 	const char *name;
 	const char *summary;
+	const char *tool; /* the program it is; NULL: none */
 	enum engine_strength strength;
 	unsigned steps; /* BIT(STEP_x) */
+	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
 	bool needs_root;
+	bool needs_stage; /* a user namespace of its own to be started in */
+	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
+	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
+	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
+	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
+	bool is_emulated;  /* a machine without KVM: slow, for tests */
+	render_fn *render; /* NULL: native */
 };
 
 extern const struct engine engines[]; /* ends with a NULL name */
@@ -43,11 +61,53 @@ extern const struct engine engines[]; /* ends with a NULL name */
 const struct engine *engine_find(const char *name);
 const char *engine_step_name(enum engine_step s);
 const char *engine_strength_name(enum engine_strength s);
+/* "process", "kernel", "vm": as a policy says it. */
+const char *engine_isolation_name(enum engine_strength s);
 
 /* The steps this plan asks for. */
 unsigned engine_steps_of(const struct plan *p);
 
 /* ERR_UNSUPPORTED that names the first step the engine cannot honour. */
 int engine_check(const struct engine *en, const struct plan *p, struct err *e);
+
+/* Where its program lies, looked for in the system's directories only; NULL: nowhere. */
+char *engine_tool(const struct engine *en);
+
+/* Is it there, and may this user use it? */
+bool engine_is_here(const struct engine *en);
+
+/* The engine of a name, "auto" being the strongest that is here; none may be weaker than `least`. */
+int engine_pick(const char *name, enum engine_strength least, const struct engine **ret,
+		struct err *e);
+
+/* ---- a running sandbox ---- */
+
+/* For the engine that the plan names. *ret is NATIVE_NONE or what native_begin() has made already. */
+int engine_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+		 struct native *ret, struct err *e);
+/* Hands a command to init: `request` and the stdio descriptors that are not its terminal. 0 or -errno. */
+int engine_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
+/* Everything inside shall die now. */
+void engine_kill(const struct native *n);
+/* Init (or what stands for it) is dead: waits until nothing of the engine is left. True: it ended by itself. */
+bool engine_reap(struct native *n, const struct plan *p);
+void engine_done(struct native *n);
+int engine_cover(const struct native *n, const struct mount *m, struct err *e);
+/* What the engine's program complained of last; "" when nothing. */
+void engine_words(const struct native *n, struct buf *out);
+
+/* stage.c: in the child that becomes the tool. 0 or -errno. */
+int stage_enter(void);
+/* Both versions of control groups at once, which crun refuses. */
+bool stage_is_hybrid(void);
+
+/* container/load.c */
+int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
+
+/* wall.c: the same for engines that are rendered. */
+int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
+	       const struct cgroup *cg, struct native *ret, struct err *e);
+int wall_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
+void wall_reap(struct native *n, const struct plan *p);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/keep.h - the keeper: the process outside the walls that owns one running sandbox
  *
- * It lives exactly as long as its sandbox. The CLI is its client: over a SOCK_SEQPACKET connection, in fixed-size
- * messages, it hands over its stdio and gets back the end. Dying clients end nothing; a dying keeper ends
+ * It lives exactly as long as its sandbox runs. The CLI is its client: over a SOCK_SEQPACKET connection, in
+ * fixed-size messages, it hands over its stdio and gets back the end. Dying clients end nothing; a dying keeper ends
  * everything inside.
+ *
+ * A run without a name ends with its command. A named sandbox ends when its last session has ended and no client is
+ * connected any more, unless it was started to stay (`vitrine start`); then it ends when it is told to.
  */
 #ifndef VITRINE_KEEP_KEEP_H
 #define VITRINE_KEEP_KEEP_H
@@ -11,16 +14,53 @@
 #include "engine/native/native.h"
 #include "view/view.h"
 
+#define KEEP_KEYS 8 /* the longest sequence that detaches */
+#define KEEP_VALUES 12
+
 enum keep_msg_type {
 	/* from the client */
-	KEEP_EXEC = 1, /* flags, rows, cols; descriptors: request, stdin, stdout, stderr */
-	KEEP_SIGNAL,   /* a = signal for the client's session */
-	KEEP_RESIZE,   /* rows, cols */
+	KEEP_PLAN =
+		1, /* the first client's first word: struct keeper_in is in shared memory; descriptor: the workspace */
+	KEEP_EXEC, /* flags, rows, cols, keys; descriptors: request, stdin, stdout, stderr */
+	KEEP_ATTACH, /* session (0: the newest), flags, rows, cols, keys; descriptors: stdin, stdout */
+	KEEP_SIGNAL, /* a = signal for the client's session */
+	KEEP_RESIZE, /* rows, cols */
+	KEEP_DETACH, /* the client goes, its session stays */
+	KEEP_STOP,   /* a = seconds until what did not end is killed; answered when all is over */
+	KEEP_WAIT,   /* session (0: the sandbox): answered by KEEP_ENDED */
+	KEEP_STATUS, /* answered by KEEP_STATE, KEEP_SESSION..., KEEP_DONE */
+	KEEP_STAY,   /* the sandbox stays without sessions; answered by KEEP_DONE */
+	KEEP_NET,    /* a = enum net_op; err.msg: a rule; answered by KEEP_NET_DONE */
+	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
 	/* to the client */
-	KEEP_STARTED, /* the command runs */
+	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
 	KEEP_NOTE,    /* err.msg: one line for the person */
-	KEEP_ENDED, /* a = exit status, b = enum end_reason; err.msg: the story of END_ERROR, or the command's last words */
+	KEEP_ENDED, /* a = exit status, b = enum end_reason, v; err.msg: the story of END_ERROR, or the command's last words */
+	KEEP_DETACHED,
+	KEEP_STATE,     /* flags = enum state_flags, v */
+	KEEP_SESSION,   /* session, a = pid inside, flags, v; err.msg: the command */
+	KEEP_FILE_DONE, /* a = errno or 0; with one descriptor where the operation gives one */
+	KEEP_NET_DONE,  /* a = errno or 0, err; with one descriptor for NET_SHOW: the rules */
+	KEEP_DONE,
 	KEEP_MSG_COUNT_
+};
+
+enum net_op { NET_SHOW = 1, NET_ALLOW, NET_DENY };
+
+/* What stands where in v. */
+enum keep_value {
+	VALUE_STARTED,   /* seconds since 1970 */
+	VALUE_CPU_NS,    /* used so far */
+	VALUE_MEMORY,    /* bytes, now; in KEEP_ENDED: the most one process had */
+	VALUE_PEAK,      /* bytes, the most that was seen of all together */
+	VALUE_PROCESSES, /* now */
+	VALUE_OUTPUT,    /* bytes that went through the keeper */
+	VALUE_SESSIONS,  /* that run */
+	VALUE_VIEWERS,
+	VALUE_NET_IN,
+	VALUE_NET_OUT,
+	VALUE_WALL_NS, /* how long it ran */
+	VALUE_COUNT_
 };
 
 enum end_reason {
@@ -33,20 +73,30 @@ enum end_reason {
 	END_CPU_TIME,
 	END_STOPPED, /* the keeper was asked to end */
 	END_ERROR,
+	END_CLOSING, /* not begun: the sandbox is just ending, ask again */
 	END_REASON_COUNT_
 };
 
 enum keep_flags {
 	KEEP_WANT_TTY = 1,   /* -t */
 	KEEP_WANT_STDIN = 2, /* -i */
-	KEEP_SEE_OUTPUT = 4, /* a limit counts it: nothing passes unseen */
+	KEEP_SEE_OUTPUT = 4, /* a limit counts it, or it is recorded: nothing passes unseen */
+	KEEP_BEHIND = 8,     /* -d: nobody is there, it runs behind the scenes */
+	KEEP_RECORD = 16,    /* its output is kept */
+	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
 };
+
+enum state_flags { STATE_KEPT = 1, STATE_TTY = 2, STATE_RECORDED = 4, STATE_NAMED = 8 };
 
 struct keep_msg {
 	uint32_t type;
 	int32_t a, b;
 	uint32_t flags;
+	uint32_t session;
 	uint16_t rows, cols;
+	uint8_t keys
+		[KEEP_KEYS]; /* the sequence that detaches; its end is a 0 or the end of the array */
+	uint64_t v[KEEP_VALUES];
 	struct err err;
 };
 
@@ -57,7 +107,7 @@ int keep_recv(int fd, struct keep_msg *m, int fds[PACKET_FDS]);
 
 /* Everything the keeper takes over from the process that forks it. */
 struct keeper_in {
-	struct plan *plan;
+	struct plan *plan; /* without argv: the sandbox stands ready and runs nothing */
 	const struct policy *policy;
 	struct scan *scan;
 	const struct cgroup_host *cgroups;
@@ -65,14 +115,23 @@ struct keeper_in {
 	int client;     /* the first client's connection */
 	int stdio[3];   /* the first client's */
 	unsigned flags; /* enum keep_flags */
-	bool is_rm;     /* a named sandbox goes with its command */
+	bool is_rm;     /* a named sandbox goes with its last session */
+	bool is_kept;   /* started to stay */
 	uint16_t rows, cols;
+	uint8_t keys[KEEP_KEYS];
 };
 
 /* Forks the keeper; returns in the client with its end of the connection. */
 int keeper_spawn(struct keeper_in *in, struct err *e);
 
-/* Connects to the keeper of a running sandbox. */
+/* The same in two halves, so that namespaces are made while the plan is: forks a keeper that makes init and waits.
+ * After mem_share(); everything in struct keeper_in is then made before keeper_give() and never changed again. */
+int keeper_begin(const struct ids *ids, struct err *e);
+int keeper_give(int conn, struct keeper_in *in, struct err *e);
+/* There will be no plan: returns when nothing of it is left. */
+void keeper_drop(int take_conn);
+
+/* Connects to the keeper of a running sandbox. -ENOENT: it does not run. */
 int keep_connect(const char *state_dir, const char *name, struct err *e);
 
 /* ---- stdio ---- */

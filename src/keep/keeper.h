@@ -3,13 +3,39 @@
 #ifndef VITRINE_KEEP_KEEPER_H
 #define VITRINE_KEEP_KEEPER_H
 
+#include "keep/gate.h"
+#include "keep/journal.h"
+#include "keep/keys.h"
 #include "keep/session.h"
 
-/* What a client's watch needs to know. */
+#define KEEPER_CLIENTS 96
+#define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
+
+enum client_state {
+	CLIENT_NEW = 1,     /* connected, has asked for nothing that lasts */
+	CLIENT_SESSION = 2, /* sits in a session */
+	CLIENT_WAITING = 4, /* for an end */
+	CLIENT_FILE = 8,    /* for init's answer to a file operation */
+};
+
 struct keeper;
 struct client {
 	struct keeper *k;
-	struct session *s;
+	bool is_used;
+	enum client_state state;
+	int fd;
+	struct watch *watch;
+	struct session *s;   /* CLIENT_SESSION; CLIENT_WAITING: NULL is the whole sandbox */
+	struct viewer *view; /* of its terminal; NULL: none */
+	struct relay *input; /* what is typed */
+	struct keys keys;
+	uint16_t rows, cols;
+	bool wants_detach;
+	uint32_t token; /* of the file operation */
+};
+
+struct usage {
+	uint64_t cpu_ns, memory, memory_peak, processes;
 };
 
 struct keeper {
@@ -18,19 +44,32 @@ struct keeper {
 	struct cgroup cgroup;
 	struct loop *loop;
 	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
-	struct watch *on_time, *on_sample;
+	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage, *on_story, *on_drain;
 	int dir, lock, listener;
+	int sessions_dir; /* sessions/ of a named sandbox, made when first needed */
 	struct session sessions[INIT_SESSIONS]; /* [0] is the command the sandbox was started for */
-	struct client clients[INIT_SESSIONS];
-	uint32_t last_id;
+	struct client clients[KEEPER_CLIENTS];
+	uint32_t last_id, last_number, last_token;
 	uint64_t n_messages;
-	int status; /* of the first command */
-	enum end_reason why, main_why;
+	bool has_left;     /* init ended by itself */
+	bool has_visitors; /* others than the first client have come */
+	bool is_ready;     /* init stands and has nothing to do */
+	bool is_ending;    /* the last session is over, or somebody said so */
+	int status;        /* of the first command */
+	enum end_reason why;
 	struct err err;
-	uint64_t started_ns;
+	uint64_t started, started_ns;
+	struct gate *gate; /* gate.c; NULL: no network */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
+	bool wants_proc;
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
+	uint64_t oom_kills;
+	struct sockets *sockets;
+	/* tell.c */
+	struct journal *journal;
+	/* usage.c */
+	struct usage usage;
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -38,14 +77,86 @@ struct keeper {
 
 void keeper_end(struct keeper *k, enum end_reason why);
 void keeper_note(struct keeper *k, const char *text);
+void keeper_fail(struct keeper *k, const struct err *e);
+/* Ends the sandbox when nobody needs it any more. */
+void keeper_end_if_idle(struct keeper *k);
+void keeper_verdict(struct keeper *k, struct session *s); /* it ended by itself: was it a limit? */
+void keeper_moved(void *keeper);                          /* bytes went through */
+
+static inline bool keeper_is_named(const struct keeper *k)
+{
+	return k->in->plan->is_named;
+}
+
+/* layers.c: before a named sandbox's view is built, and after its last process died. */
+int keeper_claim_layers(const struct keeper *k, struct err *e);
+void keeper_seal(struct keeper *k);
+
+/* place.c: the sandbox's folder, its lock and its control socket. */
+int place_claim(struct keeper *k, struct err *e);
+int place_listen(struct keeper *k, struct err *e);
+void place_hide(struct keeper *k); /* nobody can come any more */
+void place_release(struct keeper *k);
+
+/* sockets.c: the host's unix sockets that the plan names. */
+int sockets_open(struct keeper *k, struct err *e);
+void sockets_close(struct keeper *k);
+
+/* clients.c: who is connected. */
+struct client *client_add(struct keeper *k, int take_fd);
+void client_enter(struct client *c, struct session *s, const struct keep_msg *m); /* sits down */
+void client_seat(struct client *c, int take_in, int take_out, bool sees_past);
+void clients_started(struct keeper *k, struct session *s);
+void clients_ready(struct keeper *k);
+void clients_end(struct keeper *k, struct session *s, int status, enum end_reason why);
+void clients_end_all(struct keeper *k, int status, enum end_reason why);
+bool clients_any(const struct keeper *k);
+void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
+void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd);
+
+/* inside.c: what init says. */
+void inside_message(struct keeper *k);
+struct session *session_find(struct keeper *k, uint32_t id);
+struct session *session_live(struct keeper *k, uint32_t number); /* 0: the newest */
+size_t sessions_live(const struct keeper *k);
+
+/* story.c: what is written down of a session. */
+void story_begin(struct keeper *k, struct session *s);
+void story_soon(struct keeper *k); /* begins those that have none, in a moment */
+void story_end(struct keeper *k, struct session *s, int status, enum end_reason why);
+void story_numbers(struct keeper *k);
+void story_prune(struct keeper *k);
+
+/* tell.c: what happened, for the record. */
+void tell_started(struct keeper *k);
+void tell_stopped(struct keeper *k, int status);
+void tell_session_started(struct keeper *k, struct session *s);
+void tell_session_ended(struct keeper *k, const struct session *s, int status, enum end_reason why);
+void tell_viewer(struct keeper *k, const struct session *s, bool has_come, const char *why);
+void tell_limit(struct keeper *k, enum limit_id id, uint64_t value);
+void tell_sample(struct keeper *k);
+void tell_quarantined(void *keeper, const char *rel, const char *rule);
+void tell_masked(struct keeper *k, const char *path);
+void tell_net(struct keeper *k, const struct gate_msg *m);
+void tell_gate(struct keeper *k, const char *reason);
+/* -errno: it could not be put on record and must not be done. */
+int tell_copied(struct keeper *k, const char *inside, const char *outside, bool is_out);
 
 /* limits.c: what the kernel or the keeper enforces while the sandbox runs. */
 int limits_open(struct keeper *k, struct err *e);   /* makes the control groups */
 int limits_attach(struct keeper *k, struct err *e); /* puts init into them and lets it go */
 void limits_start(struct keeper *k);
 void limits_proc(struct keeper *k, int take_proc); /* init sent the sandbox's /proc */
-void limits_check_output(void *keeper);
-void limits_finish(struct keeper *k);
+void limits_look(struct keeper *k);                /* usage is fresh: is it too much? */
+void limits_check_output(struct keeper *k);
+/* A command ended so: was it a limit? */
+enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why);
+
+/* usage.c: how much the sandbox uses, and each session. */
+void usage_take(struct keeper *k);                           /* looks now */
+void usage_told(struct keeper *k, const struct init_msg *m); /* by an init we cannot look at */
+void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES]);
+void usage_start(struct keeper *k);
 
 /* masks.c: hidden and protected names stay so when the host replaces them; what appears is quarantined. */
 void masks_start(struct keeper *k);

@@ -5,13 +5,9 @@
  * timer for wall time, and a sample every 50 ms of the sandbox's own /proc where memory, CPU time or idleness must
  * be seen. The sandbox's /proc comes as a descriptor from init, sent before the first command runs.
  */
-#include <dirent.h>
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include "base/io.h"
-#include "base/num.h"
 #include "base/sabotage.h"
 #include "keep/keeper.h"
 
@@ -61,88 +57,18 @@ int limits_attach(struct keeper *k, struct err *e)
 
 /* ---- samples ---- */
 
-struct sample {
-	uint64_t memory, cpu_ns;
-};
-
-/* Field `want` (counted from 1) of /proc/N/stat, behind the name in parentheses; 0 when absent. */
-static uint64_t stat_field(const char *text, int want)
-{
-	const char *p = strrchr(text, ')');
-	int at = 2;
-
-	while (p && *p && at < want)
-		if (*p++ == ' ')
-			at++;
-	if (p == NULL || at != want)
-		return 0;
-	uint64_t v = 0;
-
-	for (; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (uint64_t)(*p - '0');
-	return v;
-}
-
-static size_t read_small(int dir, const char *name, char *p, size_t n)
-{
-	_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t r = fd < 0 ? -1 : io_read(fd, p, n - 1);
-
-	p[r > 0 ? r : 0] = '\0';
-	return r > 0 ? (size_t)r : 0;
-}
-
-static void add_process(int proc, const char *pid, struct sample *s)
-{
-	static uint64_t tick_ns, page;
-	char name[64], text[1024];
-
-	if (tick_ns == 0) {
-		tick_ns = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-		page = (uint64_t)sysconf(_SC_PAGESIZE);
-	}
-	(void)snprintf(name, sizeof(name), "%.16s/stat", pid);
-	if (read_small(proc, name, text, sizeof(text)) == 0)
-		return;
-	for (int f = 14; f <= 17;
-	     f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
-		s->cpu_ns += stat_field(text, f) * tick_ns;
-	(void)snprintf(name, sizeof(name), "%.16s/statm", pid);
-	if (read_small(proc, name, text, sizeof(text)) > 0) {
-		uint64_t v[3] = { 0 };
-		const char *p = text;
-
-		for (int i = 0; i < 3; i++) {
-			for (; *p >= '0' && *p <= '9'; p++)
-				v[i] = v[i] * 10 + (uint64_t)(*p - '0');
-			p += *p == ' ';
-		}
-		s->memory += v[1] > v[2] ? (v[1] - v[2]) * page
-					 : 0; /* resident and not shared with a file */
-	}
-}
-
-static void take_sample(struct keeper *k, struct sample *s)
-{
-	int fd = openat(k->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *en;
-
-	while (d && (en = readdir(d)) != NULL)
-		if (en->d_name[0] >= '1' && en->d_name[0] <= '9')
-			add_process(k->proc, en->d_name, s);
-	if (d)
-		(void)closedir(d);
-	else
-		fd_close(fd);
-}
-
 static bool is_over(const struct keeper *k, enum limit_id id, uint64_t now)
 {
 	return limit(k, id)->is_set && now > limit(k, id)->max;
 }
 
-static void check_idle(struct keeper *k, const struct sample *s)
+static void over(struct keeper *k, enum limit_id id, uint64_t value, enum end_reason why)
+{
+	tell_limit(k, id, value);
+	keeper_end(k, why);
+}
+
+static void check_idle(struct keeper *k)
 {
 	uint64_t now = clock_now();
 
@@ -150,34 +76,47 @@ static void check_idle(struct keeper *k, const struct sample *s)
 		if (k->sessions[i].is_used && session_last_ns(&k->sessions[i]) > k->idle_since_ns)
 			k->idle_since_ns = session_last_ns(&k->sessions[i]);
 	/* A sleeping program wakes now and then; a tenth of a second of work is none. */
-	if (s->cpu_ns > k->cpu_ns + 100 * NS_PER_MS) {
-		k->cpu_ns = s->cpu_ns;
+	if (k->usage.cpu_ns > k->cpu_ns + 100 * NS_PER_MS) {
+		k->cpu_ns = k->usage.cpu_ns;
 		k->idle_since_ns = now;
 	}
 	if (is_over(k, LIMIT_IDLE, now - k->idle_since_ns))
-		keeper_end(k, END_IDLE);
+		over(k, LIMIT_IDLE, now - k->idle_since_ns, END_IDLE);
+}
+
+static void end_pids(struct keeper *k)
+{
+	err_put_(&k->err, ERR_DENIED, EAGAIN,
+		 "ended: it started more processes than it may (limit %llu)",
+		 (unsigned long long)limit(k, LIMIT_PIDS)->max);
+	keeper_end(k, END_ERROR);
+}
+
+void limits_look(struct keeper *k)
+{
+	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, k->usage.memory) &&
+	    !sabotaged("memory"))
+		over(k, LIMIT_MEMORY, k->usage.memory, END_MEMORY);
+	else if (limit(k, LIMIT_PIDS)->by == BY_WATCHED &&
+		 is_over(k, LIMIT_PIDS, k->usage.processes))
+		end_pids(k);
+	else if (is_over(k, LIMIT_CPU_TIME, k->usage.cpu_ns))
+		over(k, LIMIT_CPU_TIME, k->usage.cpu_ns, END_CPU_TIME);
+	else if (limit(k, LIMIT_IDLE)->is_set)
+		check_idle(k);
 }
 
 static void on_sample(void *arg)
 {
-	struct keeper *k = arg;
-	struct sample s = { 0 };
-
-	take_sample(k, &s);
-	if (s.memory > k->memory_peak)
-		k->memory_peak = s.memory;
-	if (limit(k, LIMIT_MEMORY)->by == BY_WATCHED && is_over(k, LIMIT_MEMORY, s.memory) &&
-	    !sabotaged("memory"))
-		keeper_end(k, END_MEMORY);
-	else if (is_over(k, LIMIT_CPU_TIME, s.cpu_ns))
-		keeper_end(k, END_CPU_TIME);
-	else if (limit(k, LIMIT_IDLE)->is_set)
-		check_idle(k, &s);
+	usage_take(arg);
+	limits_look(arg);
 }
 
 static void on_time(void *arg)
 {
-	keeper_end(arg, END_TIME);
+	struct keeper *k = arg;
+
+	over(k, LIMIT_TIME, clock_now() - k->started_ns, END_TIME);
 }
 
 void limits_start(struct keeper *k)
@@ -191,9 +130,9 @@ void limits_proc(struct keeper *k, int take_proc)
 {
 	struct statfs fs;
 
-	/* Only once, only before anything foreign runs, and only if it is what it claims to be. */
-	if (k->proc >= 0 || k->sessions[0].has_begun || fstatfs(take_proc, &fs) < 0 ||
-	    fs.f_type != PROC_SUPER_MAGIC) {
+	/* Only once, only before anything foreign runs or when we asked, and only if it is what it claims to be. */
+	if (k->proc >= 0 || (k->sessions[0].has_begun && !k->wants_proc) ||
+	    fstatfs(take_proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC) {
 		fd_close(take_proc);
 		return;
 	}
@@ -202,9 +141,8 @@ void limits_proc(struct keeper *k, int take_proc)
 		k->on_sample = watch_timer(k->loop, SAMPLE_NS, true, on_sample, k);
 }
 
-void limits_check_output(void *keeper)
+void limits_check_output(struct keeper *k)
 {
-	struct keeper *k = keeper;
 	uint64_t sum = 0;
 
 	if (!limit(k, LIMIT_OUTPUT)->is_set)
@@ -214,19 +152,25 @@ void limits_check_output(void *keeper)
 			sum += session_output(&k->sessions[i]);
 	if (!is_over(k, LIMIT_OUTPUT, sum))
 		return;
-	keeper_end(k, END_OUTPUT);
+	over(k, LIMIT_OUTPUT, sum, END_OUTPUT);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			session_mute(&k->sessions[i]);
 }
 
-void limits_finish(struct keeper *k)
+enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why)
 {
-	if (k->in->plan->has_cgroup && k->why == END_EXIT && limit(k, LIMIT_MEMORY)->is_set &&
-	    cgroup_oom_kills(&k->cgroup) > 0 && (k->status == 137 || !k->sessions[0].has_ended))
-		k->why = END_MEMORY;
+	if (k->in->plan->has_cgroup && limit(k, LIMIT_MEMORY)->is_set && status == 137) {
+		uint64_t kills = cgroup_oom_kills(&k->cgroup), before = k->oom_kills;
+
+		k->oom_kills = kills;
+		if (kills > before) {
+			tell_limit(k, LIMIT_MEMORY, limit(k, LIMIT_MEMORY)->max);
+			return END_MEMORY;
+		}
+	}
 	/* RLIMIT_CPU ends one process; the reason is the same limit. */
-	if (k->why == END_EXIT && limit(k, LIMIT_CPU_TIME)->is_set &&
-	    k->status == 128 + 24 /* SIGXCPU */)
-		k->why = END_CPU_TIME;
+	if (limit(k, LIMIT_CPU_TIME)->is_set && status == 128 + 24 /* SIGXCPU */)
+		return END_CPU_TIME;
+	return why;
 }

@@ -11,6 +11,7 @@
  */
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "engine/engine.h"
 #include "keep/keeper.h"
 #include "view/fswatch.h"
 
@@ -53,8 +54,8 @@ static void sweep_path(struct keeper *k, const char *rel)
 	struct keeper_in *in = k->in;
 	struct err e = ERR_INIT;
 
-	if (sabotaged("quarantine"))
-		return;
+	if (sabotaged("quarantine") || plan_is_review(in->plan))
+		return; /* in review nothing of the sandbox lies in the workspace */
 	/* What fails now is tried again at the end, and reported then. */
 	(void)sweep_one(in->ws_fd, FD_NONE, in->policy, in->scan, rel, &k->swept, &e);
 	tell_swept(k);
@@ -130,7 +131,8 @@ static void cover_again(struct keeper *k, const char *rel)
 
 		if (!is_cover(m) || !path_is_beneath(m->dst, path))
 			continue;
-		if (native_cover(&k->native, m, &e) < 0) {
+		tell_masked(k, m->dst);
+		if (engine_cover(&k->native, m, &e) < 0) {
 			/* A bare name inside is worse than an ended command. */
 			err_put_(&k->err, ERR_SYSTEM, e.num,
 				 "a protection could not be put back: %.400s", e.msg);
@@ -165,7 +167,9 @@ void masks_on_frozen(struct keeper *k)
 	if (m->is_all) {
 		m->is_all = false;
 		cover_again(k, "");
-		(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan, &k->swept, &e);
+		if (!plan_is_review(k->in->plan))
+			(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan,
+					&k->swept, &e);
 		tell_swept(k);
 	}
 	(void)init_send(k->native.ctl, &thaw, NULL, 0);
@@ -202,6 +206,8 @@ void masks_start(struct keeper *k)
 	m->quarantine = mem_fmt("%s/quarantine/%s", in->plan->state_dir, in->plan->name);
 	k->swept.dir = m->quarantine;
 	k->swept.dir_fd = FD_NONE;
+	k->swept.on_take = tell_quarantined;
+	k->swept.arg = k;
 	k->masks = m;
 	if (fswatch_open(in->ws_fd, in->policy, in->scan, &m->watch, &e) < 0) {
 		_free_ char *note = mem_fmt("cannot watch the workspace (%.200s): names that the "
@@ -230,7 +236,7 @@ void masks_finish(struct keeper *k)
 		on_watch(k);
 	for (size_t i = 0; i < m->n; i++)
 		(void)scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e);
-	if (!sabotaged("quarantine") &&
+	if (!sabotaged("quarantine") && !plan_is_review(in->plan) &&
 	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0) {
 		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
 					    "it: %.400s",

@@ -5,13 +5,16 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "keep/feed.h"
 #include "keep/relay.h"
+
+#define DRAIN_ROUNDS 4096
 
 static void pump(void *arg);
 
 /* Our own open file description where the kernel gives us one, so that making it non-blocking does not touch the
  * user's. A socket has no path to open; it is read and written with MSG_DONTWAIT instead. */
-static int own_description(int fd)
+int relay_own_description(int fd)
 {
 	struct stat st;
 	char path[40];
@@ -37,7 +40,7 @@ static ssize_t read_some(int fd, void *p, size_t n)
 	return r < 0 && errno == ENOTSOCK ? read(fd, p, n) : r;
 }
 
-static ssize_t write_some(int fd, const void *p, size_t n)
+ssize_t relay_write_some(int fd, const void *p, size_t n)
 {
 	ssize_t r = send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -67,15 +70,17 @@ struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(v
 	struct relay *r = mem_new(1, sizeof(*r));
 
 	r->loop = l;
-	r->from = own_description(take_from);
-	r->to = own_description(take_to);
+	r->from = relay_own_description(take_from);
+	r->to = take_to < 0 ? FD_NONE : relay_own_description(take_to);
 	r->buf = mem_new(RELAY_BUF, 1);
 	r->fn = fn;
 	r->arg = arg;
 	r->last_ns = clock_now();
 	r->on_from = watch_fd(l, r->from, WATCH_READ, pump, r);
-	r->on_to = watch_fd(l, r->to, WATCH_WRITE, pump, r);
-	watch_set(r->on_to, false);
+	if (r->to >= 0) {
+		r->on_to = watch_fd(l, r->to, WATCH_WRITE, pump, r);
+		watch_set(r->on_to, false);
+	}
 	return r;
 }
 
@@ -96,14 +101,38 @@ static bool would_block(void)
 	return errno == EAGAIN || errno == EINTR;
 }
 
+/* How much may be read now. */
+static size_t room(const struct relay *r)
+{
+	size_t most = r->feed && r->to < 0 ? feed_room(r->feed) : RELAY_BUF;
+
+	if (r->n > 0)
+		return 0;
+	return most < RELAY_BUF ? most : RELAY_BUF;
+}
+
+static bool take_in(struct relay *r, size_t n)
+{
+	r->n = n;
+	r->bytes += n;
+	r->last_ns = clock_now();
+	if (r->filter && !r->filter(r->filter_arg, r->buf, &r->n))
+		r->is_eof = true;
+	keep_tail(r, r->buf, r->n);
+	if (r->feed)
+		feed_add(r->feed, r->buf, r->n);
+	return true;
+}
+
 static bool fill(struct relay *r)
 {
+	size_t most = room(r);
 	ssize_t n;
 
-	if (r->is_eof || r->n > 0)
+	if (r->is_eof || most == 0)
 		return false;
 	r->at = 0;
-	n = read_some(r->from, r->buf, RELAY_BUF);
+	n = read_some(r->from, r->buf, most);
 	if (n < 0 && would_block())
 		return false;
 	if (n <= 0) {
@@ -111,11 +140,7 @@ static bool fill(struct relay *r)
 			true; /* EIO is how a terminal's master says that the last user is gone */
 		return false;
 	}
-	r->n = (size_t)n;
-	r->bytes += (uint64_t)n;
-	r->last_ns = clock_now();
-	keep_tail(r, r->buf, (size_t)n);
-	return true;
+	return take_in(r, (size_t)n);
 }
 
 static bool flush(struct relay *r)
@@ -124,11 +149,11 @@ static bool flush(struct relay *r)
 
 	if (r->n == 0)
 		return false;
-	if (r->is_broken) {
+	if (r->is_broken || r->to < 0) {
 		r->n = 0;
 		return true;
 	}
-	n = write_some(r->to, r->buf + r->at, r->n);
+	n = relay_write_some(r->to, r->buf + r->at, r->n);
 	if (n < 0 && would_block())
 		return false;
 	if (n < 0) {
@@ -163,7 +188,7 @@ static void settle(struct relay *r)
 	}
 	if (r->is_done)
 		return;
-	watch_set(r->on_from, r->n == 0);
+	watch_set(r->on_from, room(r) > 0);
 	watch_set(r->on_to, r->n > 0);
 }
 
@@ -179,15 +204,20 @@ static void pump(void *arg)
 	r->fn(r->arg);
 }
 
-void relay_drain(struct relay *r)
+void relay_kick(struct relay *r)
 {
-	uint64_t until = clock_now() + 2 * NS_PER_SEC;
+	settle(r);
+}
 
-	while (!r->is_done && clock_now() < until) {
-		if (!move(r)) {
-			if (r->n == 0)
-				break;
-			(void)usleep(1000); /* the client is slow; it has two seconds */
-		}
+bool relay_drain(struct relay *r, uint64_t until)
+{
+	/* Bounded: somebody else may hold the other end and write for ever. */
+	for (int rounds = 0; !r->is_done && rounds < DRAIN_ROUNDS; rounds++) {
+		if (move(r))
+			continue;
+		if (r->n == 0 || clock_now() >= until)
+			break;
+		(void)usleep(1000);
 	}
+	return r->is_done || r->n == 0;
 }

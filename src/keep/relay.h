@@ -9,12 +9,15 @@
 
 #include "base/loop.h"
 
+struct feed;
+
 #define RELAY_BUF ((size_t)64 * 1024)
 #define RELAY_TAIL 2048
 
 struct relay {
 	struct loop *loop;
-	int from, to; /* owned */
+	int from, to;      /* owned; to may be FD_NONE: what comes goes to the feed alone */
+	struct feed *feed; /* sees all that passes, and says how much may come; NULL: none */
 	struct watch *on_from, *on_to;
 	char *buf;
 	size_t at, n;
@@ -28,13 +31,23 @@ struct relay {
 	size_t tail_n;
 	void (*fn)(void *arg); /* called when bytes moved or it ended */
 	void *arg;
+	/* May change what was read before it is passed on; false: read no more. */
+	bool (*filter)(void *arg, char *p, size_t *n);
+	void *filter_arg;
 };
 
 /* Takes both descriptors. `keeps_tail` remembers the last bytes. */
 struct relay *relay_new(struct loop *l, int take_from, int take_to, void (*fn)(void *arg),
 			void *arg);
 void relay_free(struct relay *r);
-/* Moves what is there without waiting; for the end, when the writers are dead. */
-void relay_drain(struct relay *r);
+/* There may be room again. */
+void relay_kick(struct relay *r);
+/* Moves what is there, for the end, when the writers are dead; waits for a slow reader until `until` (0: not at all). False:
+ * something is left. */
+bool relay_drain(struct relay *r, uint64_t until);
+
+/* The same file with an open file description of our own and O_NONBLOCK, where the kernel gives us one; takes fd. */
+int relay_own_description(int take_fd);
+ssize_t relay_write_some(int fd, const void *p, size_t n);
 
 #endif

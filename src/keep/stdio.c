@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/stdio.c - which of the client's descriptors may go inside, and as what
  *
- * Pipes and /dev/null pass as they are. A terminal is replaced by the sandbox's own. Everything else is relayed.
+ * Pipes and /dev/null pass as they are. A terminal is replaced by the sandbox's own. Everything else is relayed, also
+ * a pipe with a name: it could be opened anew, in the other direction.
  * A terminal on stdin is read only when stdout is one too or the user said -i: `vitrine run -- ls | less` must not
  * take less's keys away.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "base/sabotage.h"
 #include "keep/keep.h"
@@ -19,9 +22,9 @@ static bool is_null_device(const struct stat *st)
 
 static bool is_pipe(int fd)
 {
-	struct stat st;
+	struct statfs fs;
 
-	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
 }
 
 /* stdout and stderr that are one and the same must stay one, or their order is lost. */
@@ -41,7 +44,7 @@ static enum stdio_kind kind_of(int fd)
 		return STDIO_PASS;
 	if (fstat(fd, &st) < 0)
 		return STDIO_NULL;
-	if (S_ISFIFO(st.st_mode) || is_null_device(&st))
+	if (is_pipe(fd) || is_null_device(&st))
 		return STDIO_PASS;
 	if (isatty(fd))
 		return sabotaged("pty") ? STDIO_PASS : STDIO_PTY;

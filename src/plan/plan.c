@@ -11,6 +11,7 @@
 #include "base/sabotage.h"
 #include "base/sha256.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 
 /* Ids of a sandbox started by root: an ordinary user inside, and outside an id that no distribution hands out
  * (above systemd's container range, below 2^31), so that nothing on the host belongs to it. */
@@ -27,11 +28,20 @@ const char *enforcer_name(enum enforcer by)
 	return names[by];
 }
 
+bool plan_is_review(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_OVERLAY && str_eq(p->mounts[i].dst, p->workspace))
+			return true;
+	return false;
+}
+
 bool plan_needs_samples(const struct plan *p)
 {
 	const struct plan_limit *l = p->limits;
 
 	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
+	       (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
 	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
@@ -135,19 +145,16 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 	return 0;
 }
 
-static int check_policy(const struct policy *p, struct err *e)
+static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
-	if (p->mode != WS_DIRECT)
+	if (p->mode == WS_CLONE)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "workspace mode '%s' is not available yet; use \"direct\"",
-			       p->mode == WS_REVIEW ? "review" : "clone");
-	if (p->network != NET_NONE)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "network mode 'gate' is not available yet; use \"none\"");
-	if (p->sockets.n > 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "host socket '%s': relayed sockets are not available yet",
-			       p->sockets.v[0].text);
+			       "workspace mode 'clone' is not available yet; use \"direct\" or "
+			       "\"review\"");
+	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
+			       "changes until you look at them; give it a --name");
 	return 0;
 }
 
@@ -180,12 +187,14 @@ static void plan_git(struct plan *p, const struct policy *pol)
 
 static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
-	_free_ char *passwd = mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
-				      "%s:x:%u:%u:%s:%s:%s\n"
-				      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
-				      "nologin\n",
-				      p->user, p->uid_in, p->gid_in, p->user, p->home, f->shell);
-	_free_ char *group = mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->gid_in);
+	_free_ char *passwd =
+		mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
+			"%s:x:%u:%u:%s:%s:%s\n"
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/"
+			"nologin\n",
+			p->user, p->ids.uid_in, p->ids.gid_in, p->user, p->home, f->shell);
+	_free_ char *group =
+		mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->ids.gid_in);
 	_free_ char *hosts =
 		mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
 
@@ -208,7 +217,8 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 	add_skel(p, SKEL_FILE, "etc/hosts", hosts);
 	add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
 	add_skel(p, SKEL_FILE, "etc/resolv.conf",
-		 "# no name server: this sandbox has no network\n");
+		 pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n"
+					  : "# no name server: this sandbox has no network\n");
 	add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
 	add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
 		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
@@ -249,7 +259,16 @@ static void plan_dev(struct plan *p)
 	add_mount(p, MOUNT_HIDE, "file", "/proc/key-users", MOUNT_GONE_OK, "kernel");
 }
 
-static void plan_private(struct plan *p, const struct policy *pol)
+/* The layers, then the overlay that shows them as one. */
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+{
+	for (size_t i = 0; layers[i]; i++)
+		add_mount(p, MOUNT_LAYER, layers[i], dst,
+			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
+	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
+}
+
+static void plan_private(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	static const char *const places[][2] = {
 		{ "tmp", "/tmp" },
@@ -263,7 +282,10 @@ static void plan_private(struct plan *p, const struct policy *pol)
 			  "private");
 		add_access(p, ACCESS_WRITE, places[i][1]);
 	}
-	if (p->is_named && pol->home == HOME_PRIVATE) {
+	if (p->is_named && pol->home == HOME_PRIVATE && f->home_layers) {
+		add_overlay(p, f->home_layers, p->home, "home, kept");
+		p->mounts[p->n_mounts - 1].flags |= MOUNT_OWN;
+	} else if (p->is_named && pol->home == HOME_PRIVATE) {
 		_free_ char *kept = mem_fmt("%s/sandboxes/%s/home", p->state_dir, p->name);
 
 		add_mount(p, MOUNT_BIND, kept, p->home, MOUNT_DIR | MOUNT_OWN | MOUNT_IDMAP,
@@ -393,6 +415,27 @@ static int plan_grants(struct plan *p, const struct policy *pol, const struct fa
 	return r;
 }
 
+static void plan_sockets(struct plan *p, const struct policy *pol)
+{
+	p->sockets = mem_new(pol->sockets.n, sizeof(*p->sockets));
+	for (size_t i = 0; i < pol->sockets.n; i++) {
+		_free_ char *ours =
+			mem_fmt("%s/sandboxes/%s/" SOCKETS_NAME "%zu", p->state_dir, p->name, i);
+
+		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
+		add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
+		p->n_sockets++;
+	}
+}
+
+static bool is_socket(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_sockets; i++)
+		if (str_eq(p->sockets[i].host, path))
+			return true;
+	return false;
+}
+
 static void plan_covers(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->n_covers; i++) {
@@ -400,6 +443,8 @@ static void plan_covers(struct plan *p, const struct facts *f)
 		_free_ char *path = mem_fmt("%s/%s", p->workspace, c->rel);
 		unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
 
+		if (is_socket(p, path))
+			continue; /* ours lies there already */
 		switch (c->kind) {
 		case COVER_HIDE:
 			add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
@@ -454,7 +499,7 @@ static const struct mount *holder_of(const struct plan *p, size_t at)
 {
 	for (size_t i = at; i-- > 0;)
 		if (path_is_beneath(p->mounts[at].dst, p->mounts[i].dst) &&
-		    (p->mounts[i].flags & MOUNT_DIR))
+		    (p->mounts[i].flags & MOUNT_DIR) && p->mounts[i].kind != MOUNT_LAYER)
 			return &p->mounts[i];
 	return NULL;
 }
@@ -473,8 +518,8 @@ static void plan_mount_points(struct plan *p)
 		struct mount *m = &p->mounts[i];
 		const struct mount *holder;
 
-		if (is_cover(m))
-			continue; /* only ever over what exists */
+		if (is_cover(m) || m->kind == MOUNT_LAYER)
+			continue; /* only ever over what exists; nowhere */
 		holder = holder_of(p, i);
 		if (holder == NULL) {
 			add_skel(p, m->flags & MOUNT_DIR ? SKEL_DIR : SKEL_FILE, m->dst, "");
@@ -482,6 +527,22 @@ static void plan_mount_points(struct plan *p)
 		} else if (holder->flags & MOUNT_OWN) {
 			m->flags |= MOUNT_MKDIR;
 		}
+	}
+}
+
+/* Places where layers are for as long as it takes to make an overlay of them. */
+static void plan_layers(struct plan *p)
+{
+	size_t most = 0, n = 0;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		n = p->mounts[i].kind == MOUNT_LAYER ? n + 1 : 0;
+		most = n > most ? n : most;
+	}
+	for (size_t i = 0; i < most; i++) {
+		_free_ char *path = mem_fmt(".vitrine/layers/%zu", i);
+
+		add_skel(p, SKEL_DIR, path, "");
 	}
 }
 
@@ -505,15 +566,20 @@ static void skel_name(struct plan *p)
 	memcpy(p->skel_key, hex, sizeof(p->skel_key) - 1);
 }
 
-/* ---- ids, limits, environment ---- */
+/* ---- ids, limits ---- */
 
-static void plan_ids(struct plan *p, const struct facts *f)
+struct ids plan_ids(const struct facts *f)
 {
-	p->is_root = f->is_root;
-	p->uid_out = f->is_root ? ROOT_UID_OUT : f->uid;
-	p->gid_out = f->is_root ? ROOT_UID_OUT : f->gid;
-	p->uid_in = f->is_root ? ROOT_UID_IN : f->uid;
-	p->gid_in = f->is_root ? ROOT_UID_IN : f->gid;
+	return (struct ids){ .is_root = f->is_root,
+			     .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
+			     .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			     .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
+			     .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+}
+
+static void plan_names(struct plan *p, const struct facts *f)
+{
+	p->ids = plan_ids(f);
 	p->user = mem_str(f->is_root ? "agent" : f->user);
 	p->home = mem_str(f->home);
 	p->hostname = mem_str("vitrine");
@@ -526,16 +592,21 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 
 	switch (id) {
 	case LIMIT_MEMORY:
-		l.by = cg & BIT(CG_MEMORY) ? BY_KERNEL : BY_WATCHED;
-		l.how = cg & BIT(CG_MEMORY) ? "cgroup" : "keeper samples every 50 ms";
+		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_MEMORY) ? "cgroup"
+					      : "keeper samples every 50 ms";
 		break;
 	case LIMIT_CPUS:
-		l.by = cg & BIT(CG_CPU) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_CPU) ? "cgroup" : "no cpu controller";
+		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_CPU)    ? "cgroup"
+					      : "no cpu controller";
 		break;
 	case LIMIT_PIDS:
-		l.by = BY_KERNEL;
-		l.how = "rlimit of the user namespace";
+		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
+		l.how = f->has_own_kernel ? "keeper samples every 50 ms"
+					  : "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
 		l.by = BY_KERNEL;
@@ -543,8 +614,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		break;
 	case LIMIT_IO_READ:
 	case LIMIT_IO_WRITE:
-		l.by = cg & BIT(CG_IO) ? BY_KERNEL : BY_NONE;
-		l.how = cg & BIT(CG_IO) ? "cgroup" : "no block I/O controller";
+		l.by = cg & BIT(CG_IO) && !f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = l.by == BY_KERNEL ? "cgroup" : "no block I/O controller";
 		break;
 	case LIMIT_OPEN_FILES:
 		l.by = BY_KERNEL;
@@ -563,7 +634,9 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		l.by = BY_WATCHED;
 		l.how = "keeper";
 		break;
-	case LIMIT_COUNT_:
+	case LIMIT_EVENTS_AGE:
+	case LIMIT_EVENTS_SIZE:
+	case LIMIT_ALL_:
 		bug_on(true);
 	}
 	return l;
@@ -603,6 +676,23 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 	return 0;
 }
 
+/* ---- environment ---- */
+
+/* Programs that know proxies are told of ours; the others come to it by themselves. */
+static void plan_proxy_env(struct plan *p)
+{
+	static const char *const http[] = { "HTTP_PROXY",  "HTTPS_PROXY", "http_proxy",
+					    "https_proxy", "ALL_PROXY",   "all_proxy" };
+	static const char *const no[] = { "NO_PROXY", "no_proxy" };
+	char url[40];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_PROXY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(http); i++)
+		add_env_kv(p, http[i], url);
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
+}
+
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -618,6 +708,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "PWD", p->cwd);
 	add_env_kv(p, "container", "vitrine");
 	add_env_kv(p, "VITRINE", p->name);
+	if (p->net.has_gate)
+		plan_proxy_env(p);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		add_env(p, pol->env_set.v[i].text);
 }
@@ -644,16 +736,60 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 	return 0;
 }
 
+/* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
+					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
+					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
+					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES" };
+
+static void plan_engine(struct plan *p, const struct facts *f)
+{
+	size_t n = 0;
+
+	add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 3, sizeof(*p->engine_env));
+	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
+				     "sbin:/bin");
+	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
+	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
+		for (char *const *v = f->environ; v && *v; v++)
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=')
+				p->engine_env[n++] = mem_str(*v);
+}
+
+/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
+static void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	bool is_review = pol->mode == WS_REVIEW && !sabotaged("review");
+	struct mount *ws;
+
+	if (is_review)
+		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
+	ws = add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,
+		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY | (is_review ? MOUNT_RO : 0),
+		       "workspace");
+	ws->dev = f->ws_dev;
+	ws->ino = f->ws_ino;
+	if (is_review) { /* the overlay comes last */
+		struct mount overlay = ws[-1];
+
+		ws[-1] = *ws;
+		*ws = overlay;
+	}
+}
+
 int plan_build(const struct policy *pol, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e)
 {
-	struct plan p = { .ns = NS_ALL, .landlock_abi = f->landlock_abi, .debug = pol->debug };
-	struct mount *ws;
+	struct plan p = { .ns = NS_ALL,
+			  .landlock_abi = f->landlock_abi,
+			  .debug = pol->debug,
+			  .check_reads = pol->check_reads };
 	int r;
 
 	r = plan_check_workspace(f, e);
 	if (r == 0)
-		r = check_policy(pol, e);
+		r = check_policy(pol, f, e);
 	if (r < 0)
 		return r;
 	p.is_named = errand->name[0] != '-';
@@ -663,19 +799,17 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.ws_ino = f->ws_ino;
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
-	plan_ids(&p, f);
+	plan_names(&p, f);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
 	plan_dev(&p);
-	plan_private(&p, pol);
+	plan_private(&p, pol, f);
 	plan_tools(&p, f);
-	ws = add_mount(&p, MOUNT_BIND, p.workspace, p.workspace,
-		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY, "workspace");
-	ws->dev = f->ws_dev;
-	ws->ino = f->ws_ino;
+	plan_workspace(&p, pol, f);
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
+	plan_sockets(&p, pol);
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
@@ -684,12 +818,16 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		plan_done(&p);
 		return r;
 	}
+	plan_net_build(&p.net, pol, f->environ);
 	plan_covers(&p, f);
+	if (!str_eq(p.engine, "native"))
+		plan_engine(&p, f);
 	plan_mount_points(&p);
 	add_skel(&p, SKEL_DIR, "var", "");
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
 	add_skel(&p, SKEL_DIR, ".vitrine/dir", "")->mode = 0;
 	add_skel(&p, SKEL_DIR, ".vitrine/private", "");
+	plan_layers(&p);
 	skel_name(&p);
 	plan_env(&p, pol, f);
 	*ret = p;
@@ -712,11 +850,18 @@ void plan_done(struct plan *p)
 		free(*v);
 	for (char **v = p->argv; v && *v; v++)
 		free(*v);
+	for (size_t i = 0; i < p->n_sockets; i++)
+		free(p->sockets[i].host);
+	free(p->sockets);
+	for (char **v = p->engine_env; v && *v; v++)
+		free(*v);
+	free(p->engine_env);
 	free(p->mounts);
 	free(p->skel);
 	free(p->access);
 	free(p->env);
 	free(p->argv);
+	plan_net_done(&p->net);
 	free(p->name);
 	free(p->workspace);
 	free(p->user);

@@ -57,7 +57,12 @@ struct facts {
 	uint64_t ws_dev, ws_ino;
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
+	const char *init_exe; /* vitrine-init, for engines other than native */
 	const char *state_dir, *config_dir;
+	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
+	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
+	char *const *ws_layers;
+	char *const *home_layers;
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
@@ -70,6 +75,8 @@ struct facts {
 	unsigned cgroup_usable;   /* BIT(CG_x) */
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
+	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */
@@ -109,6 +116,8 @@ enum mount_kind {
 	MOUNT_HIDE,    /* the unreadable file or directory over a name */
 	MOUNT_PROTECT, /* a name over itself, read-only */
 	MOUNT_PIN,     /* a directory over itself, so that it cannot be renamed */
+	MOUNT_LAYER, /* part of the overlay that follows at the same place; never visible itself */
+	MOUNT_OVERLAY, /* the layers before it, top first, as one tree */
 	MOUNT_KIND_COUNT_
 };
 
@@ -150,6 +159,28 @@ struct plan_limit {
 	const char *how; /* "cgroup", "rlimit", "tmpfs", "keeper", ... */
 };
 
+/* The way out, when there is one. */
+struct plan_net {
+	bool has_gate;
+	bool is_asking;
+	char **rules; /* "allow HOST" and "deny HOST", NULL-ended */
+	size_t n_rules;
+	char **ports; /* "8080:80", NULL-ended */
+	size_t n_ports;
+	char **host_ports; /* "5432", NULL-ended */
+	size_t n_host_ports;
+	char *upstream; /* or NULL */
+};
+
+/* Who the sandbox's processes are, inside and outside. */
+struct ids {
+	uid_t uid_in, uid_out;
+	gid_t gid_in, gid_out;
+	bool is_root; /* the caller is, and is mapped away */
+};
+
+/* A socket of the host: inside, at the same path, lies one of the keeper's that carries its bytes. */
+#define SOCKETS_NAME "socket-" /* and its number: in the sandbox's folder */
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
@@ -160,9 +191,7 @@ struct plan {
 	char *workspace;
 	uint64_t ws_dev, ws_ino;
 	unsigned ns; /* enum ns_bits */
-	uid_t uid_in, uid_out;
-	gid_t gid_in, gid_out;
-	bool is_root;
+	struct ids ids;
 	char *user, *home, *hostname;
 	struct skel *skel;
 	size_t n_skel, cap_skel;
@@ -171,21 +200,29 @@ struct plan {
 	size_t n_mounts, cap_mounts;
 	struct access *access;
 	size_t n_access, cap_access;
+	struct relay_socket *sockets;
+	size_t n_sockets;
 	struct plan_limit limits[LIMIT_COUNT_];
 	bool has_cgroup; /* one of the limits is enforced by a control group */
 	uint64_t private_bytes, private_inodes;
 	unsigned landlock_abi;
 	bool debug;
+	struct plan_net net;
+	bool check_reads; /* Landlock judges reading too */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
 	char **argv;
 	char *cwd;
 	char *engine;
+	char **engine_env; /* for the engine's own program, outside; NULL-ended, NULL: native */
 };
 
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
 int plan_check_workspace(const struct facts *f, struct err *e);
+
+/* Layers of one overlay: what the kernel takes is more, but each costs a look-up. */
+#define PLAN_LAYERS_MAX 64
 
 /* What is to be run. */
 struct errand {
@@ -194,12 +231,22 @@ struct errand {
 	const char *workdir; /* inside, relative to the workspace; NULL: where the caller is */
 };
 
+/* Known before the rest, so that init can be made meanwhile. */
+struct ids plan_ids(const struct facts *f);
+
 int plan_build(const struct policy *p, const struct facts *f, const struct errand *errand,
 	       struct plan *ret, struct err *e);
 void plan_done(struct plan *p);
 
+/* The network's part of it. `env` is the caller's, for an upstream of "env". */
+void plan_net_build(struct plan_net *n, const struct policy *pol, char *const *env);
+void plan_net_done(struct plan_net *n);
+
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
+
+/* Is the workspace an overlay whose changes wait for review? */
+bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
 bool plan_needs_samples(const struct plan *p);

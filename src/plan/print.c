@@ -5,7 +5,8 @@
 static const char *const mount_names[MOUNT_KIND_COUNT_] = {
 	[MOUNT_BIND] = "bind",       [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",
 	[MOUNT_PTS] = "pts",         [MOUNT_DEVICE] = "device",   [MOUNT_HIDE] = "hide",
-	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",
+	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",         [MOUNT_LAYER] = "layer",
+	[MOUNT_OVERLAY] = "overlay",
 };
 static const char *const access_names[ACCESS_KIND_COUNT_] = { "read", "write", "device", "proc" };
 static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy" };
@@ -37,13 +38,42 @@ static void text_head(const struct plan *p, struct buf *b)
 	}
 	buf_puts(b, "\nin         ");
 	esc(b, p->cwd);
-	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->uid_in, p->gid_in,
-		   p->uid_out, p->gid_out);
+	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->ids.uid_in,
+		   p->ids.gid_in, p->ids.uid_out, p->ids.gid_out);
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++)
 		if (p->ns & ns_names[i].bit)
 			buf_printf(b, " %s", ns_names[i].name);
-	buf_printf(b, "\nfilter     %s (docs/SYSCALLS.md)\nlandlock   ABI %u\nnetwork    none\n",
-		   p->debug ? "debug" : "base", p->landlock_abi);
+	buf_printf(b, "\nfilter     %s (docs/SYSCALLS.md)\nlandlock   ABI %u, %s\nnetwork    %s\n",
+		   p->debug ? "debug" : "base", p->landlock_abi,
+		   p->check_reads ? "changes, programs and reading" : "changes and programs",
+		   p->net.has_gate ? "through the gate" : "none");
+}
+
+static void text_list(struct buf *b, const char *what, char *const *v)
+{
+	for (; v && *v; v++) {
+		buf_printf(b, "  %s", what);
+		esc(b, *v);
+		buf_putc(b, '\n');
+	}
+}
+
+static void text_net(const struct plan *p, struct buf *b)
+{
+	const struct plan_net *n = &p->net;
+
+	if (!n->has_gate)
+		return;
+	buf_puts(b, "\nnetwork\n");
+	text_list(b, "", n->rules);
+	buf_printf(b, "  %s everything else\n", n->is_asking ? "ask for" : "deny");
+	text_list(b, "publish ", n->ports);
+	text_list(b, "host port ", n->host_ports);
+	if (n->upstream) {
+		buf_puts(b, "  through ");
+		esc(b, n->upstream);
+		buf_putc(b, '\n');
+	}
 }
 
 static void text_mounts(const struct plan *p, struct buf *b)
@@ -55,7 +85,7 @@ static void text_mounts(const struct plan *p, struct buf *b)
 
 		buf_printf(b, "  %-8s %s ", mount_names[m->kind], is_ro ? "ro" : "rw");
 		esc(b, m->dst);
-		if (m->kind == MOUNT_BIND && !str_eq(m->src, m->dst)) {
+		if ((m->kind == MOUNT_BIND || m->kind == MOUNT_LAYER) && !str_eq(m->src, m->dst)) {
 			buf_puts(b, " <- ");
 			esc(b, m->src);
 		}
@@ -82,6 +112,7 @@ static void print_text(const struct plan *p, struct buf *b)
 	text_head(p, b);
 	text_mounts(p, b);
 	text_limits(p, b);
+	text_net(p, b);
 	buf_puts(b, "\nlandlock rules\n");
 	for (size_t i = 0; i < p->n_access; i++) {
 		buf_printf(b, "  %-8s ", access_names[p->access[i].kind]);
@@ -122,6 +153,21 @@ static void list(struct buf *b, const char *key, char *const *v)
 		buf_json(b, v[i]);
 	}
 	buf_putc(b, ']');
+}
+
+static void json_net(const struct plan *p, struct buf *b)
+{
+	if (!p->net.has_gate)
+		return;
+	list(b, "rules", p->net.rules);
+	list(b, "ports", p->net.ports);
+	list(b, "host_ports", p->net.host_ports);
+	buf_puts(b, ",\"upstream\":");
+	if (p->net.upstream)
+		buf_json(b, p->net.upstream);
+	else
+		buf_puts(b, "null");
+	buf_printf(b, ",\"ask\":%s", p->net.is_asking ? "true" : "false");
 }
 
 static void json_mounts(const struct plan *p, struct buf *b)
@@ -203,8 +249,8 @@ static void print_json(const struct plan *p, struct buf *b)
 	field(b, "workspace", p->workspace);
 	buf_putc(b, ',');
 	field(b, "cwd", p->cwd);
-	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->uid_in,
-		   p->uid_out, p->gid_in, p->gid_out);
+	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->ids.uid_in,
+		   p->ids.uid_out, p->ids.gid_in, p->ids.gid_out);
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++) {
 		if (!(p->ns & ns_names[i].bit))
 			continue;
@@ -212,12 +258,14 @@ static void print_json(const struct plan *p, struct buf *b)
 		is_first = false;
 	}
 	buf_printf(b,
-		   "],\"filter\":\"%s\",\"landlock_abi\":%u,\"network\":\"none\",\"private_bytes\":"
+		   "],\"filter\":\"%s\",\"landlock_abi\":%u,\"check_reads\":%s,\"network\":"
+		   "\"%s\",\"private_bytes\":"
 		   "%llu",
-		   p->debug ? "debug" : "base", p->landlock_abi,
-		   (unsigned long long)p->private_bytes);
+		   p->debug ? "debug" : "base", p->landlock_abi, p->check_reads ? "true" : "false",
+		   p->net.has_gate ? "gate" : "none", (unsigned long long)p->private_bytes);
 	list(b, "argv", p->argv);
 	list(b, "env", p->env);
+	json_net(p, b);
 	json_mounts(p, b);
 	json_rest(p, b);
 	buf_puts(b, "}\n");

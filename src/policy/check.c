@@ -161,7 +161,7 @@ static int check_lists(const struct policy *p, struct err *e)
 
 static int check_limits(const struct policy *p, struct err *e)
 {
-	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++) {
+	for (enum limit_id id = 0; id < LIMIT_ALL_; id++) {
 		const struct limit *l = &p->limits[id];
 
 		if (l->is_set && (l->max < limit_defs[id].min || l->max > limit_defs[id].max))

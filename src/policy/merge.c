@@ -122,6 +122,11 @@ static int merge_limit(struct merge *m, const struct key_def *k, const struct js
 
 	if (v->type != JSON_STRING && v->type != JSON_NUMBER)
 		return wrong_type(m, k, v, "a string such as \"2g\" or \"none\", or a number");
+	/* What is on record must not depend on what lies in the directory it is about. */
+	if (k->id >= LIMIT_COUNT_ && m->layer == LAYER_PROJECT)
+		return fail_value(m, v,
+				  "events.%s: a project file cannot choose what is kept on record",
+				  k->name);
 	r = limit_parse(k->id, v->text, &l, m->e);
 	if (r < 0)
 		return refuse(m, k, v, r);

@@ -107,16 +107,22 @@ TEST(unknown_keys)
 	bad("{ \"file\": {} }", ".vitrine.jsonc:1:3: unknown key \"file\"; did you mean "
 				"\"files\"?");
 	bad("{ \"zzzzzz\": {} }", ".vitrine.jsonc:1:3: unknown key \"zzzzzz\"; known: workspace, "
-				  "files, network, sockets, limits, env, engine, features");
+				  "files, network, sockets, limits, events, env, engine, "
+				  "isolation, "
+				  "features");
 	bad("{ \"env\": { \"allow\": [] } }", ".vitrine.jsonc:1:12: unknown key \"allow\" in env; "
 					      "known: pass, set");
 	bad("{ \"env\": { \"pass.x\": [] } }", ".vitrine.jsonc:1:12: unknown key \"pass.x\" in "
 					       "env; did you mean \"pass\"?");
 	bad("{ \"memory\": \"2g\" }", ".vitrine.jsonc:1:3: unknown key \"memory\"; known: "
-				      "workspace, files, network, sockets, limits, env, engine, "
+				      "workspace, files, network, sockets, limits, events, env, "
+				      "engine, "
+				      "isolation, "
 				      "features");
 	bad("{ \"$schema\": 1 }", ".vitrine.jsonc:1:3: unknown key \"$schema\"; known: workspace, "
-				  "files, network, sockets, limits, env, engine, features");
+				  "files, network, sockets, limits, events, env, engine, "
+				  "isolation, "
+				  "features");
 }
 
 TEST(wrong_types)
@@ -170,6 +176,13 @@ TEST(wrong_values)
 								     "a variable and its value");
 	bad("{ \"limits\": { \"pids\": 5, } } x", ".vitrine.jsonc:1:30: 'x' where the end should "
 						  "be");
+}
+
+TEST(project_does_not_decide_what_is_kept)
+{
+	project(NULL, "{ \"events\": { \"max_age\": \"1h\" } }",
+		".vitrine.jsonc:1:26: events.max_age: a project file cannot choose what is kept on "
+		"record");
 }
 
 TEST(project_can_tighten)

@@ -22,7 +22,7 @@ const char *layer_name(enum layer layer)
 
 const char *limit_name(enum limit_id id)
 {
-	bug_on(id >= LIMIT_COUNT_);
+	bug_on(id >= LIMIT_ALL_);
 	return limit_defs[id].name;
 }
 
@@ -72,7 +72,9 @@ static struct limit limit_builtin(enum limit_id id)
 {
 	uint64_t max = limit_defs[id].preset;
 
-	return (struct limit){ .is_set = max > 0, .is_optional = max > 0, .max = max };
+	return (struct limit){ .is_set = max > 0,
+			       .is_optional = max > 0 && id < LIMIT_COUNT_,
+			       .max = max };
 }
 
 void policy_init(struct policy *p)
@@ -81,7 +83,7 @@ void policy_init(struct policy *p)
 	add_all(&p->hide, builtin_hide);
 	add_all(&p->protect, builtin_protect);
 	add_all(&p->env_pass, builtin_env_pass);
-	for (enum limit_id i = 0; i < LIMIT_COUNT_; i++)
+	for (enum limit_id i = 0; i < LIMIT_ALL_; i++)
 		p->limits[i] = limit_builtin(i);
 }
 
@@ -125,6 +127,9 @@ int limit_parse(enum limit_id id, const char *text, struct limit *ret, struct er
 		*ret = (struct limit){ 0 };
 		return 0;
 	}
+	if (suffix && id >= LIMIT_COUNT_)
+		return err_set(e, ERR_USAGE, EINVAL, "nothing may follow the value, not \"%.40s\"",
+			       suffix);
 	if (suffix && !str_eq(suffix, ",optional"))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "only \",optional\" may follow a limit, not \"%.40s\"", suffix);
@@ -170,7 +175,7 @@ int policy_set_limit(struct policy *p, enum limit_id id, const char *text, enum 
 	struct limit l;
 	int r;
 
-	bug_on(id >= LIMIT_COUNT_);
+	bug_on(id >= LIMIT_ALL_);
 	r = limit_parse(id, text, &l, e);
 	if (r < 0)
 		return r;
@@ -208,7 +213,7 @@ void limit_format(enum limit_id id, uint64_t max, struct buf *out)
 					  NS_PER_SEC,         NS_PER_MS,         1 };
 	static const char *const time_names[] = { "d", "h", "m", "s", "ms", "ns" };
 
-	bug_on(id >= LIMIT_COUNT_);
+	bug_on(id >= LIMIT_ALL_);
 	switch (limit_defs[id].unit) {
 	case UNIT_BYTES:
 	case UNIT_BYTES_PER_SEC:
@@ -239,8 +244,16 @@ unsigned setting_get(const struct policy *p, enum setting_id id)
 		return p->tmp;
 	case SETTING_NETWORK:
 		return p->network;
+	case SETTING_NET_PRESET:
+		return p->net_preset;
+	case SETTING_NET_ASK:
+		return p->net_ask;
 	case SETTING_DEBUG:
 		return p->debug;
+	case SETTING_ISOLATION:
+		return p->isolation;
+	case SETTING_CHECK_READS:
+		return p->check_reads;
 	case SETTING_ENGINE:
 		for (unsigned i = 0; i < setting_defs[id].n; i++)
 			if (p->engine && str_eq(p->engine, setting_defs[id].choices[i].name))
@@ -265,7 +278,7 @@ enum layer setting_origin(const struct policy *p, enum setting_id id)
 static int unknown_word(const struct setting_def *d, const char *text, struct err *e)
 {
 	_cleanup_(buf_done) struct buf all = BUF(256);
-	const char *names[8], *near;
+	const char *names[24], *near;
 
 	bug_on(d->n > ARRAY_LEN(names));
 	for (unsigned i = 0; i < d->n; i++) {
@@ -329,8 +342,20 @@ void setting_apply(struct policy *p, enum setting_id id, unsigned value, enum la
 	case SETTING_NETWORK:
 		p->network = (enum net_mode)value;
 		break;
+	case SETTING_NET_PRESET:
+		p->net_preset = (enum net_level)value;
+		break;
+	case SETTING_NET_ASK:
+		p->net_ask = value != 0;
+		break;
 	case SETTING_DEBUG:
 		p->debug = value != 0;
+		break;
+	case SETTING_ISOLATION:
+		p->isolation = (enum isolation)value;
+		break;
+	case SETTING_CHECK_READS:
+		p->check_reads = value != 0;
 		break;
 	case SETTING_ENGINE:
 		free(p->engine);

@@ -21,6 +21,7 @@ enum home_mode {
 };                                              /* private: kept with a named sandbox */
 enum tmp_mode { TMP_PRIVATE, TMP_MODE_COUNT_ }; /* the host's /tmp cannot be shared */
 enum net_mode { NET_NONE, NET_GATE, NET_MODE_COUNT_ };
+enum net_level { LEVEL_NONE, LEVEL_LOCKED, LEVEL_BALANCED, LEVEL_OPEN, NET_LEVEL_COUNT_ };
 
 enum limit_id {
 	LIMIT_MEMORY,     /* bytes */
@@ -34,7 +35,11 @@ enum limit_id {
 	LIMIT_TIME,       /* ns of wall time */
 	LIMIT_IDLE,       /* ns without output and without CPU use */
 	LIMIT_OUTPUT,     /* bytes on stdout and stderr together */
-	LIMIT_COUNT_
+	LIMIT_COUNT_,
+	/* Not of a run but of what is kept about it; same words, read by the store. */
+	LIMIT_EVENTS_AGE = LIMIT_COUNT_, /* ns */
+	LIMIT_EVENTS_SIZE,               /* bytes for each sandbox */
+	LIMIT_ALL_
 };
 
 struct limit {
@@ -51,8 +56,12 @@ enum setting_id {
 	SETTING_HOME,
 	SETTING_TMP,
 	SETTING_NETWORK,
+	SETTING_NET_PRESET,
+	SETTING_NET_ASK,
 	SETTING_ENGINE,
+	SETTING_ISOLATION,
 	SETTING_DEBUG,
+	SETTING_CHECK_READS,
 	SETTING_COUNT_
 };
 
@@ -62,11 +71,20 @@ enum list_id {
 	LIST_MOUNT,
 	LIST_HIDE,
 	LIST_PROTECT,
+	LIST_NET_ALLOW,
+	LIST_NET_DENY,
+	LIST_NET_PORTS,
+	LIST_NET_HOST_PORTS,
+	LIST_NET_UPSTREAM,
 	LIST_SOCKETS,
 	LIST_ENV_PASS,
 	LIST_ENV_SET,
 	LIST_COUNT_
 };
+
+/* What separates the inside from the host's kernel: nothing but its own checks, a kernel in user space, or another
+ * kernel. */
+enum isolation { ISOLATION_PROCESS, ISOLATION_KERNEL, ISOLATION_VM, ISOLATION_COUNT_ };
 
 /* One entry of a list with where it came from. A protect or hide entry "!glob" takes an earlier one back. */
 struct item {
@@ -93,16 +111,26 @@ struct policy {
 	struct items protect; /* globs relative to the workspace */
 	enum home_mode home;
 	enum net_mode network;
-	struct items sockets; /* host unix sockets by exact path */
-	struct limit limits[LIMIT_COUNT_];
+	enum net_level net_preset;        /* index into net_presets[] */
+	bool net_ask;                     /* what no rule decides waits for an answer */
+	struct items net_allow, net_deny; /* policy/rules.h says what an entry may be */
+	struct items net_ports; /* "8080:80": a port of the host's loopback : a port inside */
+	struct items
+		net_host_ports; /* "5432": a port of the host's loopback that is reached from inside */
+	struct items net_upstream; /* at most one: http://, socks5://, or "env" */
+	struct items sockets;      /* host unix sockets by exact path */
+	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
 	char *engine;
-	bool debug; /* features.debug: ptrace among processes inside */
+	enum isolation isolation; /* the least an engine must have */
+	bool debug;               /* features.debug: ptrace among processes inside */
+	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin;
-	enum layer tmp_origin;
+		debug_origin, check_reads_origin;
+	enum layer isolation_origin;
+	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };
 

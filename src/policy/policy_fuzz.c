@@ -63,7 +63,7 @@ static void check_not_wider(const struct policy *before, const struct policy *af
 	}
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++)
 		bug_on(!policy_env_passes(before, vars[i]) && policy_env_passes(after, vars[i]));
-	for (unsigned i = 0; i < LIMIT_COUNT_; i++) {
+	for (unsigned i = 0; i < LIMIT_ALL_; i++) {
 		const struct limit *b = &before->limits[i], *a = &after->limits[i];
 
 		bug_on(b->is_set &&
@@ -73,6 +73,7 @@ static void check_not_wider(const struct policy *before, const struct policy *af
 	bug_on(before->home == HOME_TMP && after->home != HOME_TMP);
 	bug_on(before->network == NET_NONE && after->network != NET_NONE);
 	bug_on(!before->debug && after->debug);
+	bug_on(before->check_reads && !after->check_reads);
 	bug_on(!str_eq(before->engine, after->engine));
 	bug_on(after->workspace != NULL);
 }

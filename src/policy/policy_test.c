@@ -78,6 +78,8 @@ TEST(limit_values)
 	limit_ok(LIMIT_TIME, "10m", 600 * NS_PER_SEC, "10m");
 	limit_ok(LIMIT_IDLE, "1500ms", 1500 * NS_PER_MS, "1500ms");
 	limit_ok(LIMIT_PIDS, "200", 200, "200");
+	limit_ok(LIMIT_EVENTS_AGE, "30d", 30 * 86400 * NS_PER_SEC, "30d");
+	limit_ok(LIMIT_EVENTS_SIZE, "64m", 64 * MIB, "64m");
 }
 
 TEST(limit_refusals)
@@ -155,7 +157,10 @@ TEST(settings)
 	CHECK(policy_set(&p, SETTING_MODE, "reviw", LAYER_USER, &e) < 0);
 	CHECK_STR(e.msg, "unknown value \"reviw\"; did you mean \"review\"?");
 	CHECK(policy_set(&p, SETTING_ENGINE, "zzz", LAYER_USER, &e) < 0);
-	CHECK_STR(e.msg, "unknown value \"zzz\"; known: native");
+	CHECK_STR(e.msg, "unknown value \"zzz\"; known: native, auto, bwrap, nsjail, firejail, "
+			 "systemd, "
+			 "systemd-system, crun, runc, gvisor, podman, docker, vm, vm-emulated, "
+			 "seatbelt");
 }
 
 static void entry(struct policy *p, enum list_id id, const char *text, bool is_good)

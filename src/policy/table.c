@@ -23,14 +23,19 @@
 	X(IDLE, idle, TIME, 10 * NS_PER_MS, 10 * YEAR, 0)                                          \
 	X(OUTPUT, output, BYTES, 1, 1024 * TIB, 0)
 
-const struct limit_def limit_defs[LIMIT_COUNT_] = {
+/*  the same, of the section "events": how long and how much of it is kept */
+#define KEPT(X)                                                                                    \
+	X(EVENTS_AGE, max_age, TIME, 3600 * NS_PER_SEC, 10 * YEAR, 90 * 86400 * NS_PER_SEC)        \
+	X(EVENTS_SIZE, max_size, BYTES, 64 * KIB, 1024 * TIB, 1 * GIB)
+
+const struct limit_def limit_defs[LIMIT_ALL_] = {
 #define X(id, word, u, least, most, builtin)                                                       \
 	[LIMIT_##id] = { .name = #word,                                                            \
 			 .unit = UNIT_##u,                                                         \
 			 .min = (least),                                                           \
 			 .max = (most),                                                            \
 			 .preset = (builtin) },
-	LIMITS(X)
+	LIMITS(X) KEPT(X)
 #undef X
 };
 
@@ -45,8 +50,24 @@ static const struct choice tmp_words[TMP_MODE_COUNT_] = { [TMP_PRIVATE] = { "pri
 static const struct choice network_words[NET_MODE_COUNT_] = {
 	[NET_NONE] = { "none", 1 }, [NET_GATE] = { "gate", 0 }
 };
-static const struct choice engine_words[] = { { "native", 0 } };
-static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } };
+static const struct choice preset_words[NET_LEVEL_COUNT_] = { [LEVEL_NONE] = { "none", 3 },
+							      [LEVEL_LOCKED] = { "locked", 2 },
+							      [LEVEL_BALANCED] = { "balanced", 1 },
+							      [LEVEL_OPEN] = { "open", 0 } };
+/* The same names as in engine/engine.c; a test compares them. */
+static const struct choice engine_words[] = {
+	{ "native", 0 },   { "auto", 0 },        { "bwrap", 0 },          { "nsjail", 0 },
+	{ "firejail", 0 }, { "systemd", 0 },     { "systemd-system", 0 }, { "crun", 0 },
+	{ "runc", 0 },     { "gvisor", 0 },      { "podman", 0 },         { "docker", 0 },
+	{ "vm", 0 },       { "vm-emulated", 0 }, { "seatbelt", 0 },
+};
+static const struct choice isolation_words[ISOLATION_COUNT_] = {
+	[ISOLATION_PROCESS] = { "process", 0 },
+	[ISOLATION_KERNEL] = { "kernel", 1 },
+	[ISOLATION_VM] = { "vm", 2 },
+};
+static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } }; /* true widens */
+static const struct choice check_words[] = { { "false", 0 }, { "true", 1 } };
 
 #define WORDS(w, origin)                                                                           \
 	.choices = (w), .n = ARRAY_LEN(w), .origin_at = offsetof(struct policy, origin)
@@ -55,8 +76,12 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_HOME] = { WORDS(home_words, home_origin) },
 	[SETTING_TMP] = { WORDS(tmp_words, tmp_origin) },
 	[SETTING_NETWORK] = { WORDS(network_words, network_origin) },
+	[SETTING_NET_PRESET] = { WORDS(preset_words, net_preset_origin) },
+	[SETTING_NET_ASK] = { WORDS(bool_words, net_ask_origin), .is_bool = true },
 	[SETTING_ENGINE] = { WORDS(engine_words, engine_origin), .is_any_wider = true },
+	[SETTING_ISOLATION] = { WORDS(isolation_words, isolation_origin) },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
+	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 };
 
 #define AT(field) .at = offsetof(struct policy, field)
@@ -66,6 +91,11 @@ const struct list_def list_defs[LIST_COUNT_] = {
 	[LIST_MOUNT] = { AT(mount), .check = check_mount },
 	[LIST_HIDE] = { AT(hide), .closes = true, .is_matched = true, .check = glob_check },
 	[LIST_PROTECT] = { AT(protect), .closes = true, .is_matched = true, .check = glob_check },
+	[LIST_NET_ALLOW] = { AT(net_allow), .check = check_net_allow },
+	[LIST_NET_DENY] = { AT(net_deny), .closes = true, .check = check_net_deny },
+	[LIST_NET_PORTS] = { AT(net_ports), .check = check_net_port },
+	[LIST_NET_HOST_PORTS] = { AT(net_host_ports), .check = check_net_host_port },
+	[LIST_NET_UPSTREAM] = { AT(net_upstream), .check = check_net_upstream },
 	[LIST_SOCKETS] = { AT(sockets), .check = check_socket },
 	[LIST_ENV_PASS] = { AT(env_pass), .is_matched = true, .check = check_env_name },
 	[LIST_ENV_SET] = { AT(env_set), .is_map = true, .check = check_env_set },
@@ -82,14 +112,26 @@ const struct key_def key_defs[] = {
 	{ "files", "home", KEY_SETTING, SETTING_HOME },
 	{ "files", "tmp", KEY_SETTING, SETTING_TMP },
 	{ "network", "mode", KEY_SETTING, SETTING_NETWORK },
+	{ "network", "preset", KEY_SETTING, SETTING_NET_PRESET },
+	{ "network", "allow", KEY_LIST, LIST_NET_ALLOW },
+	{ "network", "deny", KEY_LIST, LIST_NET_DENY },
+	{ "network", "ports", KEY_LIST, LIST_NET_PORTS },
+	{ "network", "host_ports", KEY_LIST, LIST_NET_HOST_PORTS },
+	{ "network", "upstream", KEY_LIST, LIST_NET_UPSTREAM },
+	{ "network", "ask", KEY_SETTING, SETTING_NET_ASK },
 	{ NULL, "sockets", KEY_LIST, LIST_SOCKETS },
 #define X(id, word, u, least, most, builtin) { "limits", #word, KEY_LIMIT, LIMIT_##id },
 	LIMITS(X)
 #undef X
-		{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
+#define X(id, word, u, least, most, builtin) { "events", #word, KEY_LIMIT, LIMIT_##id },
+		KEPT(X)
+#undef X
+			{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
 	{ "env", "set", KEY_LIST, LIST_ENV_SET },
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
+	{ NULL, "isolation", KEY_SETTING, SETTING_ISOLATION },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
+	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
 

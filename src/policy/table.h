@@ -55,7 +55,7 @@ struct key_def {
 	unsigned id;
 };
 
-extern const struct limit_def limit_defs[LIMIT_COUNT_];
+extern const struct limit_def limit_defs[LIMIT_ALL_];
 extern const struct setting_def setting_defs[SETTING_COUNT_];
 extern const struct list_def list_defs[LIST_COUNT_];
 extern const struct key_def key_defs[];
@@ -95,6 +95,11 @@ void list_apply(struct policy *p, enum list_id id, const char *entry, enum layer
 int check_path(const char *text, struct err *e);
 int check_mount(const char *text, struct err *e);
 int check_socket(const char *text, struct err *e);
+int check_net_allow(const char *text, struct err *e);
+int check_net_deny(const char *text, struct err *e);
+int check_net_port(const char *text, struct err *e);
+int check_net_host_port(const char *text, struct err *e);
+int check_net_upstream(const char *text, struct err *e);
 int check_env_name(const char *text, struct err *e);
 int check_env_set(const char *text, struct err *e);
 

@@ -217,6 +217,20 @@ static void check_notify(struct host_check *c)
 		fix_kernel(c, &a, "5.0");
 }
 
+static void check_redirect(struct host_check *c)
+{
+	struct attempt a = try_in_child(try_redirect, true);
+
+	if (judge(c, &a,
+		  a.value ? "programs that know no proxy reach the gate too"
+			  : "programs that know no proxy reach the gate too (IPv4 only)"))
+		return;
+	/* Proxy variables and SOCKS still lead to the gate. */
+	c->state = HOST_WEAKER;
+	SET(c->fix, "a kernel with nf_tables and nft_tproxy; until then only programs that use the "
+		    "proxy variables get through the gate");
+}
+
 static void check_openat2(struct host_check *c)
 {
 	struct attempt a = try_in_child(try_openat2, false);
@@ -626,6 +640,7 @@ static const struct {
 	{ "idmap", "id-mapped mounts", NEEDED, check_idmap },
 	{ "overlay", "overlay", 0, check_overlay },
 	{ "cgroup", "control groups", 0, check_cgroup },
+	{ "redirect", "TCP redirect", 0, check_redirect },
 	{ "pid_max", "own pid_max", 0, check_pid_max },
 	{ "rlimits", "resource limits", 0, check_rlimits },
 	{ "userns_limits", "user namespace limits", 0, check_userns_limits },

@@ -27,6 +27,7 @@
 #include "base/path.h"
 #include "sys/host.h"
 #include "sys/host_try.h"
+#include "sys/netns.h"
 
 #define DEADLINE_MS 3000
 #define WALLS                                                                                      \
@@ -256,6 +257,20 @@ void try_pid_max(struct attempt *a)
 static int landlock_create(const struct landlock_ruleset_attr *attr, size_t size, unsigned flags)
 {
 	return (int)syscall(SYS_landlock_create_ruleset, attr, size, flags);
+}
+
+void try_redirect(struct attempt *a)
+{
+	struct netns n = { 0 };
+	int r = netns_loopback();
+
+	if (r == 0)
+		r = netns_open(&n);
+	if (r < 0 || !n.has_redirect) {
+		errno = r < 0 ? -r : EOPNOTSUPP;
+		failed(a, r < 0 ? "make the gate's sockets" : "redirect connections");
+	}
+	a->value = n.has_v6;
 }
 
 void try_landlock(struct attempt *a)

@@ -8,6 +8,9 @@
  * Watch descriptors grow, so the table of watched directories is an array in order of creation with binary search;
  * dead entries are squeezed out when they are the larger part. When a directory is renamed, everything known below
  * it is forgotten and, if it is still in the workspace, found again under its new name.
+ *
+ * Only where an interesting name has appeared is the writing of files watched as well, from before it is told of: who
+ * looks at the file then sees either the last words or another event.
  */
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -22,9 +25,9 @@
 #include "view/walk.h"
 #include "view/ws.h"
 
-#define MASK                                                                                       \
-	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE | IN_ONLYDIR |       \
-	 IN_EXCL_UNLINK)
+/* Names only: a watch that also wants to know what happens to the files makes the kernel look up the parent at every
+ * open, read, write and close of theirs, by anybody (a third of a small pread). */
+#define MASK (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR | IN_EXCL_UNLINK)
 #define QUEUE_MAX ((size_t)4 * FSWATCH_DIRS_MAX)
 #define DENTS_SIZE (16 * KIB)
 
@@ -127,23 +130,38 @@ static void remember(struct fswatch *w, int wd, const char *rel)
 
 /* ---- adding ---- */
 
-static int add_watch(struct fswatch *w, int dir_fd, const char *rel)
+static int inotify_add(const struct fswatch *w, int dir_fd, uint32_t mask)
 {
 	char proc[40];
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", dir_fd);
+	return inotify_add_watch(w->fd, proc, mask);
+}
+
+static int add_watch(struct fswatch *w, int dir_fd, const char *rel)
+{
 	int wd;
 
 	if (w->alive >= FSWATCH_DIRS_MAX) {
 		w->is_full = true;
 		return -ENOSPC;
 	}
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", dir_fd);
-	wd = inotify_add_watch(w->fd, proc, MASK);
+	wd = inotify_add(w, dir_fd, MASK);
 	if (wd < 0) {
 		w->is_full = w->is_full || errno == ENOSPC || errno == ENOMEM;
 		return -errno;
 	}
 	remember(w, wd, rel);
 	return 0;
+}
+
+/* A directory that is gone or elsewhere by now is found again by the event of its move. */
+static void watch_writes(const struct fswatch *w, const char *rel)
+{
+	_close_ int at = walk_open(w->ws_fd, rel, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+
+	if (at >= 0)
+		(void)inotify_add(w, at, MASK | IN_CLOSE_WRITE);
 }
 
 static void enqueue(struct fswatch *w, const char *rel, bool is_new)
@@ -228,6 +246,8 @@ static void take_dents(struct fswatch *w, const char *dents, size_t got, struct 
 		is_told = w->dir.is_new && is_interesting(w, w->dir.rel, e->name);
 		if (!is_told && type != DT_DIR)
 			continue;
+		if (is_told)
+			(void)inotify_add(w, w->dir_fd, MASK | IN_CLOSE_WRITE);
 		rel = ws_rel(w->dir.rel, e->name);
 		h = w->dir.is_new ? scan_find(w->s, rel) : NULL;
 		if (h && !h->is_link)
@@ -399,8 +419,11 @@ static void on_name(struct fswatch *w, const char *dir, uint32_t mask, const cha
 		if (h->kind != HIT_PIN)
 			return;
 	}
-	if ((mask & (IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE)) && is_interesting(w, dir, name))
-		tell(rep, FSWATCH_APPEARED, rel);
+	if (!(mask & (IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE)) || !is_interesting(w, dir, name))
+		return;
+	if (!(mask & IN_CLOSE_WRITE))
+		watch_writes(w, dir);
+	tell(rep, FSWATCH_APPEARED, rel);
 }
 
 static void on_event(struct fswatch *w, const struct inotify_event *ev, struct report *rep)

@@ -239,6 +239,35 @@ TEST(bounded_and_in_slices)
 	CHECK(said(&r, "A d89/.mcp.json"));
 }
 
+/* What is in a file is watched from the moment its name is interesting, in old directories and in new ones. */
+TEST(later_writes_are_reported)
+{
+	static const char *const names[] = { "old/.mcp.json", "new/deep/.mcp.json" };
+	RUN(r);
+
+	tree_dir(&r.t, "old");
+	run_begin(&r, "", ".mcp.json");
+	settle(&r);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		_free_ char *line = mem_fmt("A %s", names[i]);
+		_close_ int fd = FD_NONE;
+
+		tree_file(&r.t, names[i], "x");
+		CHECK(said(&r, line));
+		buf_done(&r.log);
+		r.log = (struct buf)BUF(16 * MIB);
+		fd = openat(r.t.fd, names[i], O_WRONLY | O_CLOEXEC);
+		CHECK(fd >= 0 && write(fd, "y", 1) == 1);
+		fd_close(take_fd(fd));
+		CHECK(said(&r, line));
+		buf_done(&r.log);
+		r.log = (struct buf)BUF(16 * MIB);
+	}
+	tree_file(&r.t, "old/main.c", "x");
+	settle(&r);
+	CHECK_STR(buf_cstr(&r.log), "");
+}
+
 TEST(overflow_is_told)
 {
 	RUN(r);

@@ -60,9 +60,11 @@ void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *re
 {
 	char *saved = NULL;
 	int q_fd = quarantine_fd(sw);
-	int r = q_fd < 0 ? q_fd
-			 : quarantine_take(q_fd, (unsigned)sw->out->n + 1, dir_fd, name, &saved);
+	int r;
 
+	if (sw->out->on_take)
+		sw->out->on_take(sw->out->arg, rel, rule);
+	r = q_fd < 0 ? q_fd : quarantine_take(q_fd, (unsigned)sw->out->n + 1, dir_fd, name, &saved);
 	if (r == -ENOENT)
 		return;
 	if (r < 0) {

@@ -85,6 +85,9 @@ struct sweep {
 	const char *
 		dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
 	int dir_fd; /* opened then; FD_NONE before */
+	/* Called before anything is taken, so that it is on record first; may be NULL. */
+	void (*on_take)(void *arg, const char *rel, const char *rule);
+	void *arg;
 };
 
 /* Moves every protected path that is on disk now and was not covered by `before` into q_fd (opened quarantine

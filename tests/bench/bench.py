@@ -21,13 +21,15 @@ import time
 sys.dont_write_bytecode = True
 
 import host
+import lasting
 import measure
 import peers as peers_mod
 import report
+import undo
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "undo"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "undo": 30}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "undo": 5}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -134,6 +136,10 @@ class Bench:
                                for k in ("bwrap", "srt", "vitrine") if k in good},
             "calls": lambda: measure.system_calls(h, who, three, n["call_runs"]),
             "work": lambda: measure.file_work(h, who, good["bare"], good["vitrine"], n["pairs"]),
+            "exec": lambda: lasting.execs(h, who, good, ws, n["rounds"]),
+            "named": lambda: lasting.named_starts(h, who, good, ws, n["rounds"]),
+            "density": lambda: lasting.density(who, good, n["boxes"]),
+            "undo": lambda: undo.Undo(self.args.vitrine, who, n["undo"]).measure(),
         }
         for part in self.args.parts:
             if part != "limits" or (who.label == "root" and "crun" in good):

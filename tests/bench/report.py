@@ -2,12 +2,16 @@
 """Judges the figures against the targets and writes the document, whose prose is all here."""
 
 import measure
+import undo
 
 START_RATIO = 0.6
 WALK_EXTRA_MS = 4.0
 CALL_RATIO = 1.15
 WORK_RATIO = 1.08
 MEMORY_MIB = 3.0
+EXEC_RATIO, EXEC_EXTRA_MS = 1.5, 1.0
+NAMED_RATIO = 0.9
+DENSITY_RATIO, DENSITY_MIB = 2.0, 3.0
 
 CALL_NAMES = {
     "getpid": "getpid",
@@ -76,6 +80,30 @@ def judge_running(data, who):
     return out
 
 
+def judge_lasting(data, who):
+    out = []
+    if who in data.get("exec", {}):
+        ours, bare = (data["exec"][who]["rows"][k]["median"] for k in ("exec", "bare"))
+        out.append(target("`exec` of `/bin/true` in a running sandbox", who,
+                          f"≤ {EXEC_RATIO} × bare + {EXEC_EXTRA_MS:.0f} ms",
+                          f"{ours:.2f} ms, bare {bare:.2f} ms", ours <= EXEC_RATIO * bare + EXEC_EXTRA_MS))
+    if who in data.get("named", {}):
+        ours, theirs = (data["named"][who]["rows"][k]["median"] for k in ("named", "bwrap"))
+        out.append(target("`run` of a named sandbox that is there", who, f"≤ {NAMED_RATIO} × bubblewrap",
+                          f"{ours / theirs:.2f} × ({ours:.2f} of {theirs:.2f} ms)", ours <= NAMED_RATIO * theirs))
+    if who in data.get("density", {}):
+        d = data["density"][who]
+        out.append(target(f"{d['n']} idle sandboxes, time to start", who,
+                          f"≤ {DENSITY_RATIO:.0f} × as many bubblewraps",
+                          f"{d['seconds'] / d['bwrap_seconds']:.2f} × ({d['seconds']:.2f} of "
+                          f"{d['bwrap_seconds']:.2f} s)", d["seconds"] <= DENSITY_RATIO * d["bwrap_seconds"]))
+        out.append(target(f"{d['n']} idle sandboxes, private memory of each", who, f"< {DENSITY_MIB:.0f} MiB",
+                          f"{d['private_kib'] / 1024:.2f} MiB", d["private_kib"] < DENSITY_MIB * 1024))
+        out.append(target("the last tenth of them against the first", who, "≤ 1.5 ×",
+                          f"{d['growth']:.2f} ×", d["growth"] <= 1.5))
+    return out
+
+
 def judge_walls(data, who):
     """A faster start with fewer walls would prove nothing."""
     ours, theirs = (data["walls"][who][k] for k in ("vitrine", "bwrap"))
@@ -95,7 +123,7 @@ def judge(data):
             ours, crun = (data["limits"][who]["rows"][k]["median"] for k in ("vitrine", "crun"))
             out.append(target("start with memory and process limits, after rest", who, "≤ crun",
                               f"{ours:.2f} ms against {crun:.2f} ms", ours <= crun))
-        out += judge_running(data, who)
+        out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who)
     return out
 
 
@@ -278,7 +306,8 @@ def document(data):
     parts = [targets_part(data), machine_part(data)]
     for key, part in (("walls", walls_part), ("start", start_part), ("tree", tree_part),
                       ("limits", limits_part), ("memory", memory_part), ("calls", calls_part),
-                      ("work", work_part)):
+                      ("work", work_part),
+                      ("undo", lambda d: undo.document(d, table, WHO_NAMES))):
         if data.get(key):
             parts.append(part(data))
     return text + "\n".join(parts)

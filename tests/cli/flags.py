@@ -331,7 +331,9 @@ def debug_lets_trace(box):
 
 @test
 def dashes(box):
-    eq(box.run("sh", "-c", "echo $0 $*", "a", "-e", "--memory", "x").out, "a -e --memory x\n")
+    eq(box.run("--", "sh", "-c", "echo $0 $*", "a", "-e", "--memory", "x").out, "a -e --memory x\n")
+    refused(box.run("sh", "-c", "echo"), "'-c' is not known", "a command stands behind '--'")
+    refused(box.run("true"), "'true' is neither an agent nor a sandbox", "vitrine run -- true")
     eq(box.run("--", "echo", "--", "-x").out, "-- -x\n")
 
 

@@ -10,25 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-from harness import TEST_USER, children, describe, eq, has, has_not, main, refused, soon, test
-
-
-def below(pid):
-    """All processes below pid."""
-    found, todo = [], [pid]
-    while todo:
-        try:
-            kids = Path(f"/proc/{(p := todo.pop())}/task/{p}/children").read_text().split()
-        except OSError:
-            continue
-        found += [int(k) for k in kids]
-        todo += [int(k) for k in kids]
-    return found
+from harness import TEST_USER, below, children, describe, eq, has, has_not, main, refused, soon, test
 
 
 def keeper_of(p):
     """The keeper is the client's child."""
-    kids = [k for k in below(p.pid) if "keeper" in describe(k)]
+    kids = [k for k in below(p.pid) if describe(k).startswith("vitrine keeper")]
     eq(len(kids), 1, "keepers")
     return kids[0]
 
@@ -75,8 +62,16 @@ def exec_is_behind_the_same_walls(box):
 @test
 def exec_unknown(box):
     refused(box.cli("exec", "nobody", "--", "true"), "nobody", rc=125)
-    box.ok("true", "--name", "done")
-    refused(box.cli("exec", "done", "--", "true"), "done", rc=125)
+    refused(box.cli("exec", "run-12345678", "--", "true"), "run-12345678", rc=125)
+
+
+@test
+def exec_wakes(box):
+    """A sandbox that does not run is started for the time of the command."""
+    box.ok("echo kept >~/note", "--name", "done")
+    r = box.cli("exec", "done", "--", "cat", f"{box.home}/note")
+    eq((r.rc, r.out, r.err), (0, "kept\n", ""))
+    eq(box.cli("ls", "--format", "{{.Name}} {{.Status}}").out, "done stopped\n")
 
 
 @test
@@ -90,9 +85,13 @@ def exec_many_at_once(box):
 
 
 @test
-def exec_ends_with_the_sandbox(box):
-    p = box.named("box", "echo up; read x", stdin=subprocess.PIPE)
-    e = box.start("exec", "box", "--", "sh", "-c", "echo in; exec sleep 30")
+def exec_ends_with_a_run(box):
+    """A run without a name ends with its command, and takes along what joined it."""
+    p = box.start("run", "--", "sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
+    eq(p.stdout.readline(), b"up\n")
+    soon(lambda: box.cli("ls", "--all", "-q").out, "it can be found")
+    name = box.cli("ls", "--all", "-q").out.strip()
+    e = box.start("exec", name, "--", "sh", "-c", "echo in; exec sleep 30")
     eq(e.stdout.readline(), b"in\n")
     p.stdin.write(b"\n")
     p.stdin.close()
@@ -103,13 +102,28 @@ def exec_ends_with_the_sandbox(box):
 
 
 @test
-def name_is_taken(box):
+def named_goes_on_with_its_last_session(box):
+    p = box.named("box", "echo up; read x; exit 4", stdin=subprocess.PIPE)
+    e = box.start("exec", "box", "--", "sh", "-c", "echo in; read x; echo out; exit 5", stdin=subprocess.PIPE)
+    eq(e.stdout.readline(), b"in\n")
+    p.stdin.write(b"\n")
+    p.stdin.close()
+    eq(p.wait(5), 4)
+    eq(box.cli("ls", "--format", "{{.Name}} {{.Status}} {{.Sessions}}").out, "box running 1\n")
+    r = box.finish(e, b"\n")
+    eq((r.rc, r.out), (5, "out\n"))
+    soon(lambda: box.cli("ls", "--format", "{{.Status}}").out == "stopped\n", "it ends with the last one")
+
+
+@test
+def second_run_joins(box):
     p = box.named("box")
-    r = box.run("--name", "box", "--", "true")
-    refused(r, "'box' is already running", "vitrine exec box", rc=125)
+    r = box.run("--name", "box", "--", "sh", "-c", "cat /proc/[0-9]*/comm; exit 3")
+    eq((r.rc, "sleep" in r.out.split()), (3, True), r.err)
     r = box.run("--json", "--name", "box", "--", "true")
-    eq((r.rc, r.json["reason"], r.json["error"]), (125, "error", "conflict"))
-    eq(box.cli("exec", "box", "--", "echo", "unharmed").out, "unharmed\n")
+    eq((r.rc, r.json["reason"], r.json["name"], r.json["session"]), (0, "exit", "box", 3))
+    r = box.run("--name", "box", "--read", "/opt", "--", "true")
+    refused(r, "'--read=/opt'", "is running", "vitrine stop box", rc=125)
     eq(box.stop(p).rc, 143)
 
 
@@ -121,12 +135,12 @@ def name_is_free_at_once(box):
 
 @test
 def race_for_a_name(box):
-    runs = [box.start("run", "--name", "box", "--", "sh", "-c", "echo won; sleep 1") for _ in range(6)]
-    done = [box.finish(r) for r in runs]
-    eq(sorted(r.out for r in done), [""] * 5 + ["won\n"])
-    for r in done:
-        if not r.out:
-            refused(r, "already running", rc=125)
+    """Whoever comes first starts it, the others join; all are in one sandbox."""
+    runs = [box.start("run", "--name", "box", "--", "sh", "-c", "echo $$ >>~/pids; sleep 1; sort -n ~/pids | uniq -d")
+            for _ in range(6)]
+    for r in [box.finish(r) for r in runs]:
+        eq((r.rc, r.out, r.err), (0, "", ""))
+    eq(len(box.ok("cat ~/pids", "--name", "box").split()), 6)
 
 
 @test
@@ -161,7 +175,7 @@ def client_killed(box):
     before = box.read("tick")
     soon(lambda: (box.ws / "tick").read_text() not in ("", before), "the command goes on")
     eq(box.cli("exec", "box", "--", "echo", "reached").out, "reached\n")
-    keeper = [c for c in children() if "keeper" in describe(c)]
+    keeper = [c for c in children() if describe(c).startswith("vitrine keeper")]
     eq(len(keeper), 1)
     os.kill(keeper[0], signal.SIGTERM)
     soon(lambda: not is_alive(keeper[0]), "the keeper ends when asked")
@@ -177,11 +191,24 @@ def client_killed_and_the_command_ends(box):
 
 @test
 def client_hung_up(box):
-    """SIGHUP is the command's to decide about; one that ignores it goes on."""
-    p = box.named("box", "trap '' HUP; echo up; for i in $(seq 30); do sleep 0.05; done; echo late >late")
+    """Without a name a hang-up is the command's to decide about; one that ignores it goes on."""
+    p = box.start("run", "--", "sh", "-c", "trap '' HUP; echo up; for i in $(seq 30); do sleep 0.05; done; "
+                  "echo late >late")
+    eq(p.stdout.readline(), b"up\n")
     p.send_signal(signal.SIGHUP)
     eq(p.wait(8), 0)
     eq(box.read("late"), "late\n")
+
+
+@test
+def named_client_hung_up(box):
+    """A sandbox that lasts goes on without its terminal; the command hears nothing of it."""
+    p = box.named("box", "trap 'echo hup >hup' HUP; echo up; for i in $(seq 20); do sleep 0.05; done; echo late >late")
+    p.send_signal(signal.SIGHUP)
+    eq(p.wait(8), 0)
+    eq((box.ws / "late").exists(), False)
+    soon(lambda: (box.ws / "late").exists(), "the command goes on")
+    eq((box.ws / "hup").exists(), False)
 
 
 @test
@@ -223,7 +250,7 @@ def keeper_asked_to_end(box):
 @test
 def init_killed(box):
     p = box.named("box")
-    init = [k for k in below(p.pid) if "init" in describe(k)]
+    init = [k for k in below(p.pid) if describe(k) in ("vitrine init", "/.vitrine/init")]
     eq(len(init), 1)
     inside = below(init[0])
     os.kill(init[0], signal.SIGKILL)

@@ -38,6 +38,18 @@ def user_file(box):
 
 
 @test
+def reading_can_be_checked_too(box):
+    user_policy(box, '{ "features": { "check_reads": true } }')
+    has(box.cli("explain", "--", "true").out, "changes, programs and reading")
+    box.write("in", "text\n")
+    eq(box.ok("cat in; ls /usr >/dev/null && cat /etc/passwd >/dev/null && : >out && truncate -s 5 out && wc -c <out"),
+       "text\n5\n")
+    # It tightens, so a project may ask for it but not take it back.
+    box.write(PROJECT, '{ "features": { "check_reads": false } }')
+    refused(box.run("--", "true"), "features.check_reads", "widen")
+
+
+@test
 def user_file_of_others(box):
     user_policy(box, "{}", 0o666)
     refused(box.run("--", "true"), "can be written by others", "chmod")

@@ -117,7 +117,7 @@ def disk_limit(box):
     r = box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=20 status=none", "--disk", "8m")
     eq(r.rc, 1)
     has(r.err, "No space left")
-    eq(box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=4 status=none", "--disk", "8m").rc, 0)
+    eq(box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=2 status=none", "--disk", "8m").rc, 0)
 
 
 @test
@@ -198,7 +198,7 @@ BAD_CALLS = [
     (["run", "--read", "", "--", "true"], ["--read"]),
     (["run", "--hide", "[", "--", "true"], ["--hide"]),
     (["run", "--protect", "", "--", "true"], ["--protect"]),
-    (["run", "--engine", "warp", "--", "true"], ["warp", "native"]),
+    (["run", "--engine", "warp", "--", "true"], ["warp", "bwrap"]),
     (["run", "--policy", "/no/such", "--", "true"], ["policy", "/no/such"]),
     (["run", "--workspace", "/no/such", "--", "true"], ["workspace", "/no/such"]),
     (["run", "--workspace", "/etc/passwd", "--", "true"], ["workspace", "Not a directory"]),

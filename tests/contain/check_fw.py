@@ -774,3 +774,74 @@ def fw32(c: Ctx):
         c.must(c.found_in(c.state, '"saved"'), "the host's own save is lost")
         c.must(".mcp.json" in r.errtext or c.form == "exec", f"taken away without a word: {r}")
     return HELD
+
+
+# ------------------------------------------------------------------------- changes that wait for review
+
+
+@check("FW-28", prio="P0", forms=("run",), catches=("review", "layers"),
+       title="review mode: the host's tree is untouched until apply, and hostile entries are not taken over")
+def fw28(c: Ctx):
+    c.plant(c.ws / "keep", "host\n")
+    c.plant(c.ws / "gone", "host\n")
+    c.plant(c.out / "target", "outside\n")
+    before = c.tree_entries(c.ws)
+    script = (f"echo agent > keep; rm gone; ln -s {q(str(c.out))} way; ln -s {q(str(c.out / 'target'))} l; mkfifo p; "
+              "mkdir -p .git/hooks .vscode; echo x > .git/hooks/pre-commit; echo x > .vscode/tasks.json; echo new > new; "
+              "ls /.vitrine/layers/*; cat /.vitrine/layers/*/keep 2>/dev/null; echo agent > /.vitrine/layers/1/keep; "
+              "echo agent > /.vitrine/layers/0/fs/raw; true")
+    r = c.sandbox(["sh", "-c", script], ["--name", "rev", "--mode", "review"])
+    c.need_control(r.rc == 0, f"no sandbox in review mode: {r}")
+    c.must("host" not in r.text.split(), "a layer can be read around the overlay")
+    unchanged(c, before, c.ws, "before apply the workspace")
+    c.must(not c.found_in(c.state, "agent\n") or "raw" not in c.vitrine("diff", "--name-only", "rev").text,
+           "a layer can be written around the overlay")
+    # The way turns into a directory with a file on the host's side: nothing may be written through it.
+    a = c.vitrine("apply", "rev")
+    c.must(a.rc == 1, f"apply refused nothing: {a}")
+    for name in ("way", "l", "p", ".git/hooks/pre-commit", ".vscode/tasks.json"):
+        c.must(not os.path.lexists(c.ws / name), f"{name} was taken over unasked")
+        c.must(name in a.errtext, f"{name} was left without a word")
+    c.need_control((c.ws / "new").exists() and not (c.ws / "gone").exists(), f"apply took nothing over: {a}")
+    c.must((c.out / "target").read_text() == "outside\n", "written through a link")
+    return HELD
+
+
+@check("FW-28b", prio="P0", forms=("run",), catches=("hide", "protect"),
+       title="review mode: hidden stays hidden and protected stays protected on the overlay")
+def fw28b(c: Ctx):
+    make_repo(c, c.ws)
+    secret = c.uuid()
+    c.plant(c.ws / "a" / ".env", secret + "\n")
+    before = c.tree_entries(c.ws)
+    script = ("cat a/.env; cp a/.env copy; mv a b; cat b/.env; rm -f a/.env; cat a/.env; ln a/.env hard; cat hard; "
+              "echo x > .git/hooks/pre-commit; echo '[core]' >> .git/config; true")
+    r = c.sandbox(["sh", "-c", script], ["--name", "rev", "--mode", "review"])
+    c.need_control(r.rc == 0, f"no sandbox in review mode: {r}")
+    c.must(not c.leaks(r, secret), "a hidden file was read")
+    c.must(not c.found_in(c.state / "layers", secret), "a hidden file was copied into a layer")
+    names = c.vitrine("diff", "--name-only", "rev").text
+    c.must("hooks" not in names and ".git/config" not in names, f"a protected file was changed: {names}")
+    unchanged(c, before, c.ws, "the workspace")
+    return HELD
+
+
+@check("FW-04b", prio="P0", forms=("run",),
+       title="checkpoint, diff, undo and apply while the agent swaps directories for links to outside")
+def fw04b(c: Ctx):
+    secret = c.uuid()
+    c.plant(c.out / "f", secret + "\n")
+    c.plant(c.ws / "d" / "f", "inside\n")
+    swap = (f"ln -s {q(str(c.out))} s; mkdir -p d; i=0; echo up; while [ ! -e stop ]; do mv -T d e; mv -T s d; mv -T d s; mv -T e d; "
+            "echo $i > d/f; i=$((i+1)); done 2>/dev/null")
+    p = c.start(["sh", "-c", swap], ["--name", "swap"])
+    c.need_control(p.wait_for("up"), "the agent did not start")
+    for _ in range(15):
+        for words in (("checkpoint",), ("diff",), ("undo", "--force")):
+            r = c.vitrine(*words)
+            c.must(not c.leaks(r, secret), f"{words[0]} showed what lies outside")
+    (c.ws / "stop").write_text("")
+    p.stop()
+    c.must((c.out / "f").read_text() == secret + "\n", "what lies outside was changed")
+    c.must(not c.found_in(c.state, secret), "what lies outside was saved")
+    return HELD

@@ -113,6 +113,7 @@ class Config:
     sabotage: str = ""
     base: str = "/var/tmp"
     keep: bool = False
+    engine: str = ""                # other walls than the native engine's
 
 
 # ----------------------------------------------------------------------------------------- results
@@ -594,6 +595,10 @@ class Ctx:
         if os.geteuid() == 0 and not as_root:
             kw = {"user": self.uid, "group": self.gid, "extra_groups": list(self.account.groups)}
         full = dict(self.env)
+        if self.cfg.engine and list(argv[:1]) == [self.cfg.vitrine] and argv[1:2] in (["run"], ["explain"]) \
+                and "--engine" not in argv:
+            argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
+            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST") if k in os.environ})
         for k, v in (env or {}).items():
             if v is None:
                 full.pop(k, None)

@@ -4,27 +4,31 @@
  * Runs child_steps[] in order and stops at the first failure. Nothing here allocates or logs, so the file can be
  * read as a list of system calls. Failure leaves through the control socket as one struct err.
  *
- * network  Begun early by a helper, entered before the lock.
  * ids      Must: map the ids, so that files made from here on have an owner.
+ * mate     Starts a helper for the two things that take long and that nothing here waits for: the network namespace
+ *          and, when we have left it, the old root.
+ * part     Must: let no later mount of the host in.                Need not: know the plan.
+ * plan     Waits until there is one. What came before was done meanwhile.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids (root only).
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
  * settle   Must: hostname, namespace limits, rlimits: the last things that need capabilities.
+ * network  Must: be in the new network while we still may.
+ * gate     Must: make its sockets and hand them out.
  * lock     Must: caps, no_new_privs, landlock, seccomp, in that order.  Must not: open anything of the host.
  * prove    Must: find each closed door closed.
+ * alone    Must: the old root gone, and the mate, who was never locked in, dead.
  */
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/if.h>
 #include <linux/sched.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -47,12 +51,12 @@ static int write_text(const char *path, const char *text)
  * so with a byte on the control socket. */
 static int step_ids(struct child *c)
 {
-	const struct plan *p = c->plan;
+	const struct ids *ids = &c->ids;
 	char map[64];
 	char go;
 	int r;
 
-	if (p->is_root) {
+	if (ids->is_root) {
 		ssize_t n = io_read(c->ctl, &go, 1);
 
 		return n == 1 ? 0 : n < 0 ? (int)n : -EPIPE;
@@ -60,84 +64,190 @@ static int step_ids(struct child *c)
 	r = write_text("/proc/self/setgroups", "deny");
 	if (r < 0)
 		return r;
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->uid_in, p->uid_out);
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->uid_in, ids->uid_out);
 	r = write_text("/proc/self/uid_map", map);
 	if (r < 0)
 		return r;
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->gid_in, p->gid_out);
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 	return write_text("/proc/self/gid_map", map);
 }
 
-static int step_open(struct child *c)
+/* ---- the mate ---- */
+
+static int make_network(void)
+{
+	if (!sabotaged("netns") && (unshare(CLONE_NEWNET) < 0 || netns_loopback() < 0))
+		return FD_NONE;
+	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+/* Everything in it goes, for good. The kernel waits here until no processor can be looking at it any more. */
+static bool drop_old_root(const struct child *c)
+{
+	return sabotaged("pivot") || (fchdir(c->old_root) == 0 && umount2(".", MNT_DETACH) == 0);
+}
+
+/* The network's descriptor is in the table that we share, so its number will do. */
+static _Noreturn void mate_main(const struct child *c)
+{
+	int net = make_network();
+	char go;
+
+	if (io_write_all(c->mate_says[1], &net, sizeof(net)) < 0 || net < 0)
+		_exit(1);
+	if (io_read(c->mate_hears[0], &go, 1) != 1)
+		_exit(1);
+	_exit(drop_old_root(c) ? 0 : 1);
+}
+
+/* A network namespace is the dearest of all: half of what the others and the view cost together. */
+static int step_mate(struct child *c)
+{
+	struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
+
+	c->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (c->old_root < 0 || pipe2(c->mate_says, O_CLOEXEC) < 0 ||
+	    pipe2(c->mate_hears, O_CLOEXEC) < 0)
+		return -errno;
+	c->mate = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (c->mate == 0)
+		mate_main(c);
+	return c->mate < 0 ? -errno : 0;
+}
+
+static int step_network(struct child *c)
+{
+	int net;
+
+	if (io_read(c->mate_says[0], &net, sizeof(net)) != (ssize_t)sizeof(net) || net < 0)
+		return -EIO;
+	return sabotaged("netns") || setns(net, CLONE_NEWNET) == 0 ? 0 : -errno;
+}
+
+static int step_alone(struct child *c)
+{
+	int status;
+
+	if (waitpid(c->mate, &status, 0) < 0)
+		return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+}
+
+/* ---- the sockets by which the gate, outside, serves this namespace ---- */
+
+static int hand_out(struct child *c, const struct init_msg *m, const int *take_fds, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		r = take_fds[i] < 0 ? take_fds[i] : r;
+	if (r == 0)
+		r = init_send(c->ctl, m, take_fds, n);
+	for (size_t i = 0; i < n; i++)
+		fd_close(take_fds[i]);
+	return r;
+}
+
+static int hand_out_host_port(struct child *c, const char *text)
+{
+	struct init_msg m = { .type = INIT_NET_MORE };
+	int fd;
+
+	for (; *text; text++)
+		m.session = m.session * 10 + (uint32_t)(*text - '0');
+	fd = netns_listen((uint16_t)m.session);
+	return hand_out(c, &m, &fd, 1);
+}
+
+static int step_gate(struct child *c)
+{
+	const struct plan_net *p = &c->plan->net;
+	struct init_msg m = { .type = INIT_NET };
+	struct netns n;
+	int r;
+
+	if (!p->has_gate || sabotaged("netns"))
+		return 0;
+	r = netns_open(&n);
+	if (r < 0)
+		return r;
+	m.a = n.has_v6;
+	m.b = n.has_redirect;
+	r = hand_out(c, &m, n.fd, NETNS_SOCKET_COUNT_);
+	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
+		r = hand_out_host_port(c, p->host_ports[i]);
+	if (r == 0 && p->n_ports > 0) {
+		int pair[2] = { netns_socket(), netns_listen(0) };
+
+		m = (struct init_msg){ .type = INIT_NET_MORE };
+		r = hand_out(c, &m, pair, 2);
+	}
+	return r;
+}
+
+/* ---- init ---- */
+
+static int step_part(struct child *c)
 {
 	/* Later mounts of the host must not appear inside. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	c->umask = umask(0);
+	return 0;
+}
+
+/* No plan, no sandbox: the keeper or its client gave up, and said why to whom it concerns. */
+static void receive(const struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS])
+{
+	if (init_recv(c->ctl, m, fds) != 1 || m->type != type)
+		_exit(125);
+}
+
+static int step_plan(struct child *c)
+{
+	struct init_msg m, tree;
+	int fds[PACKET_FDS];
+	size_t at = 0;
+	void *trees;
+
+	receive(c, INIT_PLAN, &m, fds);
+	if (mem_share_take() < 0)
+		return -errno;
+	c->plan = m.plan;
+	c->io = (struct stdio){ .flags = m.flags, .rows = m.rows, .cols = m.cols };
+	for (int i = 0; i < 3; i++)
+		c->io.fd[i] = m.flags & BIT(i) ? FD_NONE : fds[at++];
+	trees = mmap(NULL, (c->plan->n_mounts + 1) * sizeof(int), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (trees == MAP_FAILED)
+		return -errno;
+	c->trees = trees;
+	for (size_t i = 0; i < c->plan->n_mounts; i++)
+		c->trees[i] = FD_NONE;
+	for (int i = 0; i < m.a; i++) {
+		receive(c, INIT_TREE, &tree, fds);
+		c->trees[tree.a] = fds[0];
+	}
+	return 0;
+}
+
+static int step_open(struct child *c)
+{
 	return mounts_open(c);
-}
-
-static int loopback_up(void)
-{
-	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-
-	if (fd < 0)
-		return -errno;
-	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
-}
-
-/* In the helper: its exit status is the descriptor, which it shares with us. 0 is no descriptor of ours. */
-static _Noreturn void make_net(void)
-{
-	int fd = FD_NONE;
-
-	if (unshare(CLONE_NEWNET) == 0 && loopback_up() == 0)
-		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	_exit(fd > 2 && fd < 256 ? fd : 0);
-}
-
-/* A network namespace is the dearest of all (half of what the others and the view cost together), and nothing of the
- * view depends on it. So a helper makes it meanwhile, on another processor where there is one. */
-static int step_net_begin(struct child *c)
-{
-	struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
-
-	if (!(c->plan->ns & NS_NET) || sabotaged("netns"))
-		return 0;
-	c->net_maker = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (c->net_maker == 0)
-		make_net();
-	return c->net_maker < 0 ? -errno : 0;
-}
-
-static int step_net_enter(struct child *c)
-{
-	_close_ int fd = FD_NONE;
-	int status;
-
-	if (c->net_maker == 0)
-		return 0;
-	if (waitpid(c->net_maker, &status, 0) < 0)
-		return -errno;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0)
-		return -EIO;
-	fd = WEXITSTATUS(status);
-	return setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
 /* Root is not mapped, so this is no loss of root's powers inside: there never were any outside the namespace, and
  * the capabilities inside stay until the lock. */
 static int step_become(struct child *c)
 {
-	const struct plan *p = c->plan;
+	const struct ids *ids = &c->ids;
 
-	if (!p->is_root)
+	if (!ids->is_root)
 		return 0;
 	if (!sabotaged("groups") && setgroups(0, NULL) < 0)
 		return -errno;
-	if (setresgid(p->gid_in, p->gid_in, p->gid_in) < 0 ||
-	    setresuid(p->uid_in, p->uid_in, p->uid_in) < 0)
+	if (setresgid(ids->gid_in, ids->gid_in, ids->gid_in) < 0 ||
+	    setresuid(ids->uid_in, ids->uid_in, ids->uid_in) < 0)
 		return -errno;
 	return 0;
 }
@@ -149,16 +259,12 @@ static int step_build(struct child *c)
 
 static int step_pivot(struct child *c)
 {
-	if (sabotaged("pivot"))
-		return 0;
-	if (fchdir(c->root) < 0)
+	if (!sabotaged("pivot") && (fchdir(c->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0))
 		return -errno;
-	if (syscall(SYS_pivot_root, ".", ".") < 0)
+	/* The old root now lies over the new one; what "/" is for us is the new. */
+	if (!sabotaged("pivot") && chdir("/") < 0)
 		return -errno;
-	/* The old root now lies over the new one, and "." is the old. */
-	if (umount2(".", MNT_DETACH) < 0)
-		return -errno;
-	return chdir("/") < 0 ? -errno : 0;
+	return io_write_all(c->mate_hears[1], "", 1);
 }
 
 /* A sysctl of one of our own namespaces. */
@@ -193,34 +299,9 @@ static int step_settle(struct child *c)
 	return r;
 }
 
-static int set_rlimit(int which, uint64_t value)
-{
-	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
-
-	if (getrlimit(which, &old) < 0)
-		return -errno;
-	if (old.rlim_max != RLIM_INFINITY && new.rlim_max > old.rlim_max)
-		new.rlim_cur = new.rlim_max = old.rlim_max;
-	return setrlimit(which, &new) < 0 ? -errno : 0;
-}
-
 static int step_rlimits(struct child *c)
 {
-	const struct plan_limit *l = c->plan->limits;
-	int r = set_rlimit(RLIMIT_CORE, 0);
-
-	if (r == 0 && l[LIMIT_PIDS].is_set && !sabotaged("pids"))
-		r = set_rlimit(RLIMIT_NPROC, l[LIMIT_PIDS].max + 1); /* init is one of them */
-	if (r == 0 && l[LIMIT_OPEN_FILES].is_set)
-		r = set_rlimit(RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].max);
-	if (r == 0 && l[LIMIT_CPU_TIME].is_set)
-		r = set_rlimit(RLIMIT_CPU, (l[LIMIT_CPU_TIME].max + NS_PER_SEC - 1) / NS_PER_SEC);
-	/* Per-user kernel objects that no namespace counts: the user must keep some for themselves. */
-	if (r == 0)
-		r = set_rlimit(RLIMIT_MSGQUEUE, 819200);
-	if (r == 0)
-		r = set_rlimit(RLIMIT_SIGPENDING, 4096);
-	return r;
+	return rlimits_set(c->plan, true);
 }
 
 static int step_lock(struct child *c)
@@ -238,16 +319,20 @@ static const struct {
 	int (*fn)(struct child *c);
 } child_steps[] = {
 	{ "map ids", step_ids },
-	{ "begin the network", step_net_begin },
+	{ "call the mate", step_mate },
+	{ "part from the host", step_part },
+	{ "take the plan", step_plan },
 	{ "open sources", step_open },
 	{ "take ids", step_become },
 	{ "build the view", step_build },
 	{ "enter the view", step_pivot },
-	{ "enter the network", step_net_enter },
 	{ "settle", step_settle },
 	{ "set limits", step_rlimits },
+	{ "enter the network", step_network },
+	{ "open the gate", step_gate },
 	{ "lock", step_lock },
 	{ "prove the lock", step_prove },
+	{ "leave the old root", step_alone },
 };
 
 static enum err_kind kind_of(const char *step, int r)
@@ -296,7 +381,7 @@ _Noreturn void child_main(struct child *c)
 		if (r < 0)
 			fail(c, child_steps[i].name, r);
 	}
-	if (c->needs_proc)
+	if (plan_needs_samples(c->plan))
 		send_proc(c);
 	(void)umask(c->umask);
 	if (c->needs_go)

@@ -2,10 +2,9 @@
 /* engine/native/init.c - pid 1 inside: starts commands, reaps everything, ends when its keeper does
  *
  * Init is locked in like every command it starts; what it starts inherits the walls and nothing else. It is not
- * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. When the first
- * command ends, init ends, and the kernel ends every other process of the namespace with it.
- *
- * Commands are started with vfork: the child shares our memory until execve, so a failed execve is known at once.
+ * dumpable, so nothing inside can look into it, and as pid 1 it gets no signal it did not ask for. Init ends with the
+ * first command; in a named sandbox that others have come to it ends when the keeper says so. Either way the kernel ends
+ * every other process of the namespace with it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,22 +22,12 @@
 #include "base/sabotage.h"
 #include "engine/native/native.h"
 
-struct command {
-	char *const *argv;
-	char *const *env;
-	const char *cwd;
-	const char *path; /* value of PATH */
-	int fd[3];
-	int pty; /* slave side, or FD_NONE */
-	/* Written by the vfork child. */
-	volatile int error;
-	volatile int is_chdir;
-};
-
 static struct {
 	pid_t pid; /* 0: free */
 	uint32_t session;
 } sessions[INIT_SESSIONS];
+
+static bool stays;
 
 int init_send(int fd, const struct init_msg *m, const int *fds, size_t n_fds)
 {
@@ -52,83 +42,6 @@ int init_recv(int fd, struct init_msg *m, int fds[PACKET_FDS])
 	return r;
 }
 
-/* ---- in the vfork child: only system calls, no return ---- */
-
-static void reset_signals(void)
-{
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
-	sigset_t none;
-
-	for (int s = 1; s < 32; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			(void)sigaction(s, &dfl,
-					NULL); /* the list is fixed; failure is impossible */
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* As the shell does: a name with a slash is a path, else each directory of PATH is tried. */
-static void exec_search(struct command *c)
-{
-	const char *name = c->argv[0];
-	const char *dir = c->path;
-	int error = ENOENT;
-	char path[4096];
-
-	if (strchr(name, '/') || name[0] == '\0') {
-		(void)execve(name, c->argv, c->env);
-		c->error = errno;
-		return;
-	}
-	for (;;) {
-		size_t n = strcspn(dir, ":");
-
-		if (n + strlen(name) + 2 <= sizeof(path)) {
-			memcpy(path, dir, n);
-			(void)snprintf(path + n, sizeof(path) - n, "%s%s", n ? "/" : "./", name);
-			(void)execve(path, c->argv, c->env);
-			if (errno != ENOENT && errno != ENOTDIR)
-				error = errno;
-			if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-				break;
-		}
-		if (dir[n] == '\0')
-			break;
-		dir += n + 1;
-	}
-	c->error = error;
-}
-
-static _Noreturn void become(struct command *c)
-{
-	int fd[3];
-
-	(void)setsid(); /* fails only for a group leader, which a fresh child is not */
-	if (c->pty >= 0 && ioctl(c->pty, TIOCSCTTY, 0) < 0)
-		goto failed;
-	/* First out of the way of 0, 1 and 2, then onto them. */
-	for (int i = 0; i < 3; i++) {
-		fd[i] = fcntl(c->fd[i], F_DUPFD_CLOEXEC, 3);
-		if (fd[i] < 0)
-			goto failed;
-	}
-	for (int i = 0; i < 3; i++)
-		if (dup2(fd[i], i) < 0)
-			goto failed;
-	if (chdir(c->cwd) < 0) {
-		c->is_chdir = 1;
-		goto failed;
-	}
-	if (!sabotaged("fds"))
-		(void)syscall(SYS_close_range, 3, ~0U, 0);
-	reset_signals();
-	exec_search(c);
-	_exit(127);
-failed:
-	c->error = errno;
-	_exit(126);
-}
-
 /* ---- sessions ---- */
 
 static int find_slot(void)
@@ -139,44 +52,6 @@ static int find_slot(void)
 	return -EAGAIN;
 }
 
-static const char *env_path(char *const *env)
-{
-	for (; *env; env++)
-		if (str_starts(*env, "PATH="))
-			return *env + 5;
-	return "/usr/local/bin:/usr/bin:/bin";
-}
-
-/* A terminal of the sandbox's own: the slave stays here, the master goes out to the keeper. */
-static int open_pty(uint16_t rows, uint16_t cols, int *ret_slave)
-{
-	struct winsize size = { .ws_row = rows ? rows : 24, .ws_col = cols ? cols : 80 };
-	_close_ int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	int unlock = 0, slave;
-
-	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-		return -errno;
-	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (slave < 0)
-		return -errno;
-	(void)ioctl(master, TIOCSWINSZ, &size); /* a wrong size is not worth a failure */
-	*ret_slave = slave;
-	return take_fd(master);
-}
-
-/* In a function of its own: after vfork, locals of the caller must not live in registers the child may use. */
-static __attribute__((noinline)) pid_t spawn(struct command *c)
-{
-	pid_t pid =
-		vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see the file's head */
-
-	if (pid == 0)
-		become(c); /* NOLINT(clang-analyzer-unix.Vfork): system calls and its own struct only */
-	if (pid < 0)
-		c->error = errno;
-	return pid;
-}
-
 static void start_session(int ctl, uint32_t session, struct command *c, const struct stdio *io)
 {
 	struct init_msg m = { .type = INIT_STARTED, .session = session };
@@ -185,24 +60,21 @@ static void start_session(int ctl, uint32_t session, struct command *c, const st
 	pid_t pid = -1;
 
 	c->pty = FD_NONE;
-	c->path = env_path(c->env);
 	if (slot < 0) {
 		c->error = EAGAIN;
 	} else if (io->flags) {
-		master = open_pty(io->rows, io->cols, &c->pty);
+		master = command_pty(io->rows, io->cols, &c->pty);
 		c->error = master < 0 ? -master : 0;
 	}
 	for (int i = 0; i < 3; i++)
 		c->fd[i] = io->flags & BIT(i) ? c->pty : io->fd[i];
 	if (c->error == 0)
-		pid = spawn(c);
+		pid = command_spawn(c);
 	for (int i = 0; i < 3; i++)
 		if (!(io->flags & BIT(i)))
 			fd_close(io->fd[i]);
 	fd_close(c->pty);
 	if (c->error) {
-		if (pid > 0)
-			(void)waitpid(pid, NULL, 0);
 		m.type = INIT_NOT_STARTED;
 		m.a = c->error;
 		m.b = c->is_chdir;
@@ -215,72 +87,24 @@ static void start_session(int ctl, uint32_t session, struct command *c, const st
 	(void)init_send(ctl, &m, &master, master >= 0 ? 1 : 0);
 }
 
-/* The request's strings, checked: every one ends inside the mapping. */
-static bool request_parse(const struct request_head *h, char *text, char **strings)
-{
-	size_t left = h->bytes, n = (size_t)h->argc + h->envc + 1;
-
-	for (size_t i = 0; i < n; i++) {
-		size_t len = strnlen(text, left);
-
-		if (len == left)
-			return false;
-		strings[i] = text;
-		text += len + 1;
-		left -= len + 1;
-	}
-	return left == 0;
-}
-
-/* Adds the request's variables to the sandbox's own; a later one of the same name wins. */
-static char **merge_env(char *const *base, char *const *more, size_t n_more)
-{
-	size_t n = 0;
-	char **env;
-
-	while (base[n])
-		n++;
-	env = mem_new(n + n_more + 1, sizeof(*env));
-	memcpy(env, base, n * sizeof(*env));
-	for (size_t i = 0; i < n_more; i++) {
-		size_t key = strcspn(more[i], "=") + 1, at = 0;
-
-		while (at < n && strncmp(env[at], more[i], key) != 0)
-			at++;
-		env[at] = more[i];
-		n += at == n;
-	}
-	return env;
-}
-
 static int start_request(const struct child *c, const struct init_msg *m, int request,
 			 const struct stdio *io)
 {
-	_free_ char **strings = NULL;
-	_free_ char **argv = NULL;
-	_free_ char **env = NULL;
+	_cleanup_(request_done) struct request q = { 0 };
 	struct request_head head;
 	_free_ char *text = NULL;
 	struct command cmd = { 0 };
 
 	if (pread(request, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-	    head.magic != REQUEST_MAGIC || head.bytes > REQUEST_MAX || head.argc == 0 ||
-	    head.argc > head.bytes || head.envc > head.bytes)
+	    !request_is_head(&head))
 		return -EBADMSG;
 	text = mem_new(head.bytes + 1, 1);
-	if (pread(request, text, head.bytes, sizeof(head)) != (ssize_t)head.bytes)
+	if (pread(request, text, head.bytes, sizeof(head)) != (ssize_t)head.bytes ||
+	    request_parse(&head, take(text), c->plan->env, &q) < 0)
 		return -EBADMSG;
-	strings = mem_new((size_t)head.argc + head.envc + 1, sizeof(*strings));
-	if (!request_parse(&head, text, strings))
-		return -EBADMSG;
-	argv = mem_new((size_t)head.argc + 1, sizeof(*argv));
-	memcpy(argv, strings, head.argc * sizeof(*argv));
-	env = merge_env(c->plan->env, strings + head.argc, head.envc);
-	cmd.argv = argv;
-	cmd.env = env;
-	cmd.cwd = strings[head.argc + head.envc];
-	if (cmd.cwd[0] == '\0')
-		cmd.cwd = c->plan->cwd;
+	cmd.argv = q.argv;
+	cmd.env = q.env;
+	cmd.cwd = q.cwd[0] ? q.cwd : c->plan->cwd;
 	start_session(c->ctl, m->session, &cmd, io);
 	return 0;
 }
@@ -305,6 +129,15 @@ static void on_signal(const struct init_msg *m)
 			(void)kill(-sessions[i].pid, m->a); /* it may just have ended */
 }
 
+static void send_proc(const struct child *c)
+{
+	struct init_msg m = { .type = INIT_PROC };
+	_close_ int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)init_send(c->ctl, &m, &fd, 1);
+}
+
 static void on_message(const struct child *c)
 {
 	struct init_msg m, frozen = { .type = INIT_FROZEN };
@@ -326,6 +159,15 @@ static void on_message(const struct child *c)
 	case INIT_THAW:
 		(void)kill(-1, SIGCONT);
 		break;
+	case INIT_STAY:
+		stays = true;
+		break;
+	case INIT_WANT_PROC:
+		send_proc(c);
+		break;
+	case INIT_FILE:
+		init_file(c->ctl, &m, fds[0]);
+		break;
 	default:
 		break;
 	}
@@ -334,18 +176,20 @@ static void on_message(const struct child *c)
 static void reap(const struct child *c)
 {
 	struct init_msg m = { .type = INIT_EXITED };
+	struct rusage used;
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
 		for (int i = 0; i < INIT_SESSIONS; i++) {
 			if (sessions[i].pid != pid)
 				continue;
 			sessions[i].pid = 0;
 			m.session = sessions[i].session;
 			m.a = status;
+			command_used(&used, &m.cpu_ns, &m.max_rss);
 			(void)init_send(c->ctl, &m, NULL, 0);
-			if (m.session == 0)
+			if (m.session == 0 && (!c->plan->is_named || !stays))
 				_exit(0);
 		}
 	}
@@ -355,7 +199,7 @@ static void reap(const struct child *c)
  * ends of the relays (a command would never see the end of its input), the workspace without its covers. */
 static void let_go(const struct child *c)
 {
-	int keep[4] = { c->ctl, c->io->fd[0], c->io->fd[1], c->io->fd[2] };
+	int keep[4] = { c->ctl, c->io.fd[0], c->io.fd[1], c->io.fd[2] };
 	int from = 0;
 
 	if (sabotaged("fds"))
@@ -379,9 +223,21 @@ static void let_go(const struct child *c)
 			_exit(125);
 }
 
-_Noreturn void init_main(struct child *c)
+static void start_first(const struct child *c)
 {
 	struct command first = { .argv = c->plan->argv, .env = c->plan->env, .cwd = c->plan->cwd };
+	struct init_msg ready = { .type = INIT_READY };
+
+	if (c->plan->argv[0] == NULL)
+		(void)init_send(c->ctl, &ready, NULL, 0);
+	else
+		start_session(c->ctl, 0, &first, &c->io);
+	if (first.error && !c->plan->is_named)
+		_exit(0);
+}
+
+_Noreturn void init_main(struct child *c)
+{
 	struct pollfd p[2] = { { .fd = c->ctl, .events = POLLIN }, { .events = POLLIN } };
 	sigset_t set;
 
@@ -392,9 +248,7 @@ _Noreturn void init_main(struct child *c)
 	p[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p[1].fd < 0)
 		_exit(125);
-	start_session(c->ctl, 0, &first, c->io);
-	if (first.error)
-		_exit(0);
+	start_first(c);
 	for (;;) {
 		struct signalfd_siginfo info;
 

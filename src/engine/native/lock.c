@@ -36,16 +36,32 @@
 
 /* ---- capabilities ---- */
 
-static int drop_caps(void)
+static bool has_no_caps(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &head, d) < 0)
+		return false;
+	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective |
+		 d[1].permitted | d[1].inheritable);
+}
+
+static int drop_caps(const struct child *c)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { 0 };
 
+	/* Behind another engine's walls init may have none from the start, and then none to do this with. The next
+	 * step, no_new_privs, sees to it that none comes back. */
+	if (has_no_caps())
+		return 0;
 	/* No later change of ids may ever bring one back. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 					     SECBIT_NO_SETUID_FIXUP_LOCKED |
 					     SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-					     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0)
+					     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0 &&
+	    !(c->has_own_kernel && errno == EINVAL))
 		return -errno;
 	for (int cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
@@ -53,7 +69,8 @@ static int drop_caps(void)
 				return -errno;
 			break; /* the kernel's last one is behind us */
 		}
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 &&
+	    !(c->has_own_kernel && errno == EINVAL))
 		return -errno;
 	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
@@ -70,7 +87,14 @@ static const uint64_t access_file = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS
 				    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
 				    LANDLOCK_ACCESS_FS_IOCTL_DEV;
 
-static uint64_t handled_fs(unsigned abi)
+/* Asked about reading, Landlock walks from the file up to a rule at every open, which makes an open half as dear again;
+ * truncation is looked up at every open as well. So unless the policy wants it (features.check_reads), this second
+ * wall judges what changes something or runs a program, and what can be read is what the view shows. A file is only
+ * truncated through a descriptor or a mount that may be written. */
+static const uint64_t access_dear =
+	LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_TRUNCATE;
+
+static uint64_t handled_fs(unsigned abi, bool check_reads)
 {
 	uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 
@@ -80,7 +104,7 @@ static uint64_t handled_fs(unsigned abi)
 		all |= LANDLOCK_ACCESS_FS_TRUNCATE;
 	if (abi >= 5)
 		all |= LANDLOCK_ACCESS_FS_IOCTL_DEV;
-	return all;
+	return check_reads ? all : all & ~access_dear;
 }
 
 static uint64_t rights_of(enum access_kind kind)
@@ -107,13 +131,18 @@ static uint64_t rights_of(enum access_kind kind)
 static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = rights_of(a->kind) & handled };
-	_close_ int fd = open(a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	_close_ int fd = FD_NONE;
 	struct stat st;
 
+	if (rule.allowed_access == 0)
+		return 0; /* nothing of it is judged, so nothing need be allowed */
+	fd = open(a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= access_file;
+	if (rule.allowed_access == 0)
+		return 0;
 	rule.parent_fd = fd;
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
 		       ? -errno
@@ -123,7 +152,7 @@ static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 static int restrict_files(struct child *c)
 {
 	const struct plan *p = c->plan;
-	struct ruleset_attr attr = { .fs = handled_fs(p->landlock_abi) };
+	struct ruleset_attr attr = { .fs = handled_fs(p->landlock_abi, p->check_reads) };
 	size_t size = p->landlock_abi >= 6 ? sizeof(attr) : p->landlock_abi >= 4 ? 16 : 8;
 	_close_ int ruleset = FD_NONE;
 
@@ -166,7 +195,7 @@ int lock_all(struct child *c)
 	int r = 0;
 
 	if (!sabotaged("caps"))
-		r = drop_caps();
+		r = drop_caps(c);
 	if (r == 0 && !sabotaged("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	if (r == 0 && p->landlock_abi > 0 && !sabotaged("landlock"))
@@ -185,17 +214,6 @@ int lock_all(struct child *c)
 }
 
 /* ---- the proof ---- */
-
-static bool has_no_caps(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct d[2];
-
-	if (syscall(SYS_capget, &head, d) < 0)
-		return false;
-	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective |
-		 d[1].permitted | d[1].inheritable);
-}
 
 /* Each attempt must be refused. EFAULT, EINVAL or success would mean that it reached the kernel proper. */
 static bool is_refused(long r)

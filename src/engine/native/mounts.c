@@ -131,8 +131,8 @@ static int open_source(struct child *c, size_t i)
 	const struct mount *m = &c->plan->mounts[i];
 	int tree, r;
 
-	if (c->idmapped[i] >= 0)
-		return c->idmapped[i];
+	if (c->trees[i] >= 0)
+		return c->trees[i];
 	tree = clone_tree(AT_FDCWD, m->src, attrs_of(m));
 	if (tree < 0)
 		return tree;
@@ -147,20 +147,23 @@ static int open_source(struct child *c, size_t i)
 int mounts_open(struct child *c)
 {
 	const struct plan *p = c->plan;
+	char skel[4096];
+	int r = skel_path(p, skel, sizeof(skel));
 
 	(void)snprintf(c->where, sizeof(c->where), "the root directory");
-	c->root = clone_tree(AT_FDCWD, c->skel_path,
+	if (r < 0)
+		return r;
+	c->root = clone_tree(AT_FDCWD, skel,
 			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
 	if (c->root < 0)
 		return c->root;
 	/* Onto itself: a place that is sure to exist, and that only we look at. */
-	if (move_mount(c->root, "", AT_FDCWD, c->skel_path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	if (move_mount(c->root, "", AT_FDCWD, skel, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -errno;
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
 
-		c->trees[i] = FD_NONE;
-		if (m->kind != MOUNT_BIND && m->kind != MOUNT_DEVICE)
+		if (m->kind != MOUNT_BIND && m->kind != MOUNT_DEVICE && m->kind != MOUNT_LAYER)
 			continue;
 		(void)snprintf(c->where, sizeof(c->where), "'%.140s'", m->src);
 		c->trees[i] = open_source(c, i);
@@ -230,6 +233,88 @@ int mounts_cover(int root, const struct mount *m)
 	return r < 0 ? -errno : 0;
 }
 
+/* ---- layers ---- */
+
+/* Puts the layers before mount `i` into their places and returns how many there are. */
+static int place_layers(struct child *c, size_t i, int at)
+{
+	size_t first = i, n;
+	char name[24];
+
+	while (first > 0 && c->plan->mounts[first - 1].kind == MOUNT_LAYER)
+		first--;
+	n = i - first;
+	for (size_t k = 0; k < n; k++) {
+		(void)snprintf(name, sizeof(name), "%zu", k);
+		if (move_mount(c->trees[first + k], "", at, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return -errno;
+		fd_close(c->trees[first + k]);
+	}
+	return (int)n;
+}
+
+static void lift_layers(int n)
+{
+	char name[24];
+
+	for (int k = 0; k < n; k++) {
+		(void)snprintf(name, sizeof(name), "%d", k);
+		(void)umount2(name,
+			      MNT_DETACH | UMOUNT_NOFOLLOW); /* checked by what is visible inside */
+	}
+}
+
+/* `volatile`: what is not on disk yet when the machine dies is lost, as with any other file system that nobody syncs;
+ * without it every first write to a file waits for the disk. Names are short, because all of them must fit a page. */
+static int mount_overlay(int n, int target)
+{
+	char options[1024] = "userxattr,volatile,upperdir=0/fs,workdir=0/work,lowerdir=1";
+	size_t at = strlen(options);
+	char path[64];
+
+	for (int k = 2; k < n; k++)
+		at += (size_t)snprintf(options + at, sizeof(options) - at, ":%d", k);
+	if (at >= sizeof(options))
+		return -E2BIG;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", target);
+	return mount("overlay", path, "overlay", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
+}
+
+/* One layer with nothing below it needs no overlay. */
+static int bind_layer(int target)
+{
+	_close_ int tree = clone_tree(AT_FDCWD, "0/fs", 0);
+
+	if (tree < 0)
+		return tree;
+	return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
+			       0
+		       ? -errno
+		       : 0;
+}
+
+/* The kernel takes layers by name, seen from the working directory; they are in place only for this moment. */
+static int attach_overlay(struct child *c, size_t i)
+{
+	const struct mount *m = &c->plan->mounts[i];
+	_close_ int at = openat(c->root, ".vitrine/layers", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_close_ int target =
+		path_openat2(c->root, m->dst + 1, O_PATH | O_NOFOLLOW | O_DIRECTORY, SAFE);
+	int n, r;
+
+	if (at < 0 || target < 0)
+		return at < 0 ? -errno : target;
+	n = place_layers(c, i, at);
+	if (n < 0)
+		return n;
+	if (fchdir(at) < 0)
+		return -errno;
+	r = n > 1 ? mount_overlay(n, target) : bind_layer(target);
+	if (!sabotaged("layers"))
+		lift_layers(n);
+	return r;
+}
+
 static bool is_left_out(const struct mount *m)
 {
 	return (m->kind == MOUNT_HIDE && sabotaged("hide")) ||
@@ -268,6 +353,10 @@ static int attach_one(struct child *c, size_t i)
 	case MOUNT_PTS:
 		made = make_pts();
 		break;
+	case MOUNT_LAYER: /* with its overlay */
+		return 0;
+	case MOUNT_OVERLAY:
+		return attach_overlay(c, i);
 	case MOUNT_HIDE:
 	case MOUNT_PROTECT:
 	case MOUNT_PIN:

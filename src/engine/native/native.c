@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/native/native.c - the keeper's side: skeleton, id-mapped trees, clone3
+/* engine/native/native.c - the keeper's side: clone3, skeleton, id-mapped trees
  *
- * Whatever needs the host's view or the host's privileges happens here, before init exists; init then only builds
- * from what it was given.
+ * Whatever needs the host's privileges happens here; init only builds from what it was given.
  */
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -11,6 +10,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,22 +21,20 @@
 #include "base/title.h"
 #include "engine/native/native.h"
 
-static uint64_t clone_flags(const struct plan *p)
+static uint64_t clone_flags(void)
 {
 	static const struct {
-		unsigned bit;
 		uint64_t flag;
 		const char *wall;
 	} table[] = {
-		{ NS_USER, CLONE_NEWUSER, "" },    { NS_MOUNT, CLONE_NEWNS, "" },
-		{ NS_PID, CLONE_NEWPID, "pidns" }, { NS_IPC, CLONE_NEWIPC, "ipcns" },
-		{ NS_UTS, CLONE_NEWUTS, "utsns" }, { NS_CGROUP, CLONE_NEWCGROUP, "cgroupns" },
+		{ CLONE_NEWUSER, "" },     { CLONE_NEWNS, "" },
+		{ CLONE_NEWPID, "pidns" }, { CLONE_NEWIPC, "ipcns" },
+		{ CLONE_NEWUTS, "utsns" }, { CLONE_NEWCGROUP, "cgroupns" },
 	};
-	uint64_t flags =
-		CLONE_PIDFD; /* the network namespace is init's own work, beside its others: see child.c */
+	uint64_t flags = CLONE_PIDFD; /* the network comes later: see child.c */
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		if (p->ns & table[i].bit && !sabotaged(table[i].wall))
+		if (!sabotaged(table[i].wall))
 			flags |= table[i].flag;
 	return flags;
 }
@@ -65,6 +63,7 @@ static int open_ns(pid_t pid, const char *name)
 static int make_idmap(const struct plan *p)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	pid_t keeper = getpid();
 	char map[64];
 	pid_t pid;
 	int fd, r;
@@ -72,10 +71,14 @@ static int make_idmap(const struct plan *p)
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;
-	if (pid == 0)
+	if (pid == 0) {
+		/* If the keeper is killed meanwhile nobody else would end us. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
+			_exit(0);
 		for (;;)
 			(void)pause();
-	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->uid_out);
+	}
+	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0)
 		r = write_proc(pid, "gid_map", map);
@@ -112,52 +115,63 @@ static int idmapped_tree(const struct mount *m, int userns, struct err *e)
 	return take_fd(tree);
 }
 
-static int map_trees(const struct plan *p, int *trees, struct err *e)
+static int send_trees(const struct plan *p, int ctl, struct err *e)
 {
-	_close_ int userns = FD_NONE;
+	_close_ int userns = make_idmap(p);
 
-	for (size_t i = 0; i < p->n_mounts; i++)
-		trees[i] = FD_NONE;
-	if (!p->is_root)
-		return 0;
-	userns = make_idmap(p);
 	if (userns < 0)
 		return err_set(e, ERR_UNSUPPORTED, -userns, "user namespace for mapped ids: %s",
 			       strerrordesc_np(-userns));
 	for (size_t i = 0; i < p->n_mounts; i++) {
+		struct init_msg m = { .type = INIT_TREE, .a = (int32_t)i };
+		_close_ int tree = FD_NONE;
+
 		if (!(p->mounts[i].flags & MOUNT_IDMAP))
 			continue;
-		trees[i] = idmapped_tree(&p->mounts[i], userns, e);
-		if (trees[i] < 0)
-			return trees[i];
+		tree = idmapped_tree(&p->mounts[i], userns, e);
+		if (tree < 0)
+			return tree;
+		if (init_send(ctl, &m, &tree, 1) < 0)
+			return err_sys(e, "control socket");
 	}
 	return 0;
 }
 
+static int count_trees(const struct plan *p)
+{
+	int n = 0;
+
+	for (size_t i = 0; p->ids.is_root && i < p->n_mounts; i++)
+		n += (p->mounts[i].flags & MOUNT_IDMAP) != 0;
+	return n;
+}
+
 /* Root's sandbox: an id that is not ours must be mapped from outside. */
-static int map_ids(const struct plan *p, pid_t pid, int ctl, struct err *e)
+static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 {
 	char map[64];
 	int r;
 
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", p->uid_in, p->uid_out);
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->uid_in, ids->uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0) {
-		(void)snprintf(map, sizeof(map), "%u %u 1\n", p->gid_in, p->gid_out);
+		(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 		r = write_proc(pid, "gid_map", map);
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
+	(void)write_proc(pid, "oom_score_adj", "300");
 	return send(ctl, "", 1, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "control socket");
 }
 
 /* ---- start ---- */
 
-static int clone_init(const struct plan *p, struct child *c, const int *ctl,
-		      const struct cgroup *cg, struct native *n, struct err *e)
+static int clone_init(struct child *c, const int *ctl, const struct cgroup *cg, struct native *n,
+		      struct err *e)
 {
 	int pidfd = FD_NONE;
-	struct clone_args args = { .flags = clone_flags(p),
+	struct clone_args args = { .flags = clone_flags(),
 				   .exit_signal = SIGCHLD,
 				   .pidfd = (uint64_t)(uintptr_t)&pidfd };
 	int cgroup = cg ? cgroup_fd(cg) : FD_NONE;
@@ -185,48 +199,53 @@ static int clone_init(const struct plan *p, struct child *c, const int *ctl,
 	return 0;
 }
 
-int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
-		 struct native *ret, struct err *e)
+int native_begin(const struct ids *ids, const struct cgroup *cg, struct native *ret, struct err *e)
 {
 	_cleanup_(native_done) struct native n = NATIVE_NONE;
-	_free_ int *idmapped = mem_new(p->n_mounts, sizeof(int));
-	_free_ int *trees = mem_new(p->n_mounts, sizeof(int));
-	char skel_path[4096];
+	struct child c = { .ids = *ids, .needs_go = cg != NULL };
 	int ctl[2], r;
-	struct child c = { .plan = p,
-			   .io = io,
-			   .skel_path = skel_path,
-			   .idmapped = idmapped,
-			   .trees = trees,
-			   .needs_go = cg != NULL,
-			   .needs_proc = plan_needs_samples(p) };
 
-	n.skel = skel_open(p, skel_path, sizeof(skel_path), e);
-	if (n.skel < 0)
-		return n.skel;
-	r = map_trees(p, idmapped, e);
-	if (r < 0)
-		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
 		return err_sys(e, "socketpair");
 	n.ctl = ctl[0];
-	r = clone_init(p, &c, ctl, cg, &n, e);
+	r = clone_init(&c, ctl, cg, &n, e);
 	fd_close(ctl[1]);
-	for (size_t i = 0; i < p->n_mounts; i++)
-		fd_close(idmapped[i]);
 	if (r < 0)
 		return r;
 	/* Opened before init stops being dumpable: they are how a mask is put back. */
 	n.user_ns = open_ns(n.pid, "user");
 	n.mnt_ns = open_ns(n.pid, "mnt");
-	if (p->is_root) {
-		r = map_ids(p, n.pid, n.ctl, e);
+	if (ids->is_root) {
+		r = map_ids(ids, n.pid, n.ctl, e);
 		if (r < 0)
 			return r;
 	}
 	*ret = n;
 	n = NATIVE_NONE;
 	return 0;
+}
+
+int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e)
+{
+	struct init_msg m = { .type = INIT_PLAN,
+			      .a = count_trees(p),
+			      .flags = io->flags,
+			      .rows = io->rows,
+			      .cols = io->cols,
+			      .plan = p };
+	int fds[PACKET_FDS];
+	size_t n_fds = 0;
+
+	bug_on(p->ns != NS_ALL);
+	n->skel = skel_open(p, e);
+	if (n->skel < 0)
+		return n->skel;
+	for (int i = 0; i < 3; i++)
+		if (!(io->flags & BIT(i)))
+			fds[n_fds++] = io->fd[i];
+	if (init_send(n->ctl, &m, fds, n_fds) < 0)
+		return err_sys(e, "control socket");
+	return m.a > 0 ? send_trees(p, n->ctl, e) : 0;
 }
 
 void native_done(struct native *n)
@@ -236,11 +255,17 @@ void native_done(struct native *n)
 			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
+	if (n->tool > 0) { /* a start that failed half-way */
+		(void)kill(n->tool, SIGKILL);
+		(void)waitpid(n->tool, NULL, 0);
+	}
 	fd_close(n->pidfd);
 	fd_close(n->ctl);
 	fd_close(n->user_ns);
 	fd_close(n->mnt_ns);
 	fd_close(n->skel);
+	fd_close(n->words);
+	fd_close(n->alive);
 	*n = NATIVE_NONE;
 }
 

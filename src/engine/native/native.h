@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/native/native.h - namespaces, mounts, Landlock and seccomp by our own system calls
  *
- * native_start() runs in the keeper. It clones init, which builds the view, locks itself in, proves the lock and
- * starts the first command; every later command is started by the same init, inside the same walls, so nothing
- * ever joins a sandbox from outside. Keeper and init speak over one SOCK_SEQPACKET pair in fixed-size messages;
- * the keeper treats what comes from init as foreign.
+ * native_begin() runs in the keeper and clones init with its namespaces, while the plan may still be in the making:
+ * what namespaces cost, the network's above all, is then spent beside the planning and not after it. native_go() hands
+ * the plan over; init builds the view, locks itself in, proves the lock and starts the first command. Every later
+ * command is started by the same init, inside the same walls, so nothing ever joins a sandbox from outside. Keeper and
+ * init speak over one SOCK_SEQPACKET pair in fixed-size messages; the keeper treats what comes from init as foreign.
  */
 #ifndef VITRINE_ENGINE_NATIVE_NATIVE_H
 #define VITRINE_ENGINE_NATIVE_NATIVE_H
 
+#include "engine/native/spawn.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
+#include "sys/netns.h"
 #include "sys/packet.h"
 
 #define INIT_SESSIONS 64 /* commands running at once in one sandbox */
@@ -20,15 +23,29 @@ enum init_msg_type {
 	INIT_FAILED = 1, /* err: set-up stopped, nothing ran */
 	INIT_STARTED, /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
-	INIT_EXITED,      /* session; a = wait status */
+	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
+	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
+	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
+	INIT_READY,  /* there is no first command: init waits for requests */
+	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
+	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one */
 	/* to init */
-	INIT_GO, /* control groups are in place: start the first command */
+	INIT_PLAN, /* a = number of trees that follow; flags, rows, cols and descriptors: the first command's stdio */
+	INIT_TREE, /* a = number of a mount; with one descriptor: its id-mapped tree */
+	INIT_GO,   /* control groups are in place: start the first command */
 	INIT_START, /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE,
 	INIT_THAW,
+	INIT_STAY,      /* somebody else may ask for commands: do not end with the first one */
+	INIT_WANT_PROC, /* answered by INIT_PROC */
+	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
+	/* to vitrine-link, which stands for an init behind other walls */
+	INIT_GUEST, /* one descriptor: the guest half of the plan; a = milliseconds between samples, 0: none; flags = 1:
+		      * the sandbox outlives its first command; b = 1: it has none */
+	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
 	INIT_MSG_COUNT_
 };
 
@@ -44,15 +61,21 @@ struct init_msg {
 	int32_t a, b;
 	uint32_t flags;
 	uint16_t rows, cols;
+	uint64_t cpu_ns, max_rss;
+	const struct plan *plan; /* of INIT_PLAN: in memory that both have at the same address */
 	struct err err;
 };
 
-/* A command for init, as bytes of a sealed memfd: this header, then argc + envc NUL-ended strings and the cwd. */
-#define REQUEST_MAX (4 * MIB)
-struct request_head {
-	uint32_t magic, argc, envc, bytes;
+/* What init does for `vitrine cp`, behind its own walls and with nothing but its own rights. Paths are absolute. */
+enum file_op {
+	FILE_OPEN =
+		1, /* for reading: a file or a directory, no link at its end, nothing of /proc; gives it */
+	FILE_CREATE, /* a new file with this mode, none may be there; gives it, for writing */
+	FILE_MKDIR,  /* a new directory */
+	FILE_RENAME, /* first path to second, over what is there unless it is a directory */
+	FILE_UNLINK, /* a file that was created and not finished */
+	FILE_OP_COUNT_
 };
-#define REQUEST_MAGIC 0x76727131U
 
 struct stdio {
 	int fd[3];      /* what the first command gets, where it is not its own terminal */
@@ -66,6 +89,10 @@ struct native {
 	int ctl;             /* the keeper's end */
 	int user_ns, mnt_ns; /* for putting masks back */
 	int skel;            /* holds a shared lock while the skeleton is in use */
+	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
+	pid_t tool; /* the engine's program; 0: the native engine */
+	int words;  /* what it says on its standard error */
+	int alive;  /* hangs up when init and the program are gone */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -73,11 +100,15 @@ struct native {
 			  .ctl = FD_NONE,                                                          \
 			  .user_ns = FD_NONE,                                                      \
 			  .mnt_ns = FD_NONE,                                                       \
-			  .skel = FD_NONE })
+			  .skel = FD_NONE,                                                         \
+			  .words = FD_NONE,                                                        \
+			  .alive = FD_NONE })
 
-/* Makes init. The command starts when native_go() is called or, without control groups, by itself. */
-int native_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
-		 struct native *ret, struct err *e);
+/* Makes init, in namespaces of its own, and the ids known to it. With control groups its command waits for INIT_GO. */
+int native_begin(const struct ids *ids, const struct cgroup *cg, struct native *ret, struct err *e);
+/* Has it build and start the first command. The plan lies in memory that init has too: made before native_begin(), or
+ * between mem_share() and mem_share_give(). */
+int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e);
 void native_done(struct native *n);
 
 /* Puts the cover of mount `m` back after the host replaced the file below it. The sandbox must be frozen. */
@@ -89,29 +120,36 @@ int init_recv(int fd, struct init_msg *m, int fds[PACKET_FDS]);
 
 /* ---- inside the engine ---- */
 
-/* The skeleton's directory in the state directory, made when missing; returns an O_PATH fd with a shared lock. */
-int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err *e);
+/* The skeleton's directory in the state directory, made when missing; returns a fd with a shared lock. */
+int skel_open(const struct plan *p, struct err *e);
+/* Where its tree lies. 0, or -ENAMETOOLONG. */
+int skel_path(const struct plan *p, char *ret, size_t size);
 
 struct child {
-	const struct plan *plan;
-	const struct stdio *io;
-	const char *skel_path;
-	const int *idmapped; /* per mount: a detached tree from the keeper, or FD_NONE */
+	struct ids ids;
+	const struct plan *plan; /* NULL until step_plan */
+	struct stdio io;
 	int ctl;
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
-	int *trees;  /* per mount: its source, opened while the host is still visible */
-	bool needs_go, needs_proc;
-	pid_t net_maker; /* makes the network namespace while we build the view */
+	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
+	bool needs_go;
+	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
+	pid_t mate;        /* works beside us on what nothing of the view depends on: see child.c */
+	int mate_says[2];  /* a pipe: the number of the network's descriptor */
+	int mate_hears[2]; /* a pipe: the old root may go */
+	int old_root;
 	mode_t umask;    /* the caller's, for the commands */
 	char where[256]; /* what the step was working on, for its error */
 };
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);
+void init_file(int ctl, const struct init_msg *m, int take_request);
 int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
 int lock_prove(char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
+int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);

@@ -117,15 +117,18 @@ static int make_skeleton(int dir, const struct plan *p, struct err *e)
 	return r;
 }
 
-int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err *e)
+int skel_path(const struct plan *p, char *ret, size_t size)
+{
+	int n = snprintf(ret, size, "%s/skel/%s/root", p->state_dir, p->skel_key);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+int skel_open(const struct plan *p, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/skel", p->state_dir);
 	_close_ int dir = FD_NONE;
-	int n = snprintf(ret_path, path_size, "%s/%s/root", path, p->skel_key);
 
-	if (n < 0 || (size_t)n >= path_size)
-		return err_set(e, ERR_USAGE, ENAMETOOLONG,
-			       "the state directory's path is too long");
 	for (int attempt = 0; attempt < 4; attempt++) {
 		_close_ int fd = FD_NONE;
 		int r;
@@ -146,6 +149,5 @@ int skel_open(const struct plan *p, char *ret_path, size_t path_size, struct err
 		if (r < 0)
 			return r;
 	}
-	return err_set(e, ERR_SYSTEM, EAGAIN, "the skeleton in '%s' changes under our hands",
-		       ret_path);
+	return err_set(e, ERR_SYSTEM, EAGAIN, "the skeleton in '%s' changes under our hands", path);
 }

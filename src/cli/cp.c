@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/cp.c - vitrine cp: files out of a sandbox and into it
+ *
+ * Inside, init resolves every path and hands out descriptors (engine/native/init_file.c); outside, we work on
+ * descriptors of directories and create what is not there. So nothing inside can bend a path of ours, and a link is
+ * never followed on either side, nor written through: a new file is made beside the old one and renamed over it.
+ * Devices, sockets, fifos, and links that lead out of what is copied are left out and named.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/loop.h"
+#include "base/path.h"
+#include "cli/live.h"
+
+#define DEPTH_MAX 100
+
+const struct opt cp_opts[] = {
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+struct copy {
+	int conn;
+	const char *outside;   /* what the caller named */
+	const char *workspace; /* of the sandbox: what it may have filled with links */
+	uint64_t bytes, files, left_out;
+	uint64_t began_ns, told_ns;
+	char tmp[32]; /* name of a file that is not complete yet */
+};
+
+/* ---- asking init ---- */
+
+/* fd or 0, or -errno. */
+static int ask(struct copy *c, enum file_op op, mode_t mode, const char *path, const char *second)
+{
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+	struct keep_msg m = { .type = KEEP_FILE, .a = (int32_t)op, .b = (int32_t)mode };
+	struct err ignored = ERR_INIT;
+	_close_ int request = FD_NONE;
+	int fds[PACKET_FDS];
+
+	/* For the record: what of ours it is about. */
+	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", c->outside ? c->outside : "");
+	buf_add(&b, path, strlen(path) + 1);
+	if (second)
+		buf_add(&b, second, strlen(second) + 1);
+	if (strlen(path) >= 4096 || (second && strlen(second) >= 4096))
+		return -ENAMETOOLONG;
+	request = request_seal(&b, &ignored);
+	if (request < 0 || keep_send(c->conn, &m, &request, 1) < 0)
+		return -EPIPE;
+	do {
+		if (keep_recv(c->conn, &m, fds) != 1 || m.type == KEEP_ENDED)
+			return -EPIPE;
+		for (int i = 1; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+	} while (m.type != KEEP_FILE_DONE);
+	if (m.a != 0) {
+		fd_close(fds[0]);
+		return -(m.a > 0 && m.a < 4096 ? m.a : EIO);
+	}
+	return fds[0] >= 0 ? fds[0] : 0;
+}
+
+/* ---- both ways ---- */
+
+static void leave_out(struct copy *c, const char *path, const char *why)
+{
+	_free_ char *text = mem_fmt("left out '%s': %s", path, why);
+
+	c->left_out++;
+	if (c->left_out <= 100)
+		cli_complain(text);
+}
+
+static void tell_progress(struct copy *c)
+{
+	uint64_t now = clock_now();
+
+	if (!isatty(2) || now - c->began_ns < NS_PER_SEC || now - c->told_ns < NS_PER_SEC / 4)
+		return;
+	c->told_ns = now;
+	(void)fprintf(stderr, "\r%llu files, %llu MiB ", (unsigned long long)c->files,
+		      (unsigned long long)(c->bytes / MIB));
+}
+
+/* As much as the file had when we opened it: one that grows while we read must not keep us here. */
+static int pour(struct copy *c, int from, int to, uint64_t most)
+{
+	static char buf[256 * 1024];
+
+	while (most > 0) {
+		size_t want = most < sizeof(buf) ? (size_t)most : sizeof(buf);
+		ssize_t n = io_read(from, buf, want);
+		int r;
+
+		if (n <= 0)
+			return (int)n;
+		r = io_write_all(to, buf, (size_t)n);
+		if (r < 0)
+			return r;
+		most -= (uint64_t)n;
+		c->bytes += (uint64_t)n;
+		tell_progress(c);
+	}
+	return 0;
+}
+
+static int tmp_name(struct copy *c)
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return -errno;
+	(void)snprintf(c->tmp, sizeof(c->tmp), ".vitrine-cp-%016llx", (unsigned long long)n);
+	return 0;
+}
+
+/* The directory a path of the caller's stands in. What the sandbox could have filled with links is not trusted. */
+static int open_parent(const struct copy *c, const char *path, char **ret_name, struct err *e)
+{
+	_free_ char *cwd = getcwd(NULL, 0);
+	_free_ char *full = path_join(cwd ? cwd : "/", path);
+	_free_ char *parent = path_parent(full);
+	_free_ char *real = NULL;
+	int r = path_real(parent, &real, e), fd;
+
+	if (r < 0)
+		return r;
+	if (path_is_beneath(parent, c->workspace) && !str_eq(parent, real))
+		return err_set(e, ERR_DENIED, ELOOP,
+			       "'%.200s' is reached through a link in the workspace; name '%.200s' "
+			       "if you mean it",
+			       path, real);
+	fd = path_openat2(AT_FDCWD, real, O_RDONLY | O_DIRECTORY,
+			  RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	if (fd < 0)
+		return err_set(e, ERR_SYSTEM, -fd, "'%.200s': %s", real, strerrordesc_np(-fd));
+	*ret_name = mem_str(path_name(full));
+	return fd;
+}
+
+/* A link that stays in the tree whose top is `depth` levels up. */
+static bool is_inner_link(const char *target, int depth)
+{
+	int level = depth;
+
+	if (target[0] == '/')
+		return false;
+	for (const char *p = target; *p;) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && p[0] == '.' && p[1] == '.')
+			level--;
+		else if (n > 0 && !(n == 1 && p[0] == '.'))
+			level++;
+		if (level < 0)
+			return false;
+		p += n;
+		while (*p == '/')
+			p++;
+	}
+	return true;
+}
+
+static const char *why_not(int r)
+{
+	return r == -EINVAL ? "not a plain file or directory" : strerrordesc_np(-r);
+}
+
+/* ---- out ---- */
+
+static int out_file(struct copy *c, int from, int dir, const char *name, const struct stat *st)
+{
+	_close_ int to = FD_NONE;
+	int r = tmp_name(c);
+
+	if (r < 0)
+		return r;
+	to = openat(dir, c->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (to < 0)
+		return -errno;
+	r = pour(c, from, to, (uint64_t)st->st_size);
+	if (r == 0 && fchmod(to, st->st_mode & 0777) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dir, c->tmp, dir, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir, c->tmp, 0);
+	else
+		c->files++;
+	return r;
+}
+
+static void out_link(struct copy *c, int from, const char *name, const char *path, int dir,
+		     int depth)
+{
+	char target[4096];
+	ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
+
+	target[n > 0 ? n : 0] = '\0';
+	if (n <= 0 || !is_inner_link(target, depth))
+		leave_out(c, path, "a link that leads out of what is copied");
+	else if (symlinkat(target, dir, name) < 0)
+		leave_out(c, path, strerrordesc_np(errno));
+}
+
+static int out_any(struct copy *c, const char *path, int dir, const char *name, int depth);
+
+static int out_dir(struct copy *c, int take_from, const char *path, int dir, const char *name,
+		   int depth)
+{
+	DIR *d = fdopendir(take_from);
+	_close_ int to = FD_NONE;
+	struct dirent *en;
+	int r = 0;
+
+	if (d == NULL) {
+		fd_close(take_from);
+		return -errno;
+	}
+	if ((mkdirat(dir, name, 0755) < 0 && errno != EEXIST) ||
+	    (to = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+		r = -errno;
+		(void)closedir(d);
+		return r;
+	}
+	while (r == 0 && (en = readdir(d)) != NULL) {
+		_free_ char *below = mem_fmt("%s/%s", str_eq(path, "/") ? "" : path, en->d_name);
+
+		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
+			continue;
+		r = out_any(c, below, to, en->d_name, depth + 1);
+		if (r == -ELOOP) {
+			out_link(c, dirfd(d), en->d_name, below, to, depth);
+			r = 0;
+		} else if (r < 0 && r != -EPIPE && r != -ENOSPC) {
+			leave_out(c, below, why_not(r));
+			r = 0;
+		}
+	}
+	(void)closedir(d);
+	return r;
+}
+
+static int out_any(struct copy *c, const char *path, int dir, const char *name, int depth)
+{
+	_close_ int fd = depth > DEPTH_MAX ? -ENAMETOOLONG : ask(c, FILE_OPEN, 0, path, NULL);
+	struct stat st;
+
+	tell_progress(c);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? out_dir(c, take_fd(fd), path, dir, name, depth)
+				   : out_file(c, fd, dir, name, &st);
+}
+
+/* DEST is a directory that is there: then the copy goes into it, under its own name. */
+static int open_dest(const struct copy *c, const char *dest, const char *own_name, char **ret_name,
+		     struct err *e)
+{
+	_close_ int parent = open_parent(c, dest, ret_name, e);
+	_close_ int into = FD_NONE;
+	struct stat st;
+
+	if (parent < 0)
+		return parent;
+	if (str_eq(*ret_name, "/") || str_eq(*ret_name, ""))
+		return err_set(e, ERR_USAGE, EINVAL, "'%.200s' cannot be written", dest);
+	if (fstatat(parent, *ret_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		return err_set(e, ERR_DENIED, ELOOP,
+			       "'%.200s' is a link; name what it leads to if you mean it", dest);
+	into = openat(parent, *ret_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (into < 0)
+		return take_fd(parent);
+	free(*ret_name);
+	*ret_name = mem_str(own_name);
+	return take_fd(into);
+}
+
+static int copy_out(struct copy *c, const char *path, const char *dest, struct err *e)
+{
+	_free_ char *name = NULL;
+	_close_ int dir = open_dest(c, dest, path_name(path), &name, e);
+	int r;
+
+	if (dir < 0)
+		return dir;
+	r = out_any(c, path, dir, name, 0);
+	if (r == -ELOOP)
+		return err_set(e, ERR_DENIED, ELOOP,
+			       "'%.200s' is a link inside; name what it leads to", path);
+	return r < 0 ? err_set(e, r == -ENOENT ? ERR_NOTFOUND : ERR_SYSTEM, -r, "'%.200s': %s",
+			       path, why_not(r))
+		     : 0;
+}
+
+/* ---- in ---- */
+
+static int in_file(struct copy *c, int from, const char *path, const struct stat *st)
+{
+	_free_ char *dir = path_parent(path);
+	_free_ char *tmp = NULL;
+	_close_ int to = FD_NONE;
+	int r = tmp_name(c);
+
+	if (r < 0)
+		return r;
+	tmp = mem_fmt("%s/%s", str_eq(dir, "/") ? "" : dir, c->tmp);
+	to = ask(c, FILE_CREATE, st->st_mode & 0777, tmp, NULL);
+	if (to < 0)
+		return take_fd(to);
+	r = pour(c, from, to, (uint64_t)st->st_size);
+	if (r == 0)
+		r = ask(c, FILE_RENAME, 0, tmp, path);
+	if (r < 0)
+		(void)ask(c, FILE_UNLINK, 0, tmp, NULL);
+	else
+		c->files++;
+	return r;
+}
+
+static int in_any(struct copy *c, int dir, const char *name, const char *path, int depth);
+
+static int in_dir(struct copy *c, int take_from, const char *path, mode_t mode, int depth)
+{
+	DIR *d = fdopendir(take_from);
+	struct dirent *en;
+	int r;
+
+	if (d == NULL) {
+		fd_close(take_from);
+		return -errno;
+	}
+	r = ask(c, FILE_MKDIR, mode, path, NULL);
+	r = r == -EEXIST ? 0 : r;
+	while (r >= 0 && (en = readdir(d)) != NULL) {
+		_free_ char *below = mem_fmt("%s/%s", path, en->d_name);
+
+		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
+			continue;
+		r = in_any(c, dirfd(d), en->d_name, below, depth + 1);
+		if (r < 0 && r != -EPIPE && r != -ENOSPC) {
+			leave_out(c, below, r == -ELOOP ? "a link" : why_not(r));
+			r = 0;
+		}
+	}
+	(void)closedir(d);
+	return r;
+}
+
+static int in_any(struct copy *c, int dir, const char *name, const char *path, int depth)
+{
+	_close_ int fd = FD_NONE;
+	struct stat st, now;
+
+	tell_progress(c);
+	if (depth > DEPTH_MAX)
+		return -ENAMETOOLONG;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return -ELOOP;
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return -EINVAL;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &now) < 0)
+		return -errno;
+	if (now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+		return -ESTALE;
+	return S_ISDIR(now.st_mode) ? in_dir(c, take_fd(fd), path, now.st_mode, depth)
+				    : in_file(c, fd, path, &now);
+}
+
+static int copy_in(struct copy *c, const char *source, const char *path, struct err *e)
+{
+	_free_ char *name = NULL;
+	_free_ char *dest = mem_str(path);
+	_close_ int dir = open_parent(c, source, &name, e);
+	_close_ int there = FD_NONE;
+	struct stat st;
+	int r;
+
+	if (dir < 0)
+		return dir;
+	c->outside = NULL; /* this is a look, not a copy */
+	there = ask(c, FILE_OPEN, 0, path, NULL);
+	c->outside = source;
+	if (there > 0 && fstat(there, &st) == 0 && S_ISDIR(st.st_mode)) {
+		free(dest);
+		dest = path_join(path, name);
+	}
+	r = in_any(c, dir, name, dest, 0);
+	if (r == -ELOOP)
+		return err_set(e, ERR_DENIED, ELOOP,
+			       "'%.200s' is a link; name what it leads to if you mean it", source);
+	return r < 0 ? err_set(e, r == -ENOENT ? ERR_NOTFOUND : ERR_SYSTEM, -r,
+			       "'%.200s' to '%.200s': %s", source, dest, why_not(r))
+		     : 0;
+}
+
+/* ---- words ---- */
+
+/* "NAME:PATH"; a path that looks so is written "./a:b". */
+static bool split(const char *word, char **ret_name, char **ret_path)
+{
+	size_t n = strcspn(word, ":");
+	_free_ char *name = mem_strn(word, n);
+
+	if (word[n] != ':' || !def_is_name(name))
+		return false;
+	*ret_name = take(name);
+	*ret_path = mem_str(word + n + 1);
+	return true;
+}
+
+static int run_copy(const char *name, const char *inside, const char *outside, bool is_out,
+		    struct err *e)
+{
+	struct host h;
+	_cleanup_(def_done) struct def d = { 0 };
+	struct copy c = { .conn = FD_NONE, .outside = outside, .began_ns = clock_now() };
+	_free_ char *path = NULL;
+	int x = host_init(&h, NULL, e);
+
+	if (x == 0)
+		x = def_read(h.state_dir, name, &d, e);
+	if (x == 0) {
+		/* As in the sandbox itself: what is not absolute is seen from the workspace. */
+		path = path_join(d.workspace, inside);
+		c.workspace = d.workspace;
+		x = c.conn = live_hold(&h, name, false, e);
+	}
+	if (x >= 0)
+		x = is_out ? copy_out(&c, path, outside, e) : copy_in(&c, outside, path, e);
+	if (c.told_ns)
+		(void)fputc('\n', stderr);
+	fd_close(c.conn);
+	host_done(&h);
+	return x < 0 ? x : c.left_out > 0;
+}
+
+int cmd_cp(int argc, char **argv, struct err *e)
+{
+	_free_ char *name = NULL, *path = NULL;
+	struct opts o;
+	int x, at;
+
+	opts_init(&o, cp_opts, argc, argv);
+	x = opts_next(&o, e);
+	if (x < 0)
+		return x;
+	at = o.at;
+	if (argc - at != 2)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "cp: 'vitrine cp NAME:PATH DEST' or 'vitrine cp SOURCE NAME:PATH'");
+	if (split(argv[at], &name, &path)) {
+		_free_ char *other = NULL, *other_path = NULL;
+
+		if (split(argv[at + 1], &other, &other_path))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "cp: from one sandbox to another goes by way of the host");
+		return run_copy(name, path, argv[at + 1], true, e);
+	}
+	if (split(argv[at + 1], &name, &path))
+		return run_copy(name, path, argv[at], false, e);
+	return err_set(e, ERR_USAGE, EINVAL, "cp: one of the two is written NAME:PATH");
+}

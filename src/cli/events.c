@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/events.c - the verbs `events` and `ingest`, which vitrine-store carries out
+ *
+ * `events` first takes up what lies in journals, so that verify and listings see all of it; when that fails (a full
+ * disk) it says so and shows what is there: the journals are read all the same.
+ */
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "base/path.h"
+#include "cli/store_opts.h"
+#include "core/facts.h"
+#include "core/settings.h"
+#include "store/store.h"
+
+#define OUT_BYTES ((size_t)64 * KIB)
+
+struct events {
+	struct store_filter filter;
+	uint16_t types[128];
+	enum { AS_LINES, AS_JSON, AS_IDS, AS_FORMAT } as;
+	const char *format;
+	bool is_verify, is_quiet;
+	char *state_dir;
+	struct store_bounds bounds;
+	struct buf out;
+	struct err *e;
+};
+
+/* ---- where and for how long ---- */
+
+static int load_bounds(const char *config_dir, struct store_bounds *ret, struct err *e)
+{
+	_cleanup_(policy_done) struct policy p = { 0 };
+	struct settings_in in = { .config_dir = config_dir };
+	const struct limit *age = &p.limits[LIMIT_EVENTS_AGE], *size = &p.limits[LIMIT_EVENTS_SIZE];
+	int r;
+
+	policy_init(&p);
+	r = settings_load(&p, &in, e);
+	if (r < 0)
+		return r;
+	*ret = (struct store_bounds){ .max_age_ns = age->is_set ? age->max : 0,
+				      .max_bytes = size->is_set ? size->max : 0 };
+	return 0;
+}
+
+/* SQLite refuses links on the way to a file; the user's own are resolved first. */
+static int find_state(const char *given, char **ret, struct store_bounds *bounds, struct err *e)
+{
+	_cleanup_(host_done) struct host host = { .ws_fd = FD_NONE };
+	const char *dir;
+	char *real;
+	int r = host_init(&host, NULL, e);
+
+	if (r == 0)
+		r = load_bounds(host.config_dir, bounds, e);
+	if (r < 0)
+		return r;
+	dir = given ? given : host.state_dir;
+	real = realpath(dir, NULL);
+	*ret = real ? real : mem_str(dir);
+	return 0;
+}
+
+/* ---- reading the options ---- */
+
+static int bad(struct err *e, const char *what, const char *value, const char *hint)
+{
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+
+	buf_esc(&b, value, strnlen(value, 64));
+	return err_set(e, ERR_USAGE, EINVAL, "%s '%s' %s", what, buf_cstr(&b), hint);
+}
+
+/* 10m: so long ago. 2026-01-31, 2026-01-31T12:00, with :00 and Z: then, local time unless Z says otherwise. */
+static int parse_since(const char *text, uint64_t *ret, struct err *e)
+{
+	static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d" };
+	struct err ignored = ERR_INIT;
+	uint64_t ns;
+
+	if (num_duration(text, &ns, &ignored) == 0) {
+		uint64_t now = (uint64_t)time(NULL) * NS_PER_SEC;
+
+		*ret = now > ns ? now - ns : 0;
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+		struct tm tm = { .tm_isdst = -1 };
+		const char *rest = strptime(text, forms[i], &tm);
+		time_t t;
+
+		if (rest == NULL || !(*rest == '\0' || str_eq(rest, "Z")))
+			continue;
+		t = *rest ? timegm(&tm) : mktime(&tm);
+		if (t < 0)
+			break;
+		*ret = (uint64_t)t * NS_PER_SEC;
+		return 0;
+	}
+	return bad(e, "--since", text,
+		   "is no time; write 10m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00");
+}
+
+/* A type's name, or the word before the dot for all that begin so. */
+static int add_type(struct events *v, const char *text, struct err *e)
+{
+	const char *names[128] = { NULL }, *near;
+	size_t before = v->filter.n_types, n = 0;
+
+	for (size_t i = 0; i < event_types_n; i++) {
+		const struct event_type_def *d = &event_types[i];
+		size_t len = strlen(text);
+		bool is_in = strncmp(d->name, text, len) == 0 &&
+			     (d->name[len] == '\0' || d->name[len] == '.');
+
+		if (d->flags & EVENT_INTERNAL)
+			continue;
+		names[n++] = d->name;
+		if (is_in && v->filter.n_types < ARRAY_LEN(v->types))
+			v->types[v->filter.n_types++] = d->type;
+	}
+	if (v->filter.n_types > before)
+		return 0;
+	near = cli_nearest(text, names);
+	if (near) {
+		_free_ char *hint = mem_fmt("is not known; did you mean '%s'?", near);
+
+		return bad(e, "--type", text, hint);
+	}
+	return bad(e, "--type", text, "is not known; docs/EVENTS.md lists them");
+}
+
+/* --format is made of pieces: text, or a field as in the other listings: {{.Type}}. Upper or lower case. */
+static const char *const head_words[] = { "time", "type", "sandbox", "session", "run", "number" };
+
+static bool same_word(const char *name, const char *p, size_t n)
+{
+	return strlen(name) == n && strncasecmp(name, p, n) == 0;
+}
+
+static bool is_word(const char *p, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(head_words); i++)
+		if (same_word(head_words[i], p, n))
+			return true;
+	for (size_t i = 0; i < event_keys_n; i++)
+		if (same_word(event_keys[i].name, p, n))
+			return true;
+	return false;
+}
+
+/* The field at p: its name's length, or 0 when there is only text. */
+static size_t field_at(const char *p)
+{
+	const char *end = str_starts(p, "{{.") ? strstr(p, "}}") : NULL;
+
+	return end ? (size_t)(end - p) - 3 : 0;
+}
+
+static int check_format(const char *text, struct err *e)
+{
+	for (const char *p = strstr(text, "{{"); p; p = strstr(p + 2, "{{")) {
+		size_t n = field_at(p);
+
+		if (n == 0)
+			return bad(e, "--format", text, "has a '{{' that is no {{.Field}}");
+		if (!is_word(p + 3, n)) {
+			_free_ char *word = mem_strn(p + 3, n);
+
+			return bad(e, "--format:", word, "is no field; docs/EVENTS.md lists them");
+		}
+	}
+	return 0;
+}
+
+static int take_option(struct events *v, const struct opts *o, int id, struct err *e)
+{
+	switch (id) {
+	case OPT_FOLLOW:
+		v->filter.is_following = true;
+		return 0;
+	case OPT_SINCE:
+		return parse_since(o->value, &v->filter.since_ns, e);
+	case OPT_TYPE:
+		return add_type(v, o->value, e);
+	case OPT_SESSION:
+		v->filter.session = o->value;
+		return 0;
+	case OPT_TAIL:
+		return num_parse(o->value, 1, 100000, &v->filter.tail, e) < 0
+			       ? err_wrap(e, -EINVAL, "--tail")
+			       : 0;
+	case OPT_VERIFY:
+		v->is_verify = true;
+		return 0;
+	case OPT_JSON:
+		v->as = AS_JSON;
+		return 0;
+	case OPT_QUIET:
+		v->is_quiet = true;
+		v->as = AS_IDS;
+		return 0;
+	case OPT_FORMAT:
+		v->as = AS_FORMAT;
+		v->format = o->value;
+		return check_format(o->value, e);
+	case OPT_FILE:
+		v->filter.file = o->value;
+		return 0;
+	default:
+		bug_on(true);
+	}
+}
+
+/* Options up to the first other word; its place, or < 0. */
+static int take_options(struct events *v, int argc, char **argv, struct err *e)
+{
+	struct opts o;
+	int id, r;
+
+	opts_init(&o, events_opts, argc, argv);
+	while ((id = opts_next(&o, e)) > 0) {
+		r = take_option(v, &o, id, e);
+		if (r < 0)
+			return r;
+	}
+	return id < 0 ? id : o.at;
+}
+
+static int check_together(const struct events *v, struct err *e)
+{
+	const struct store_filter *f = &v->filter;
+
+	if (f->sandbox && !store_name_ok(f->sandbox))
+		return bad(e, "sandbox", f->sandbox, "is not a name");
+	if (v->is_verify && (f->is_following || f->session || f->n_types))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--verify looks at every event; it takes only NAME, --file, --json "
+			       "and --quiet");
+	if (f->file && (f->is_following || f->sandbox))
+		return err_set(e, ERR_USAGE, EINVAL, "--file goes with neither NAME nor --follow");
+	return 0;
+}
+
+/* The name may stand before the options too, as people type it. */
+static int parse(struct events *v, int argc, char **argv, struct err *e)
+{
+	int at = take_options(v, argc, argv, e);
+
+	if (at > 0 && at < argc) {
+		v->filter.sandbox = argv[at];
+		argc -= at;
+		argv += at;
+		at = take_options(v, argc, argv, e);
+	}
+	if (at < 0)
+		return at;
+	if (at < argc)
+		return bad(e, "events takes one sandbox;", argv[at], "is one too many");
+	v->filter.types = v->types;
+	return check_together(v, e);
+}
+
+/* ---- printing ---- */
+
+static int flush(void *arg)
+{
+	struct events *v = arg;
+	int r = cli_print(&v->out, v->e);
+
+	v->out.n = 0;
+	return r;
+}
+
+static void put_session(const struct event *ev, const struct event_origin *from, struct buf *out)
+{
+	if (ev->head.session == EVENT_NO_SESSION)
+		buf_putc(out, '-');
+	else
+		buf_printf(out, "%s-%u", from->run, ev->head.session);
+}
+
+static void put_field(const struct event *ev, const char *word, size_t n, struct buf *out)
+{
+	for (size_t i = 0; i < ev->n; i++) {
+		const struct event_field *f = &ev->fields[i];
+		const struct event_key_def *d = event_key_def(f->key);
+
+		if (d == NULL || !same_word(d->name, word, n))
+			continue;
+		if (f->kind == EVENT_U64)
+			buf_printf(out, "%llu", (unsigned long long)f->num);
+		else if (f->kind == EVENT_BOOL)
+			buf_puts(out, f->num ? "true" : "false");
+		else if (f->kind == EVENT_TEXT)
+			buf_esc(out, f->p, f->n);
+		for (size_t at = 0; f->kind == EVENT_LIST && at < f->n;) {
+			size_t len = strnlen(f->p + at, f->n - at);
+
+			buf_puts(out, at ? " " : "");
+			buf_esc(out, f->p + at, len);
+			at += len + 1;
+		}
+		return;
+	}
+}
+
+static void put_word(const struct event *ev, const struct event_origin *from, const char *p,
+		     size_t n, struct buf *out)
+{
+	const struct event_type_def *d = event_type_def(ev->head.type);
+	size_t i = 0;
+
+	while (i < ARRAY_LEN(head_words) && !same_word(head_words[i], p, n))
+		i++;
+	if (i == 0)
+		event_time(ev->head.time_ns, out);
+	else if (i == 1)
+		buf_puts(out, d ? d->name : "?");
+	else if (i == 2)
+		buf_esc(out, from->sandbox, strlen(from->sandbox));
+	else if (i == 3)
+		put_session(ev, from, out);
+	else if (i == 4)
+		buf_puts(out, from->run);
+	else if (i == 5)
+		buf_printf(out, "%u", ev->head.number);
+	else
+		put_field(ev, p, n, out);
+}
+
+static void put_format(const struct events *v, const struct event *ev,
+		       const struct event_origin *from, struct buf *out)
+{
+	for (const char *p = v->format; *p;) {
+		size_t n = field_at(p);
+
+		if (n > 0) {
+			put_word(ev, from, p + 3, n, out);
+			p += n + 5;
+		} else if (p[0] == '\\' && (p[1] == 't' || p[1] == 'n')) {
+			buf_putc(out, p[1] == 't' ? '\t' : '\n');
+			p += 2;
+		} else {
+			buf_putc(out, *p++);
+		}
+	}
+}
+
+static int print(void *arg, const struct event *ev, const struct event_origin *from)
+{
+	struct events *v = arg;
+
+	if (v->as == AS_JSON)
+		event_json(ev, from, &v->out);
+	else if (v->as == AS_IDS)
+		buf_printf(&v->out, "%s:%u", from->run, ev->head.number);
+	else if (v->as == AS_FORMAT)
+		put_format(v, ev, from, &v->out);
+	else
+		event_line(ev, from, &v->out);
+	buf_putc(&v->out, '\n');
+	return v->out.n >= OUT_BYTES ? flush(v) : 0;
+}
+
+/* ---- verify ---- */
+
+static void print_wrong(void *arg, const char *where, const char *what)
+{
+	struct events *v = arg;
+
+	if (v->is_quiet)
+		return;
+	if (v->as == AS_JSON) {
+		buf_puts(&v->out, "{\"where\":");
+		buf_json(&v->out, where);
+		buf_puts(&v->out, ",\"wrong\":");
+		buf_json(&v->out, what);
+		buf_puts(&v->out, "}\n");
+	} else {
+		buf_esc(&v->out, where, strlen(where));
+		buf_puts(&v->out, ": ");
+		buf_esc(&v->out, what, strlen(what));
+		buf_putc(&v->out, '\n');
+	}
+}
+
+static int verify(struct events *v, struct err *e)
+{
+	struct verify_done done;
+	int r = store_verify(v->state_dir, &v->filter, print_wrong, v, &done, e);
+
+	if (r < 0)
+		return r;
+	if (v->as == AS_JSON)
+		buf_printf(&v->out,
+			   "{\"ok\":%s,\"databases\":%llu,\"sessions\":%llu,\"events\":%llu,"
+			   "\"dropped\":%llu,\"wrong\":%llu}\n",
+			   done.wrong ? "false" : "true", (unsigned long long)done.databases,
+			   (unsigned long long)done.streams, (unsigned long long)done.events,
+			   (unsigned long long)done.dropped, (unsigned long long)done.wrong);
+	else if (!v->is_quiet)
+		buf_printf(&v->out,
+			   "%s: %llu events in %llu chains of %llu databases%s; %llu dropped by "
+			   "policy, %llu wrong\n",
+			   done.wrong ? "WRONG" : "ok", (unsigned long long)done.events,
+			   (unsigned long long)done.streams, (unsigned long long)done.databases,
+			   v->filter.file ? " (without the registry)" : "",
+			   (unsigned long long)done.dropped, (unsigned long long)done.wrong);
+	r = flush(v);
+	return r < 0 ? r : done.wrong > 0;
+}
+
+/* ---- verbs ---- */
+
+static int check_sandbox(const struct events *v, struct err *e)
+{
+	_free_ char *dir = mem_fmt("%s/sandboxes/%s", v->state_dir, v->filter.sandbox);
+
+	if (v->filter.sandbox == NULL || access(dir, F_OK) == 0)
+		return 0;
+	return err_set(e, ERR_NOTFOUND, ENOENT,
+		       "there is no sandbox '%s'; 'vitrine events' without a name shows all, also "
+		       "of those that are gone",
+		       v->filter.sandbox);
+}
+
+static int show(struct events *v, struct err *e)
+{
+	struct ingest_done done;
+	struct err why = ERR_INIT;
+	int r;
+
+	if (v->filter.file == NULL) {
+		r = check_sandbox(v, e);
+		if (r < 0)
+			return r;
+		/* Following can begin while another ingest works; verify must see the end of it. */
+		r = store_ingest(v->state_dir, &v->bounds, !v->filter.is_following, &done, &why);
+		if (r == 0 && v->is_verify)
+			r = store_reconcile(v->state_dir, &why);
+		if (r < 0)
+			cli_complain(why.msg);
+	}
+	if (v->is_verify)
+		return verify(v, e);
+	r = store_events(v->state_dir, &v->filter, print, flush, v, e);
+	return r < 0 ? r : flush(v);
+}
+
+int cmd_events(int argc, char **argv, struct err *e)
+{
+	struct events v = { .out = BUF(16 * MIB), .e = e };
+	_free_ char *file = NULL;
+	int r = parse(&v, argc, argv, e);
+
+	if (r == 0)
+		r = find_state(NULL, &v.state_dir, &v.bounds, e);
+	if (r == 0 && v.filter.file) {
+		r = path_real(v.filter.file, &file, e);
+		v.filter.file = file;
+	}
+	if (r == 0)
+		r = show(&v, e);
+	buf_done(&v.out);
+	free(v.state_dir);
+	return r;
+}
+
+/* Recording must not take time from the sandbox. */
+static void step_back(void)
+{
+	struct sched_param p = { 0 };
+
+	(void)setpriority(PRIO_PROCESS, 0, 19);
+	(void)sched_setscheduler(0, SCHED_BATCH, &p);
+}
+
+int cmd_ingest(int argc, char **argv, struct err *e)
+{
+	const char *given = NULL;
+	_free_ char *state_dir = NULL;
+	struct store_bounds bounds = { 0 };
+	struct ingest_done done;
+	bool is_waiting = false;
+	struct opts o;
+	int id, r;
+
+	opts_init(&o, ingest_opts, argc, argv);
+	while ((id = opts_next(&o, e)) > 0) {
+		if (id == OPT_STATE)
+			given = o.value;
+		else
+			is_waiting = true;
+	}
+	if (id < 0)
+		return id;
+	if (o.at < argc)
+		return bad(e, "ingest takes no", argv[o.at], "");
+	r = find_state(given, &state_dir, &bounds, e);
+	if (r < 0)
+		return r;
+	step_back();
+	r = store_ingest(state_dir, &bounds, is_waiting, &done, e);
+	return r < 0 ? r : 0;
+}

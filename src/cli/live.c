@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/live.c - see live.h */
+#include <poll.h>
+
+#include "base/path.h"
+#include "cli/live.h"
+
+void words_add(struct words *w, char *take_text)
+{
+	w->v = mem_grow(w->v, w->n + 2, sizeof(*w->v));
+	w->v[w->n++] = take_text;
+	w->v[w->n] = NULL;
+}
+
+void words_free(struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->v[i]);
+	free(w->v);
+	*w = (struct words){ 0 };
+}
+
+void words_add_env(struct words *w, const char *text)
+{
+	const char *value = strchr(text, '=') ? NULL : getenv(text);
+
+	if (strchr(text, '='))
+		words_add(w, mem_str(text));
+	else if (value)
+		words_add(w, mem_fmt("%s=%s", text, value));
+}
+
+void live_terminal_env(struct words *w)
+{
+	words_add_env(w, "TERM");
+	words_add_env(w, "COLORTERM");
+}
+
+char *live_cwd(const struct def *d, const char *cwd, const char *workdir)
+{
+	if (workdir)
+		return path_join(d->workspace, workdir);
+	return mem_str(cwd && path_is_clean(cwd) && path_is_beneath(cwd, d->workspace)
+			       ? cwd
+			       : d->workspace);
+}
+
+/* ---- waking ---- */
+
+static int wait_ready(int conn, struct err *e)
+{
+	int fds[PACKET_FDS];
+	struct keep_msg m;
+	int r = keep_recv(conn, &m, fds);
+
+	for (int i = 0; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	if (r == 1 && m.type == KEEP_STARTED)
+		return 0;
+	if (r == 1 && m.type == KEEP_NOTE)
+		return wait_ready(conn, e);
+	if (r == 1 && m.type == KEEP_ENDED) {
+		*e = m.err;
+		return m.err.num > 0 ? -m.err.num : -EPROTO;
+	}
+	return err_set(e, ERR_SYSTEM, EPIPE, "the keeper died before the sandbox stood");
+}
+
+static int start_idle(const char *name, bool is_kept, struct err *e)
+{
+	char verb[] = "start", flag[] = "--name";
+	_free_ char *copy = mem_str(name);
+	char *argv[] = { verb, flag, copy, NULL };
+	char *const none[] = { NULL };
+	struct run r = { 0 };
+	_close_ int conn = FD_NONE;
+	int x = run_parse(&r, 3, argv, e);
+
+	r.command = none;
+	if (x == 0 && r.is_new)
+		x = err_set(e, ERR_NOTFOUND, ENOENT,
+			    "there is no sandbox '%.64s'; 'vitrine ls' lists them", name);
+	if (x == 0)
+		x = run_freeze(&r, e);
+	if (x == 0)
+		x = run_plan(&r, e);
+	if (x == 0)
+		x = run_begin(&r, e);
+	if (x == 0) {
+		struct keeper_in in = { .plan = &r.plan,
+					.policy = &r.policy,
+					.scan = &r.host.scan,
+					.cgroups = &r.host.cgroups,
+					.ws_fd = r.host.ws_fd,
+					.stdio = { 0, 1, 2 },
+					.is_kept = is_kept };
+
+		x = conn = keeper_spawn(&in, e);
+	}
+	if (x >= 0)
+		x = wait_ready(conn, e);
+	run_done(&r);
+	return x < 0 ? x : take_fd(conn);
+}
+
+int live_wake(const struct host *h, const char *name, bool is_kept, struct err *e)
+{
+	int conn = FD_NONE;
+
+	/* Between "it does not run" and "it is running already" others may start and end it. */
+	for (int i = 0; i < 500; i++) {
+		conn = keep_connect(h->state_dir, name, e);
+		if (conn != -ENOENT)
+			return conn;
+		*e = ERR_INIT;
+		conn = start_idle(name, is_kept, e);
+		if (conn != -EBUSY)
+			return conn;
+		(void)usleep(i < 20 ? 500 : 10000);
+	}
+	return conn;
+}
+
+int live_hold(const struct host *h, const char *name, bool is_kept, struct err *e)
+{
+	int r = -EPIPE;
+
+	/* It may be just ending. Once it has answered it waits for us. */
+	for (int i = 0; i < 500 && r == -EPIPE; i++) {
+		struct keep_msg m = { .type = is_kept ? KEEP_STAY : KEEP_STATUS };
+		_close_ int conn = FD_NONE;
+
+		if (i > 0)
+			(void)usleep(i < 20 ? 500 : 10000);
+		*e = ERR_INIT;
+		r = conn = live_wake(h, name, is_kept, e);
+		if (r < 0)
+			return r;
+		r = client_ask(conn, &m, KEEP_DONE, e);
+		if (r == 0)
+			return take_fd(conn);
+	}
+	return r;
+}
+
+/* ---- asking ---- */
+
+static int read_state(int conn, struct live *ret, struct err *e)
+{
+	struct keep_msg m = { .type = KEEP_STATUS };
+	struct pollfd p = { .fd = conn, .events = POLLIN };
+	int r = keep_send(conn, &m, NULL, 0);
+
+	while (r == 0) {
+		int fds[PACKET_FDS];
+
+		if (poll(&p, 1, 5000) <= 0)
+			return err_set(e, ERR_SYSTEM, ETIMEDOUT, "the keeper does not answer");
+		r = keep_recv(conn, &m, fds);
+		for (int i = 0; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+		if (r != 1 || m.type == KEEP_ENDED)
+			return -EPIPE;
+		r = 0;
+		if (m.type == KEEP_STATE) {
+			ret->state = m;
+		} else if (m.type == KEEP_SESSION) {
+			ret->sessions = mem_grow(ret->sessions, ret->n + 1, sizeof(m));
+			ret->sessions[ret->n++] = m;
+		} else if (m.type == KEEP_DONE) {
+			return 0;
+		}
+	}
+	return -EPIPE;
+}
+
+/* A socket that nobody answers was left by a keeper that was killed; owning the folder removes it. */
+static void clean_after_dead(const char *state_dir, const char *name)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s/control", state_dir, name);
+	struct owned o = OWNED_NONE;
+	struct err ignored = ERR_INIT;
+
+	if (access(path, F_OK) == 0 && def_own(state_dir, name, &o, &ignored) == 0)
+		def_let_go(&o);
+}
+
+int live_ask(const char *state_dir, const char *name, struct live *ret, struct err *e)
+{
+	_close_ int conn = FD_NONE;
+	int r;
+
+	*ret = (struct live){ 0 };
+	conn = keep_connect(state_dir, name, e);
+	if (conn == -ENOENT) {
+		clean_after_dead(state_dir, name);
+		*e = ERR_INIT;
+		return 0;
+	}
+	if (conn < 0)
+		return conn;
+	r = read_state(conn, ret, e);
+	if (r == -EPIPE) {
+		/* It ended while we asked. */
+		live_done(ret);
+		*e = ERR_INIT;
+		return 0;
+	}
+	ret->is_running = r == 0;
+	return r;
+}
+
+void live_done(struct live *l)
+{
+	free(l->sessions);
+	*l = (struct live){ 0 };
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/net.c - vitrine net log|rules|test|presets|allow|deny, and vitrine network proxy|log
+ *
+ * Rules that are given later are kept with the sandbox (core/netfile) and told to its keeper where it runs; the gate
+ * applies them at once, also to what is connected. Judging a host needs no gate: the rules are pure, so `test` asks
+ * the same code with the same rules.
+ */
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/program.h"
+#include "cli/client.h"
+#include "cli/run.h"
+#include "core/netfile.h"
+#include "core/settings.h"
+#include "gate/config.h"
+#include "policy/net.h"
+
+enum {
+	OPT_FOLLOW = 1,
+	OPT_DENIED,
+	OPT_JSON,
+	OPT_POLICY,
+	OPT_ALLOW_HOST,
+	OPT_BLOCK_HOST,
+	OPT_ALLOW_CIDR,
+	OPT_BLOCK_CIDR
+};
+
+const struct opt net_opts[] = {
+	{ "follow", 'f', NULL, "log: go on and print what happens", OPT_FOLLOW },
+	{ "denied", 0, NULL, "log: only what was refused", OPT_DENIED },
+	{ "json", 0, NULL, "for machines", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+const struct opt network_opts[] = {
+	{ "policy", 0, "allow|deny", "proxy: what happens to hosts that are not listed",
+	  OPT_POLICY },
+	{ "allow-host", 0, "HOST", "proxy: let it reach a host", OPT_ALLOW_HOST },
+	{ "block-host", 0, "HOST", "proxy: keep it from a host", OPT_BLOCK_HOST },
+	{ "allow-cidr", 0, "PREFIX", "proxy: let it reach a network", OPT_ALLOW_CIDR },
+	{ "block-cidr", 0, "PREFIX", "proxy: keep it from a network", OPT_BLOCK_CIDR },
+	{ "json", 0, NULL, "log: for machines", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+struct net_args {
+	bool is_following, is_denied, as_json;
+	char *const *words;
+	size_t n;
+	struct netfile changes; /* of network proxy */
+	bool is_open, is_closed;
+};
+
+/* ---- presets ---- */
+
+static int show_presets(bool as_json, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	if (as_json)
+		buf_putc(&b, '{');
+	for (const struct net_preset *p = net_presets; p->name; p++) {
+		if (as_json)
+			buf_printf(&b, "%s\"%s\":[", p == net_presets ? "" : ",", p->name);
+		else
+			buf_printf(&b, "%s  %s\n", p->name, p->summary);
+		for (const char *const *v = p->allow; *v; v++)
+			buf_printf(&b, as_json ? "%s\"%s\"" : "%s    %s\n",
+				   as_json && v != p->allow ? "," : "", *v);
+		if (as_json)
+			buf_putc(&b, ']');
+	}
+	if (as_json)
+		buf_puts(&b, "}\n");
+	return cli_print(&b, e);
+}
+
+/* ---- the rules in force ---- */
+
+/* Of a running sandbox, from its keeper. */
+static int ask_keeper(const char *state_dir, const char *name, struct config *ret, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(CONFIG_MAX);
+	struct keep_msg m = { .type = KEEP_NET, .a = NET_SHOW };
+	_close_ int conn = keep_connect(state_dir, name, e);
+	struct pollfd p = { .fd = conn, .events = POLLIN };
+	int fds[PACKET_FDS], r;
+
+	if (conn < 0)
+		return conn;
+	if (keep_send(conn, &m, NULL, 0) < 0 || poll(&p, 1, 5000) <= 0 ||
+	    keep_recv(conn, &m, fds) != 1 || m.type != KEEP_NET_DONE)
+		return err_set(e, ERR_SYSTEM, EPIPE, "the keeper of '%s' does not answer", name);
+	for (int i = 1; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	_close_ int text = fds[0];
+
+	if (m.a != 0) {
+		*e = m.err;
+		return -m.a;
+	}
+	r = config_read(text, &b);
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "the rules of '%s' cannot be read", name);
+	return config_parse(b.n ? b.p : (char[]){ "" }, ret, e);
+}
+
+/* Of a run that would be started here without flags. */
+static int ask_policy(struct host *h, struct config *ret, struct err *e)
+{
+	_cleanup_(policy_done) struct policy p;
+	struct settings_in in = { .use_project = true, .config_dir = h->config_dir };
+	int r = host_workspace(h, NULL, e);
+
+	policy_init(&p);
+	in.workspace = h->workspace;
+	if (r == 0)
+		r = settings_load(&p, &in, e);
+	*ret = (struct config){ .is_asking = p.net_ask };
+	return r == 0 && p.network == NET_GATE ? net_rules(&p, &ret->rules, e) : r;
+}
+
+static int get_rules(const char *name, struct config *ret, struct err *e)
+{
+	struct host h;
+	int r = host_init(&h, NULL, e);
+
+	if (r == 0)
+		r = name ? ask_keeper(h.state_dir, name, ret, e) : ask_policy(&h, ret, e);
+	host_done(&h);
+	return r;
+}
+
+static int show_rules(const struct net_args *a, struct err *e)
+{
+	_cleanup_(config_done) struct config c = { 0 };
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	int r = get_rules(a->n > 1 ? a->words[1] : NULL, &c, e);
+
+	if (r < 0)
+		return r;
+	if (a->as_json)
+		buf_puts(&b, "[");
+	for (size_t i = 0; i < c.rules.n; i++) {
+		const struct rule *rule = &c.rules.v[i];
+		const char *word = rule->is_deny ? "deny" : "allow";
+
+		if (a->as_json)
+			buf_printf(&b, "%s{\"verdict\":\"%s\",\"rule\":\"%s\"}", i ? "," : "", word,
+				   rule->text);
+		else
+			buf_printf(&b, "%-5s  %s\n", word, rule->text);
+	}
+	if (a->as_json)
+		buf_puts(&b, "]\n");
+	else
+		buf_printf(&b, "%-5s  everything else\n", c.is_asking ? "ask" : "deny");
+	return cli_print(&b, e);
+}
+
+/* ---- test ---- */
+
+static const char *reason(const struct verdict *v, const struct host_id *h, char *text, size_t size)
+{
+	if (v->rule && !v->is_allowed && !v->rule->is_deny)
+		(void)snprintf(text, size,
+			       "'%.280s' allows it, but %s addresses are closed unless named",
+			       v->rule->text, addr_class_name(v->class));
+	else if (v->rule)
+		(void)snprintf(text, size, "the rule '%s %.280s' decides: it is the most specific",
+			       v->rule->is_deny ? "deny" : "allow", v->rule->text);
+	else
+		(void)snprintf(text, size, "no rule matches%s",
+			       h->is_addr && v->class != ADDR_PUBLIC ? ", and such an address is "
+								       "closed"
+								     : "");
+	return text;
+}
+
+static int test_host(const struct net_args *a, struct err *e)
+{
+	_cleanup_(config_done) struct config c = { 0 };
+	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+	const char *target = a->words[a->n - 1], *why;
+	struct host_id h;
+	struct verdict v;
+	uint16_t port;
+	char text[400];
+	int r;
+
+	if (host_port_parse(target, strlen(target), 443, &h, &port, &why) < 0)
+		return err_set(e, ERR_USAGE, EINVAL, "'%.80s': %s", target, why);
+	r = get_rules(a->n > 2 ? a->words[1] : NULL, &c, e);
+	if (r < 0)
+		return r;
+	v = rules_host(&c.rules, &h, port);
+	(void)reason(&v, &h, text, sizeof(text));
+	if (a->as_json) {
+		buf_puts(&b, "{\"host\":");
+		buf_json(&b, h.name);
+		buf_printf(&b, ",\"port\":%u,\"verdict\":\"%s\",\"rule\":", port,
+			   v.is_allowed ? "allow" : "deny");
+		if (v.rule)
+			buf_json(&b, v.rule->text);
+		else
+			buf_puts(&b, "null");
+		buf_puts(&b, ",\"why\":");
+		buf_json(&b, text);
+		buf_puts(&b, "}\n");
+	} else {
+		buf_printf(&b, "%s %s:%u: %s\n", v.is_allowed ? "allow" : "deny ", h.name, port,
+			   text);
+		if (v.is_allowed && !h.is_addr)
+			buf_puts(&b, "       its addresses are judged when it is looked up: "
+				     "private ones "
+				     "stay closed unless named\n");
+	}
+	r = cli_print(&b, e);
+	return r < 0 ? r : v.is_allowed ? 0 : 1;
+}
+
+/* ---- changes ---- */
+
+static int tell_keeper(const char *state_dir, const char *name, bool is_deny, const char *rule,
+		       struct err *e)
+{
+	struct keep_msg m = { .type = KEEP_NET, .a = is_deny ? NET_DENY : NET_ALLOW };
+	_close_ int conn = keep_connect(state_dir, name, e);
+	int r;
+
+	if (conn < 0)
+		return conn;
+	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", rule);
+	r = client_ask(conn, &m, KEEP_NET_DONE, e);
+	if (r < 0)
+		return r;
+	if (m.a == 0)
+		return 0;
+	*e = m.err;
+	return -m.a;
+}
+
+/* Kept with a sandbox that lasts, told to one that runs; a run without a name can only be told. */
+static int change(const struct host *h, const char *name, const struct netfile *changes,
+		  struct err *e)
+{
+	_cleanup_(netfile_done) struct netfile f = { 0 };
+	_cleanup_(def_done) struct def d = { 0 };
+	bool lasts = def_read(h->state_dir, name, &d, e) == 0;
+	int r = 0;
+
+	*e = ERR_INIT;
+	if (lasts)
+		r = netfile_read(h->state_dir, name, &f, e);
+	for (size_t i = 0; r == 0 && i < changes->n; i++) {
+		const char *line = changes->lines[i];
+		bool is_deny = str_starts(line, "--deny=");
+
+		if (str_starts(line, "--net="))
+			netfile_preset(&f, line + 6);
+		else
+			netfile_set(&f, is_deny, strchr(line, '=') + 1);
+	}
+	if (r == 0 && lasts)
+		r = netfile_write(h->state_dir, name, &f, e);
+	for (size_t i = 0; r == 0 && i < changes->n; i++) {
+		const char *line = changes->lines[i];
+
+		if (str_starts(line, "--net="))
+			continue; /* at the next start */
+		r = tell_keeper(h->state_dir, name, str_starts(line, "--deny="),
+				strchr(line, '=') + 1, e);
+		if (lasts && (r == -ENOENT || r == -ENETDOWN)) {
+			*e = ERR_INIT;
+			r = 0; /* it has them when it starts */
+		}
+	}
+	return r;
+}
+
+static int change_rules(const struct net_args *a, bool is_deny, struct err *e)
+{
+	_cleanup_(netfile_done) struct netfile changes = { 0 };
+	struct host h;
+	int r = 0;
+
+	if (a->n < 3)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "net %s: which sandbox and which host? 'vitrine net %s "
+			       "NAME HOST...'",
+			       a->words[0], a->words[0]);
+	for (size_t i = 2; r == 0 && i < a->n; i++) {
+		struct rule rule;
+
+		r = rule_parse(a->words[i], is_deny, false, &rule, e);
+		netfile_set(&changes, is_deny, a->words[i]);
+	}
+	if (r < 0)
+		return r;
+	r = host_init(&h, NULL, e);
+	if (r == 0)
+		r = change(&h, a->words[1], &changes, e);
+	host_done(&h);
+	return r;
+}
+
+/* ---- the log: the store's own events, of the network ---- */
+
+static int exec_events(const struct net_args *a, const char *name, struct err *e)
+{
+	const char *argv[10] = { "vitrine-store", "events", "--type", "net" };
+	size_t n = 4;
+
+	if (a->is_following)
+		argv[n++] = "--follow";
+	if (a->as_json || a->is_denied)
+		argv[n++] = "--json";
+	if (name)
+		argv[n++] = name;
+	return program_exec("vitrine-store", (char *const *)(uintptr_t)argv, e);
+}
+
+/* One line of the store's JSON: is it a refusal? Printed as it is, or as a sentence. */
+static void show_denied(const char *line, size_t n, bool as_json)
+{
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+	struct err e = ERR_INIT;
+	const struct json *data, *verdict, *host, *port, *message, *time;
+
+	if (json_parse(line, n, &doc, &e) < 0)
+		return;
+	data = json_get(doc.root, "data");
+	verdict = data ? json_get(data, "verdict") : NULL;
+	if (verdict == NULL || verdict->type != JSON_STRING || !str_eq(verdict->text, "deny"))
+		return;
+	if (as_json) {
+		(void)printf("%.*s\n", (int)n, line);
+		(void)fflush(stdout);
+		return;
+	}
+	host = json_get(data, "host");
+	port = json_get(data, "port");
+	message = json_get(data, "message");
+	time = json_get(doc.root, "time");
+	if (time && time->type == JSON_STRING)
+		buf_printf(&b, "%s  ", time->text);
+	buf_puts(&b, "deny  ");
+	if (host && host->type == JSON_STRING)
+		buf_esc(&b, host->text, strlen(host->text));
+	if (port && port->text)
+		buf_printf(&b, ":%s", port->text);
+	buf_puts(&b, "  ");
+	if (message && message->type == JSON_STRING)
+		buf_esc(&b, message->text, strlen(message->text));
+	(void)printf("%s\n", buf_cstr(&b));
+	(void)fflush(stdout);
+}
+
+static int filter_denied(int fd, bool as_json)
+{
+	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	char part[16384];
+	ssize_t got;
+
+	while ((got = io_read(fd, part, sizeof(part))) > 0) {
+		size_t done = 0;
+
+		buf_add(&b, part, (size_t)got);
+		for (;;) {
+			const char *end = b.n > done ? memchr(b.p + done, '\n', b.n - done) : NULL;
+
+			if (end == NULL)
+				break;
+			show_denied(b.p + done, (size_t)(end - b.p) - done, as_json);
+			done = (size_t)(end - b.p) + 1;
+		}
+		if (done > 0) {
+			memmove(b.p, b.p + done, b.n - done);
+			b.n -= done;
+		}
+	}
+	return 0;
+}
+
+static int show_log(const struct net_args *a, struct err *e)
+{
+	const char *name = a->n > 1 ? a->words[1] : NULL;
+	int pipes[2], status = 0;
+	pid_t pid;
+
+	if (!a->is_denied)
+		return exec_events(a, name, e);
+	if (pipe(pipes) < 0)
+		return err_sys(e, "pipe");
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(pipes[1], 1);
+		fd_close(pipes[0]);
+		fd_close(pipes[1]);
+		_exit(exec_events(a, name, e) < 0 ? 125 : 0);
+	}
+	fd_close(pipes[1]);
+	(void)filter_denied(pipes[0], a->as_json);
+	fd_close(pipes[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+		return err_set(e, ERR_SYSTEM, ECHILD, "the events cannot be read");
+	return WEXITSTATUS(status);
+}
+
+/* ---- verbs ---- */
+
+static int read_args(struct net_args *a, const struct opt *table, int argc, char **argv,
+		     struct err *e)
+{
+	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
+	struct opts o;
+	int id;
+
+	/* Options may stand behind the words too, as Docker's users write them. */
+	for (opts_init(&o, table, argc, argv); o.at < argc;) {
+		while ((id = opts_next(&o, e)) > 0) {
+			struct rule rule;
+			bool is_deny = id == OPT_BLOCK_HOST || id == OPT_BLOCK_CIDR;
+
+			if (id == OPT_POLICY) {
+				a->is_open = str_eq(o.value, "allow");
+				a->is_closed = str_eq(o.value, "deny");
+				if (!a->is_open && !a->is_closed)
+					return err_set(e, ERR_USAGE, EINVAL,
+						       "--policy is allow or deny");
+			} else if (id >= OPT_ALLOW_HOST) {
+				if (rule_parse(o.value, is_deny, false, &rule, e) < 0)
+					return -EINVAL;
+				netfile_set(&a->changes, is_deny, o.value);
+			}
+			a->is_following |= id == OPT_FOLLOW;
+			a->is_denied |= id == OPT_DENIED;
+			a->as_json |= id == OPT_JSON;
+		}
+		if (id < 0)
+			return id;
+		if (o.at < argc)
+			words[a->n++] = argv[o.at++];
+	}
+	a->words = take(words);
+	return 0;
+}
+
+static int net_verb(const struct net_args *a, struct err *e)
+{
+	const char *word = a->n > 0 ? a->words[0] : "";
+
+	if (str_eq(word, "presets") && a->n == 1)
+		return show_presets(a->as_json, e);
+	if (str_eq(word, "rules") && a->n <= 2)
+		return show_rules(a, e);
+	if (str_eq(word, "test") && (a->n == 2 || a->n == 3))
+		return test_host(a, e);
+	if (str_eq(word, "allow") || str_eq(word, "deny"))
+		return change_rules(a, word[0] == 'd', e);
+	if (str_eq(word, "log") && a->n <= 2)
+		return show_log(a, e);
+	return err_set(e, ERR_USAGE, EINVAL,
+		       "net: log, rules, test, presets, allow or deny; see 'vitrine "
+		       "help net'");
+}
+
+int cmd_net(int argc, char **argv, struct err *e)
+{
+	struct net_args a = { 0 };
+	int r = read_args(&a, net_opts, argc, argv, e);
+
+	if (r == 0)
+		r = net_verb(&a, e);
+	free((void *)(uintptr_t)a.words);
+	return r;
+}
+
+static int network_proxy(struct net_args *a, struct err *e)
+{
+	struct host h;
+	int r;
+
+	if (a->n != 2 || (a->changes.n == 0 && !a->is_open && !a->is_closed))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "network proxy: which sandbox, and what? 'vitrine network proxy "
+			       "NAME "
+			       "--policy deny --allow-host HOST'");
+	if (a->is_open || a->is_closed)
+		netfile_preset(&a->changes, a->is_open ? "open" : "none");
+	r = host_init(&h, NULL, e);
+	if (r == 0)
+		r = change(&h, a->words[1], &a->changes, e);
+	host_done(&h);
+	return r;
+}
+
+int cmd_network(int argc, char **argv, struct err *e)
+{
+	struct net_args a = { 0 };
+	int r = read_args(&a, network_opts, argc, argv, e);
+
+	if (r == 0 && a.n > 0 && str_eq(a.words[0], "proxy"))
+		r = network_proxy(&a, e);
+	else if (r == 0 && a.n > 0 && a.n <= 2 && str_eq(a.words[0], "log"))
+		r = show_log(&a, e);
+	else if (r == 0)
+		r = err_set(e, ERR_USAGE, EINVAL,
+			    "network: proxy NAME or log [NAME]; see 'vitrine help network'");
+	netfile_done(&a.changes);
+	free((void *)(uintptr_t)a.words);
+	return r;
+}

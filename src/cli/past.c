@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/past.c - see past.h */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "cli/past.h"
+
+#define WALK_MAX 50000
+#define DEPTH_MAX 100 /* a descriptor is open on each level */
+
+static char *text_of(const struct json *root, const char *key)
+{
+	const struct json *v = json_get(root, key);
+
+	return v && v->type == JSON_STRING ? mem_str(v->text) : NULL;
+}
+
+static bool read_one(int sessions, const char *id, struct past *ret)
+{
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+	_free_ char *path = mem_fmt("%s/session.json", id);
+	_close_ int fd = openat(sessions, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
+
+	if (fd < 0 || io_read_fd(fd, &b, &ignored) < 0 ||
+	    json_parse(buf_cstr(&b), b.n, &doc, &ignored) < 0 || doc.root->type != JSON_OBJECT)
+		return false;
+	ret->has_ended = json_u64(json_get(doc.root, "ended"), &ret->ended);
+	(void)json_u64(json_get(doc.root, "started"), &ret->started);
+	(void)json_u64(json_get(doc.root, "cpu_ns"), &ret->cpu_ns);
+	(void)json_i64(json_get(doc.root, "exit"), &ret->status);
+	ret->command = text_of(doc.root, "command");
+	ret->reason = text_of(doc.root, "reason");
+	return true;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	uint32_t x = ((const struct past *)a)->id, y = ((const struct past *)b)->id;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+int past_read(const char *state_dir, const char *name, struct past **ret, size_t *ret_n,
+	      struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s/sessions", state_dir, name);
+	DIR *d = opendir(path);
+	struct past *v = NULL;
+	struct dirent *en;
+	size_t n = 0;
+
+	if (d == NULL && errno != ENOENT)
+		return err_sys(e, "'%s'", path);
+	while (d && (en = readdir(d)) != NULL) {
+		struct past p = { 0 };
+		struct err ignored;
+		uint64_t id;
+
+		if (num_parse(en->d_name, 1, UINT32_MAX, &id, &ignored) < 0)
+			continue;
+		p.id = (uint32_t)id;
+		if (!read_one(dirfd(d), en->d_name, &p))
+			continue;
+		v = mem_grow(v, n + 1, sizeof(*v));
+		v[n++] = p;
+	}
+	if (d)
+		(void)closedir(d);
+	if (n > 1)
+		qsort(v, n, sizeof(*v), newest_first);
+	*ret = v;
+	*ret_n = n;
+	return 0;
+}
+
+void past_free(struct past *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(v[i].command);
+		free(v[i].reason);
+	}
+	free(v);
+}
+
+bool past_is_lost(const char *state_dir, const char *name)
+{
+	struct err ignored = ERR_INIT;
+	struct past *v = NULL;
+	size_t n = 0;
+	bool is_lost;
+
+	if (past_read(state_dir, name, &v, &n, &ignored) < 0)
+		return false;
+	is_lost = n > 0 && !v[0].has_ended;
+	past_free(v, n);
+	return is_lost;
+}
+
+static bool runs(const struct live *live, uint32_t id)
+{
+	for (size_t i = 0; i < live->n; i++)
+		if (live->sessions[i].session == id)
+			return true;
+	return false;
+}
+
+void past_print(const char *state_dir, const char *name, const struct live *live, struct buf *out)
+{
+	struct err ignored = ERR_INIT;
+	struct past *v = NULL;
+	size_t n = 0;
+	bool is_first = true;
+
+	buf_puts(out, ",\n  \"past\": [");
+	(void)past_read(state_dir, name, &v, &n, &ignored); /* what cannot be read is not known */
+	for (size_t i = 0; i < n; i++) {
+		if (!v[i].has_ended && runs(live, v[i].id))
+			continue;
+		buf_printf(out, "%s{\"id\": %u, \"status\": \"%s\", \"started\": %llu",
+			   is_first ? "" : ",\n    ", v[i].id, v[i].has_ended ? "ended" : "lost",
+			   (unsigned long long)v[i].started);
+		if (v[i].has_ended)
+			buf_printf(out, ", \"ended\": %llu, \"exit\": %lld, \"cpu_ns\": %llu",
+				   (unsigned long long)v[i].ended, (long long)v[i].status,
+				   (unsigned long long)v[i].cpu_ns);
+		buf_puts(out, ", \"reason\": ");
+		buf_json(out, v[i].reason ? v[i].reason : "lost");
+		buf_puts(out, ", \"command\": ");
+		buf_json(out, v[i].command ? v[i].command : "");
+		buf_putc(out, '}');
+		is_first = false;
+	}
+	buf_putc(out, ']');
+	past_free(v, n);
+}
+
+/* ---- size ---- */
+
+static uint64_t walk(int dirfd, const char *name, dev_t dev, int depth, size_t *left)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *en;
+	uint64_t sum = 0;
+
+	if (d == NULL) {
+		fd_close(fd);
+		return 0;
+	}
+	while (*left > 0 && depth < DEPTH_MAX && (en = readdir(d)) != NULL) {
+		struct stat st;
+
+		if (str_eq(en->d_name, ".") || str_eq(en->d_name, "..") ||
+		    fstatat(fd, en->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		--*left;
+		sum += (uint64_t)st.st_blocks * 512;
+		if (S_ISDIR(st.st_mode) && (dev == 0 || st.st_dev == dev))
+			sum += walk(fd, en->d_name, st.st_dev, depth + 1, left);
+	}
+	(void)closedir(d);
+	return sum;
+}
+
+uint64_t past_disk(const char *state_dir, const char *name)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s", state_dir, name);
+	size_t left = WALK_MAX;
+
+	return walk(AT_FDCWD, path, 0, 0, &left);
+}

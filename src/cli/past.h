@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/past.h - what lies in a sandbox's folder: sessions that were, their output, its size */
+#ifndef VITRINE_CLI_PAST_H
+#define VITRINE_CLI_PAST_H
+
+#include "cli/live.h"
+
+/* One session as its file tells of it. */
+struct past {
+	uint32_t id;
+	bool has_ended;
+	int64_t status;
+	uint64_t started, ended, cpu_ns;
+	char *command, *reason;
+};
+
+/* Newest first. */
+int past_read(const char *state_dir, const char *name, struct past **ret, size_t *ret_n,
+	      struct err *e);
+void past_free(struct past *v, size_t n);
+
+/* Its keeper died before its last session ended. Only of one that does not run. */
+bool past_is_lost(const char *state_dir, const char *name);
+
+/* ,"past": [...] - all but those that run. */
+void past_print(const char *state_dir, const char *name, const struct live *live, struct buf *out);
+
+/* Bytes below its folder on disk, as far as a walk of bounded length sees. */
+uint64_t past_disk(const char *state_dir, const char *name);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/review.c - apply, discard and fork; and diff, checkpoint, restore where changes wait in layers */
+#include "cli/review.h"
+
+#include "cli/cli.h"
+
+/* ---- diff ---- */
+
+struct seen {
+	struct overlay_diff d;
+	const struct review *r;
+};
+
+static int read_content(void *arg, const struct tree_entry *en, bool is_new, struct buf *out)
+{
+	struct seen *s = arg;
+
+	return overlay_read(&s->d, en, is_new, out);
+}
+
+static const char *note(void *arg, const struct change *c)
+{
+	static const struct apply_wish all = { .with_links = true, .with_special = true };
+	const struct seen *s = arg;
+	const char *path = c->b ? c->b->path : c->a->path;
+	const char *danger = review_danger(s->r->policy, path);
+
+	if (danger)
+		return danger;
+	return review_refuses(s->r, &all, c) == REFUSED_CONFLICT ? "conflict: edited on the host "
+								   "since the sandbox began with it"
+								 : NULL;
+}
+
+int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
+		    struct err *e)
+{
+	struct seen seen = { .r = &s->review };
+	struct show show = { .form = form, .read = read_content, .note = note, .arg = &seen };
+	char **paths = NULL;
+	size_t n = 0;
+	int r = spot_paths(s, words, &paths, e);
+
+	if (r == 0)
+		r = overlay_compare(&s->review.overlay, true, &seen.d, e);
+	if (r == 0) {
+		struct changes *c = &seen.d.changes;
+
+		for (size_t i = 0; i < c->n; i++)
+			if (tree_is_among(paths, c->v[i].b ? c->v[i].b->path : c->v[i].a->path))
+				c->v[n++] = c->v[i];
+		c->n = n;
+		tree_show(c, &show, out);
+	}
+	overlay_diff_done(&seen.d);
+	spot_paths_free(paths);
+	return r;
+}
+
+/* ---- checkpoints ---- */
+
+static int reopen(struct spot *s, struct err *e)
+{
+	/* Who held the lock before us may have changed the layers. */
+	review_close(&s->review);
+	return review_open(&s->review, s->host.state_dir, s->sandbox, s->host.ws_fd, &s->policy, e);
+}
+
+static int own(struct spot *s, struct err *e)
+{
+	int r = spot_own(s, e);
+
+	return r < 0 ? r : reopen(s, e);
+}
+
+int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e)
+{
+	uint64_t id = 0;
+	int r = own(s, e);
+
+	if (r == 0)
+		r = layers_checkpoint(&s->review.layers, TREE_MANUAL, message, 0, &id, e);
+	if (r == 0)
+		r = layers_merge(&s->review.layers, s->host.ws_fd, e);
+	if (r < 0)
+		return r;
+	(void)printf(as_json ? "{\"checkpoint\":%llu}\n" : "checkpoint %llu\n",
+		     (unsigned long long)id);
+	return 0;
+}
+
+int review_cli_list(struct spot *s, bool as_json, struct buf *out, struct err *e)
+{
+	const struct layers *l = &s->review.layers;
+
+	if (as_json)
+		buf_puts(out, "{\"checkpoints\":[");
+	for (size_t i = 0; i < l->n_points; i++) {
+		const struct point *p = &l->points[i];
+		char when[64];
+
+		if (as_json) {
+			buf_printf(out,
+				   "%s{\"checkpoint\":%llu,\"kind\":\"%s\",\"created\":%llu,"
+				   "\"message\":",
+				   i ? "," : "", (unsigned long long)p->id, tree_kind_name(p->kind),
+				   (unsigned long long)p->created);
+			buf_json(out, p->message);
+			buf_putc(out, '}');
+			continue;
+		}
+		cli_format_time(p->created * NS_PER_SEC, when, sizeof(when));
+		buf_printf(out, "%4llu  %s  %-7s  ", (unsigned long long)p->id, when,
+			   tree_kind_name(p->kind));
+		buf_esc(out, p->message, strlen(p->message));
+		buf_putc(out, '\n');
+	}
+	if (as_json)
+		buf_printf(out, "],\"layers\":%zu}\n", l->ws.n + l->home.n);
+	else
+		buf_printf(out, "%zu checkpoints of '%s', %zu layers in use\n", l->n_points,
+			   s->sandbox, l->ws.n + l->home.n);
+	return 0;
+}
+
+int review_cli_prune(struct spot *s, uint64_t keep, struct err *e)
+{
+	uint64_t removed = 0;
+	int r = own(s, e);
+
+	if (r == 0)
+		r = layers_prune(&s->review.layers, keep, &removed, e);
+	if (r == 0)
+		(void)printf("removed %llu checkpoints\n", (unsigned long long)removed);
+	return r;
+}
+
+int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
+{
+	uint64_t present = 0;
+	int r = own(s, e);
+
+	if (r < 0)
+		return r;
+	if (id == 0)
+		id = layers_undo_target(&s->review.layers);
+	if (id == 0)
+		return err_set(e, ERR_NOTFOUND, ENOENT,
+			       "'%s' has no checkpoint to go back to; 'vitrine discard %s' throws "
+			       "all its changes away",
+			       s->sandbox, s->sandbox);
+	r = layers_restore(&s->review.layers, id, &present, e);
+	if (r < 0)
+		return r;
+	if (as_json)
+		(void)printf("{\"checkpoint\":%llu,\"present\":%llu}\n", (unsigned long long)id,
+			     (unsigned long long)present);
+	else
+		(void)printf("back at checkpoint %llu; what was there is checkpoint %llu\n",
+			     (unsigned long long)id, (unsigned long long)present);
+	return 0;
+}
+
+/* ---- apply, discard ---- */
+
+enum { OPT_FORCE = 1, OPT_LINKS, OPT_SPECIAL, OPT_WORKSPACE };
+
+const struct opt apply_opts[] = {
+	{ "force", 'f', NULL, "take the sandbox's version where the host's was edited too",
+	  OPT_FORCE },
+	{ "links", 0, NULL, "take symbolic links over as well", OPT_LINKS },
+	{ "special", 0, NULL, "take named pipes over as well", OPT_SPECIAL },
+	{ "workspace", 0, "DIR", "the directory that is meant (default: the current one)",
+	  OPT_WORKSPACE },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+const struct opt discard_opts[] = {
+	{ "workspace", 0, "DIR", "the directory that is meant (default: the current one)",
+	  OPT_WORKSPACE },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+static void say_kept(void *arg, const char *path, const char *why)
+{
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+
+	buf_puts(&b, "not taken over: ");
+	buf_esc(&b, path, strlen(path));
+	(void)fprintf(stderr, "%s: %s\n", buf_cstr(&b), why);
+}
+
+static int parse(struct apply_wish *w, const char **workspace, const struct opt *table, int argc,
+		 char **argv, char **words, struct err *e)
+{
+	struct opts o;
+	size_t n = 0;
+
+	opts_init(&o, table, argc, argv);
+	for (;;) {
+		int id = opts_next(&o, e);
+
+		if (id < 0)
+			return id;
+		if (id == OPT_FORCE)
+			w->is_forced = true;
+		else if (id == OPT_LINKS)
+			w->with_links = true;
+		else if (id == OPT_SPECIAL)
+			w->with_special = true;
+		else if (id == OPT_WORKSPACE)
+			*workspace = o.value;
+		else if (o.at >= argc)
+			return 0;
+		else
+			words[n++] = argv[o.at++];
+	}
+}
+
+static int open_review(struct spot *s, const char *workspace, char *const **words, struct err *e)
+{
+	int r = spot_open(s, workspace, true, words, e);
+
+	if (r == 0 && !s->is_review)
+		r = err_set(e, ERR_NOTFOUND, ENOENT,
+			    "no changes wait for review here; 'vitrine run --mode review' makes a "
+			    "sandbox that keeps them back");
+	return r;
+}
+
+/* When nothing is left to look at, the sandbox goes on from the host's files. */
+static int clear_if_done(struct spot *s, struct err *e)
+{
+	struct err ignored;
+
+	if (!review_is_done(&s->review) || own(s, &ignored) < 0)
+		return 0;
+	return layers_clear(&s->review.layers, e);
+}
+
+static int apply(struct spot *s, struct apply_wish *w, char *const *words, struct err *e)
+{
+	char **paths = NULL;
+	struct applied done;
+	int r = spot_paths(s, words, &paths, e);
+
+	w->paths = paths;
+	w->say = say_kept;
+	if (r == 0)
+		r = review_apply(&s->review, w, &done, e);
+	if (r == 0)
+		r = clear_if_done(s, e);
+	spot_paths_free(paths);
+	if (r < 0)
+		return r;
+	(void)printf("taken over: %llu written, %llu removed; left in the sandbox: %llu\n",
+		     (unsigned long long)done.sum.written, (unsigned long long)done.sum.removed,
+		     (unsigned long long)(done.refused + done.sum.conflicts));
+	return done.refused + done.sum.conflicts ? 1 : 0;
+}
+
+int cmd_apply(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
+	struct apply_wish w = { 0 };
+	const char *workspace = NULL;
+	char *const *rest = words;
+	int r = parse(&w, &workspace, apply_opts, argc, argv, words, e);
+
+	if (r == 0)
+		r = open_review(&s, workspace, &rest, e);
+	return r < 0 ? r : apply(&s, &w, rest, e);
+}
+
+static int discard(struct spot *s, char *const *words, struct err *e)
+{
+	char **paths = NULL;
+	uint64_t present = 0;
+	int r = spot_paths(s, words, &paths, e);
+
+	if (r == 0)
+		r = own(s, e);
+	if (r == 0)
+		r = layers_discard(&s->review.layers, s->host.ws_fd, paths, &present, e);
+	if (r == 0)
+		r = reopen(s, e);
+	if (r == 0)
+		r = review_remember(&s->review, e);
+	spot_paths_free(paths);
+	if (r == 0)
+		(void)printf("discarded; what was there is checkpoint %llu of '%s'\n",
+			     (unsigned long long)present, s->sandbox);
+	return r;
+}
+
+int cmd_discard(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
+	struct apply_wish w = { 0 };
+	const char *workspace = NULL;
+	char *const *rest = words;
+	int r = parse(&w, &workspace, discard_opts, argc, argv, words, e);
+
+	if (r == 0)
+		r = open_review(&s, workspace, &rest, e);
+	return r < 0 ? r : discard(&s, rest, e);
+}
+
+/* ---- fork ---- */
+
+static int copy_base(const struct spot *s, const char *name, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s", s->host.state_dir, name);
+	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (!s->review.has_base)
+		return 0;
+	return dir < 0 ? err_sys(e, "'%s'", path)
+		       : tree_save(dir, REVIEW_BASE_FILE, &s->review.base, e);
+}
+
+/* The folder is nobody's sandbox until its definition is there, which comes last. */
+static int fork_sandbox(struct spot *s, const char *name, struct err *e)
+{
+	_cleanup_(def_done) struct def d = { .name = mem_str(name),
+					     .agent = mem_str(s->def.agent),
+					     .workspace = mem_str(s->def.workspace) };
+	_cleanup_(def_done) struct def there = { 0 };
+	struct err ignored;
+	int r;
+
+	if (def_read(s->host.state_dir, name, &there, &ignored) == 0)
+		return err_set(e, ERR_CONFLICT, EEXIST, "there is a sandbox '%s' already", name);
+	for (size_t i = 0; i < s->def.n_flags; i++)
+		def_add_flag(&d, s->def.flags[i]);
+	r = own(s, e);
+	if (r == 0)
+		r = layers_fork(&s->review.layers, name, e);
+	if (r == 0)
+		r = copy_base(s, name, e);
+	return r < 0 ? r : def_create(s->host.state_dir, &d, e);
+}
+
+int cmd_fork(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	char *const *rest = argv + 1;
+	int r;
+
+	if (argc != 3)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "fork: which sandbox, and what is the new one's name? "
+			       "'vitrine fork NAME NEW'");
+	if (!def_is_name(argv[2]))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%.80s' cannot be a name: letters, digits, '_', '.' and '-' only",
+			       argv[2]);
+	r = spot_open(&s, NULL, false, &rest, e);
+	if (r == 0 && s.sandbox == NULL)
+		r = err_set(e, ERR_NOTFOUND, ENOENT,
+			    "there is no sandbox '%.64s'; 'vitrine ls' lists them", argv[1]);
+	if (r == 0)
+		r = fork_sandbox(&s, argv[2], e);
+	if (r == 0)
+		(void)printf("%s\n", argv[2]);
+	return r;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/review.h - the verbs of undo for a sandbox whose changes wait in layers */
+#ifndef VITRINE_CLI_REVIEW_H
+#define VITRINE_CLI_REVIEW_H
+
+#include "cli/spot.h"
+
+int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
+		    struct err *e);
+int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e);
+int review_cli_list(struct spot *s, bool as_json, struct buf *out, struct err *e);
+int review_cli_prune(struct spot *s, uint64_t keep, struct err *e);
+/* id 0: undo. */
+int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e);
+
+/* undo.c */
+void cli_format_time(uint64_t ns, char *out, size_t size);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/spot.c - see spot.h */
+#include "cli/spot.h"
+
+#include "base/path.h"
+#include "core/settings.h"
+
+static bool is_review_of(const struct spot *s, const char *name)
+{
+	_cleanup_(def_done) struct def d = { 0 };
+	struct layers l;
+	struct err ignored;
+	bool is;
+
+	if (def_read(s->host.state_dir, name, &d, &ignored) < 0 ||
+	    !str_eq(d.workspace, s->host.workspace) ||
+	    layers_read(s->host.state_dir, name, &l, &ignored) < 0)
+		return false;
+	is = l.ws.n > 0;
+	layers_done(&l);
+	return is;
+}
+
+/* The one sandbox whose changes to this workspace wait. */
+static int find_review(struct spot *s, struct err *e)
+{
+	char **names = NULL;
+	int r = def_list(s->host.state_dir, false, &names, e);
+
+	for (char **n = names; r == 0 && n && *n; n++) {
+		if (!is_review_of(s, *n))
+			continue;
+		if (s->sandbox)
+			r = err_set(e, ERR_USAGE, EINVAL,
+				    "the changes of several sandboxes wait for review here: '%s', "
+				    "'%s'; name one",
+				    s->sandbox, *n);
+		else
+			s->sandbox = mem_str(*n);
+	}
+	def_list_free(names);
+	return r;
+}
+
+static int load_policy(struct spot *s, struct err *e)
+{
+	struct settings_in in = { .config_dir = s->host.config_dir,
+				  .workspace = s->host.workspace,
+				  .use_project = true };
+	int r;
+
+	policy_init(&s->policy);
+	r = settings_load(&s->policy, &in, e);
+	for (size_t i = 0; r == 0 && i < s->def.n_flags; i++)
+		if (str_starts(s->def.flags[i], "--protect="))
+			r = policy_add(&s->policy, LIST_PROTECT,
+				       s->def.flags[i] + strlen("--protect="), LAYER_FLAGS, e);
+	return r;
+}
+
+static int open_sandbox(struct spot *s, struct err *e)
+{
+	int r = load_policy(s, e);
+
+	if (r == 0)
+		r = review_open(&s->review, s->host.state_dir, s->sandbox, s->host.ws_fd,
+				&s->policy, e);
+	s->is_review = r == 0 && s->review.layers.ws.n > 0;
+	return r;
+}
+
+int spot_open(struct spot *s, const char *workspace, bool wants_review, char *const **words,
+	      struct err *e)
+{
+	struct err ignored;
+	int r = host_become(&s->host, NULL, e);
+
+	if (r == 0)
+		r = host_locate(&s->host, e);
+	if (r < 0)
+		return r;
+	if (**words && def_is_name(**words) &&
+	    def_read(s->host.state_dir, **words, &s->def, &ignored) == 0)
+		s->sandbox = mem_str(*(*words)++);
+	if (s->sandbox && workspace)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "either the name of a sandbox or --workspace, not both");
+	r = host_workspace(&s->host, s->sandbox ? s->def.workspace : workspace, e);
+	if (r == 0)
+		r = plan_check_workspace(&s->host.facts, e);
+	if (r == 0 && wants_review && s->sandbox == NULL)
+		r = find_review(s, e);
+	if (r == 0 && s->sandbox)
+		r = open_sandbox(s, e);
+	if (r < 0 || s->is_review)
+		return r;
+	return undo_open(&s->undo, s->host.state_dir, s->host.workspace, s->host.ws_fd, true, e);
+}
+
+int spot_own(struct spot *s, struct err *e)
+{
+	return def_own(s->host.state_dir, s->sandbox, &s->owned, e);
+}
+
+void spot_close(struct spot *s)
+{
+	undo_close(&s->undo);
+	review_close(&s->review);
+	policy_done(&s->policy);
+	def_let_go(&s->owned);
+	def_done(&s->def);
+	host_done(&s->host);
+	free(s->sandbox);
+}
+
+int spot_paths(const struct spot *s, char *const *words, char ***ret, struct err *e)
+{
+	char **v = NULL;
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	if (n == 0)
+		return 0;
+	v = mem_new(n + 1, sizeof(*v));
+	for (size_t i = 0; i < n; i++) {
+		/* Where the caller stands outside the workspace, names are meant from its top. */
+		bool is_in = path_is_beneath(s->host.cwd, s->host.workspace);
+		_free_ char *full = path_join(is_in ? s->host.cwd : s->host.workspace, words[i]);
+
+		if (!path_is_beneath(full, s->host.workspace)) {
+			spot_paths_free(v);
+			return err_set(e, ERR_USAGE, EINVAL, "'%.200s' is not in '%.200s'",
+				       words[i], s->host.workspace);
+		}
+		v[i] = mem_str(path_below(full, s->host.workspace));
+	}
+	*ret = v;
+	return 0;
+}
+
+void spot_paths_free(char **paths)
+{
+	for (char **p = paths; p && *p; p++)
+		free(*p);
+	free(paths);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/target.c - which sandbox is meant: `run [AGENT|NAME] [PATH]` and --name
+ *
+ * An agent's word and a directory stand for one sandbox, today and tomorrow: "shell-proj", or with a piece of a hash
+ * where another directory of the same name has that one. A name given with --name is that sandbox and no other.
+ */
+#include "base/path.h"
+#include "cli/run.h"
+#include "core/preset.h"
+
+#define DEFAULT_AGENT "shell"
+
+/* What the caller said. */
+struct wish {
+	const char *agent; /* NULL: none */
+	const char *path;  /* NULL: none */
+	const char *name;
+};
+
+static bool is_path(const char *word)
+{
+	return strchr(word, '/') || word[0] == '.' || word[0] == '~';
+}
+
+static int no_such(const char *word, struct err *e)
+{
+	return err_set(e, ERR_USAGE, ENOENT,
+		       "'%.64s' is neither an agent nor a sandbox; 'vitrine ls' lists sandboxes, "
+		       "'vitrine run -- %.64s' runs a command",
+		       word, word);
+}
+
+static int read_words(const struct run *r, struct wish *w, struct err *e)
+{
+	const char *first = r->n_words > 0 ? r->words[0] : NULL;
+
+	*w = (struct wish){ .name = r->name, .path = r->n_words > 1 ? r->words[1] : r->workspace };
+	if (first == NULL)
+		return 0;
+	if (preset_find(first)) {
+		w->agent = first;
+	} else if (is_path(first)) {
+		if (r->n_words > 1)
+			return no_such(first, e);
+		w->path = first;
+	} else if (r->name) {
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%.64s' is no agent, and --name gives another name already", first);
+	} else if (!def_is_name(first)) {
+		return no_such(first, e);
+	} else {
+		w->name = first;
+	}
+	return 0;
+}
+
+static int real_path(const struct run *r, const char *path, char **ret, struct err *e)
+{
+	_free_ char *home =
+		path && str_starts(path, "~/") ? path_join(r->host.home, path + 2) : NULL;
+	int x = path_real(home ? home : path ? path : ".", ret, e);
+
+	if (x < 0) {
+		e->kind = ERR_USAGE;
+		return err_wrap(e, x, "workspace");
+	}
+	return 0;
+}
+
+static int check_same(const struct run *r, const struct wish *w, struct err *e)
+{
+	_free_ char *path = NULL;
+	int x;
+
+	if (w->agent && !str_eq(w->agent, r->def.agent))
+		return err_set(e, ERR_CONFLICT, EEXIST,
+			       "the sandbox '%s' is one of '%s', not of '%s'; give another --name",
+			       r->def.name, r->def.agent, w->agent);
+	if (w->path == NULL)
+		return 0;
+	x = real_path(r, w->path, &path, e);
+	if (x == 0 && !str_eq(path, r->def.workspace))
+		x = err_set(e, ERR_CONFLICT, EEXIST,
+			    "the sandbox '%s' is for '%.200s'; give another --name for '%.200s'",
+			    r->def.name, r->def.workspace, path);
+	return x;
+}
+
+static void begin_new(struct run *r, const char *name, const char *agent, char *take_workspace)
+{
+	r->is_new = true;
+	r->def = (struct def){ .name = mem_str(name),
+			       .agent = mem_str(agent),
+			       .workspace = take_workspace };
+}
+
+static int find_named(struct run *r, const struct wish *w, struct err *e)
+{
+	char *path = NULL;
+	int x = def_read(r->host.state_dir, w->name, &r->def, e);
+
+	if (x == 0)
+		return check_same(r, w, e);
+	if (x != -ENOENT)
+		return x;
+	if (r->name == NULL)
+		return no_such(w->name, e);
+	*e = ERR_INIT;
+	x = real_path(r, w->path, &path, e);
+	if (x == 0)
+		begin_new(r, w->name, w->agent ? w->agent : DEFAULT_AGENT, path);
+	return x;
+}
+
+static int find_default(struct run *r, const struct wish *w, struct err *e)
+{
+	const char *agent = w->agent ? w->agent : DEFAULT_AGENT;
+	_free_ char *path = NULL;
+	int x = real_path(r, w->path, &path, e);
+
+	for (int is_long = 0; x == 0 && is_long < 2; is_long++) {
+		_free_ char *name = def_default_name(agent, path, is_long);
+
+		x = def_read(r->host.state_dir, name, &r->def, e);
+		if (x == -ENOENT) {
+			*e = ERR_INIT;
+			begin_new(r, name, agent, take(path));
+			return 0;
+		}
+		if (x == 0 && str_eq(r->def.workspace, path) && str_eq(r->def.agent, agent))
+			return 0;
+		if (x == 0)
+			def_done(&r->def);
+	}
+	return x < 0 ? x
+		     : err_set(e, ERR_CONFLICT, EEXIST,
+			       "other sandboxes have the names that '%.200s' would get; choose one "
+			       "with --name",
+			       path);
+}
+
+int run_target(struct run *r, struct err *e)
+{
+	const struct preset *preset;
+	struct wish w;
+	int x = read_words(r, &w, e);
+
+	if (x == 0)
+		x = w.name ? find_named(r, &w, e) : find_default(r, &w, e);
+	if (x < 0)
+		return x;
+	r->has_def = true;
+	preset = preset_find(r->def.agent);
+	if (preset == NULL)
+		return err_set(e, ERR_CONFIG, ENOENT,
+			       "the sandbox '%s' is one of '%.64s', an agent that is not known "
+			       "here",
+			       r->def.name, r->def.agent);
+	/* argv wants char *; nobody writes to it. */
+	r->made_command = (char **)(uintptr_t)preset_command(preset, r->command);
+	r->command = r->made_command;
+	return 0;
+}
+
+static int keep_flag(struct run *r, const char *text, struct err *e)
+{
+	(void)e;
+	def_add_flag(&r->def, text);
+	return 0;
+}
+
+int run_create(struct run *r, struct err *e)
+{
+	int x = run_each_flag(r, r->argc, r->argv, keep_flag, e);
+
+	if (x == 0)
+		x = def_create(r->host.state_dir, &r->def, e);
+	if (x == -EEXIST) {
+		def_done(&r->def);
+		x = def_read(r->host.state_dir, r->plan.name, &r->def, e);
+		if (x == 0 && !str_eq(r->def.workspace, r->host.workspace))
+			x = err_set(e, ERR_CONFLICT, EEXIST,
+				    "somebody has just made the sandbox '%s' for '%.200s'",
+				    r->def.name, r->def.workspace);
+	}
+	r->is_new = false;
+	return x;
+}

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/undo.c - checkpoint, checkpoints, restore, undo, diff
+ *
+ * Without a name the checkpoints of the current directory's workspace are meant; a sandbox's name means those of its
+ * workspace.
+ */
+#include <time.h>
+
+#include "base/num.h"
+#include "cli/cli.h"
+#include "cli/review.h"
+
+#define OUT_MAX (256 * MIB)
+
+enum {
+	OPT_MESSAGE = 1,
+	OPT_ALL,
+	OPT_JSON,
+	OPT_KEEP,
+	OPT_FORCE,
+	OPT_GENTLE,
+	OPT_STAT,
+	OPT_NAMES,
+	OPT_SINCE,
+	OPT_WORKSPACE,
+};
+
+#define WORKSPACE_OPT                                                                              \
+	{                                                                                          \
+		"workspace", 0, "DIR", "the directory that is meant (default: the current one)",   \
+			OPT_WORKSPACE                                                              \
+	}
+#define ALL_OPT                                                                                    \
+	{                                                                                          \
+		"all", 'a', NULL, "with directories that .gitignore names and files of any size",  \
+			OPT_ALL                                                                    \
+	}
+
+const struct opt checkpoint_opts[] = {
+	{ "message", 'm', "TEXT", "what to call it in the list", OPT_MESSAGE },
+	ALL_OPT,
+	WORKSPACE_OPT,
+	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+const struct opt checkpoints_opts[] = {
+	{ "keep", 0, "N", "remove all but the newest N and free what only they needed", OPT_KEEP },
+	WORKSPACE_OPT,
+	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+const struct opt restore_opts[] = {
+	{ "force", 'f', NULL, "overwrite files edited on the host since the sandbox ended",
+	  OPT_FORCE },
+	{ "leave", 0, NULL, "leave such files as they are and restore the rest", OPT_GENTLE },
+	ALL_OPT,
+	WORKSPACE_OPT,
+	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+const struct opt diff_opts[] = {
+	{ "stat", 0, NULL, "one line per file", OPT_STAT },
+	{ "name-only", 0, NULL, "only the names", OPT_NAMES },
+	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	{ "since", 0, "CHECKPOINT", "compare with this one (default: the newest)", OPT_SINCE },
+	ALL_OPT,
+	WORKSPACE_OPT,
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+struct args {
+	const char *message, *workspace;
+	bool is_all, as_json, is_forced, is_gentle;
+	enum show_form form;
+	uint64_t since, keep;
+	bool has_keep;
+	char **words; /* NULL-ended */
+};
+
+static int take_opt(struct args *a, int id, const char *value, struct err *e)
+{
+	switch (id) {
+	case OPT_MESSAGE:
+		a->message = value;
+		return strlen(value) < 1000
+			       ? 0
+			       : err_set(e, ERR_USAGE, EINVAL, "--message is too long");
+	case OPT_ALL:
+		a->is_all = true;
+		return 0;
+	case OPT_JSON:
+		a->as_json = true;
+		a->form = SHOW_JSON;
+		return 0;
+	case OPT_KEEP:
+		a->has_keep = true;
+		return num_parse(value, 1, 1000000, &a->keep, e) < 0
+			       ? err_wrap(e, -EINVAL, "--keep")
+			       : 0;
+	case OPT_FORCE:
+		a->is_forced = true;
+		return 0;
+	case OPT_GENTLE:
+		a->is_gentle = true;
+		return 0;
+	case OPT_STAT:
+		a->form = SHOW_STAT;
+		return 0;
+	case OPT_NAMES:
+		a->form = SHOW_NAMES;
+		return 0;
+	case OPT_SINCE:
+		return num_parse(value, 1, INT64_MAX, &a->since, e) < 0
+			       ? err_wrap(e, -EINVAL, "--since")
+			       : 0;
+	case OPT_WORKSPACE:
+		a->workspace = value;
+		return 0;
+	default:
+		bug_on(true);
+		return 0;
+	}
+}
+
+/* Options may stand before or behind the words. */
+static int parse(struct args *a, const struct opt *table, int argc, char **argv, struct err *e)
+{
+	struct opts o;
+	size_t n = 0;
+	int id, r = 0;
+
+	*a = (struct args){ .message = "", .form = SHOW_PATCH };
+	a->words = mem_new((size_t)argc + 1, sizeof(*a->words));
+	opts_init(&o, table, argc, argv);
+	while (r == 0) {
+		id = opts_next(&o, e);
+		if (id < 0)
+			return id;
+		if (id > 0) {
+			r = take_opt(a, id, o.value, e);
+			continue;
+		}
+		if (o.at >= argc)
+			break;
+		a->words[n++] = argv[o.at++];
+	}
+	return r;
+}
+
+static struct tree_options options(const struct args *a, struct tree_progress progress)
+{
+	struct tree_options o = { .with_ignored = a->is_all,
+				  .max_file = a->is_all ? 0 : UNDO_FILE_MAX,
+				  .max_new = a->is_all ? 0 : UNDO_NEW_MAX,
+				  .progress = progress };
+
+	return o;
+}
+
+/* ---- telling ---- */
+
+static void format_size(uint64_t n, char *out, size_t size)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	double v = (double)n;
+	size_t u = 0;
+
+	while (v >= 1024 && u + 1 < ARRAY_LEN(units)) {
+		v /= 1024;
+		u++;
+	}
+	(void)snprintf(out, size, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+void cli_format_time(uint64_t ns, char *out, size_t size)
+{
+	time_t t = (time_t)(ns / NS_PER_SEC);
+	struct tm tm;
+
+	if (localtime_r(&t, &tm) == NULL || strftime(out, size, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		(void)snprintf(out, size, "-");
+}
+
+static void on_progress(void *arg, uint64_t files, uint64_t bytes)
+{
+	uint64_t *last = arg, now = (uint64_t)time(NULL);
+	char size[32];
+
+	if (*last == 0 || now == *last) { /* nothing in the first second */
+		*last = *last ? *last : now;
+		return;
+	}
+	*last = now;
+	format_size(bytes, size, sizeof(size));
+	(void)fprintf(stderr, "\rvitrine: %llu files, %s saved ...\033[K",
+		      (unsigned long long)files, size);
+}
+
+static struct tree_progress progress(uint64_t *last)
+{
+	*last = 0;
+	return isatty(2) ? (struct tree_progress){ .fn = on_progress, .arg = last }
+			 : (struct tree_progress){ 0 };
+}
+
+static void end_progress(uint64_t last)
+{
+	if (last && isatty(2))
+		(void)fputs("\r\033[K", stderr);
+}
+
+static void say_resumed(const struct undone *d)
+{
+	_free_ char *text =
+		mem_fmt("an earlier restore of checkpoint %llu had been cut off; it is "
+			"finished now (%llu written, %llu removed, %llu left alone)",
+			(unsigned long long)d->target, (unsigned long long)d->sum.written,
+			(unsigned long long)d->sum.removed,
+			(unsigned long long)(d->sum.conflicts + d->sum.kept));
+
+	cli_complain(text);
+}
+
+/* Opens what is meant; what an earlier command left unfinished is finished first. */
+static int begin(struct spot *s, const struct args *a, bool wants_review, char *const **words,
+		 struct err *e)
+{
+	struct undone resumed;
+	int r = spot_open(s, a->workspace, wants_review, words, e);
+
+	if (r == 0 && !s->is_review) {
+		r = undo_resume(&s->undo, &resumed, e);
+		if (r > 0)
+			say_resumed(&resumed);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int no_more(char *const *words, struct err *e)
+{
+	if (words[0] == NULL)
+		return 0;
+	return err_set(e, ERR_USAGE, EINVAL, "'%.64s' is not the name of a sandbox", words[0]);
+}
+
+/* ---- checkpoint ---- */
+
+static void print_saved(const struct tree_saved *s, bool as_json)
+{
+	char size[32];
+
+	if (as_json) {
+		(void)printf("{\"checkpoint\":%llu,\"files\":%llu,\"read\":%llu,\"bytes_added\":%"
+			     "llu,"
+			     "\"left_out\":%llu,\"unsaved\":%llu,\"unchanged\":%s}\n",
+			     (unsigned long long)s->id, (unsigned long long)s->files,
+			     (unsigned long long)s->new_files, (unsigned long long)s->new_bytes,
+			     (unsigned long long)s->left_out, (unsigned long long)s->unsaved,
+			     s->is_same ? "true" : "false");
+		return;
+	}
+	format_size(s->new_bytes, size, sizeof(size));
+	(void)printf("checkpoint %llu: %llu files, %llu new or changed (%s added)\n",
+		     (unsigned long long)s->id, (unsigned long long)s->files,
+		     (unsigned long long)s->new_files, size);
+	if (s->left_out)
+		(void)printf("  %llu directories left out: ignored by .gitignore or not readable "
+			     "(--all takes the ignored ones)\n",
+			     (unsigned long long)s->left_out);
+	if (s->unsaved)
+		(void)printf("  %llu files not saved: over the size cap or not readable (--all "
+			     "lifts the cap)\n",
+			     (unsigned long long)s->unsaved);
+}
+
+int cmd_checkpoint(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	struct args a;
+	char *const *words = NULL;
+	struct tree_saved saved;
+	uint64_t last;
+	int r = parse(&a, checkpoint_opts, argc, argv, e);
+
+	words = a.words;
+	if (r == 0)
+		r = begin(&s, &a, false, &words, e);
+	if (r == 0)
+		r = no_more(words, e);
+	if (r == 0 && s.is_review) {
+		r = review_cli_checkpoint(&s, a.message, a.as_json, e);
+	} else if (r == 0) {
+		struct tree_options o = options(&a, progress(&last));
+		struct tree_note note = { .kind = TREE_MANUAL,
+					  .message = a.message,
+					  .root = s.undo.root };
+
+		r = tree_checkpoint(s.undo.store, s.undo.fd, &note, &o, &saved, NULL, e);
+		end_progress(last);
+		if (r == 0)
+			print_saved(&saved, a.as_json);
+	}
+	free(a.words);
+	return r;
+}
+
+/* ---- checkpoints ---- */
+
+static void list_one(const struct tree_index *x, bool as_json, bool is_first, struct buf *out)
+{
+	char when[64];
+	size_t files = 0;
+
+	for (size_t i = 0; i < x->n; i++)
+		files += !S_ISDIR(x->v[i].mode);
+	if (as_json) {
+		buf_printf(out,
+			   "%s{\"checkpoint\":%llu,\"kind\":\"%s\",\"created\":%llu,\"files\":%zu,",
+			   is_first ? "" : ",", (unsigned long long)x->id, tree_kind_name(x->kind),
+			   (unsigned long long)(x->created / NS_PER_SEC), files);
+		buf_puts(out, "\"message\":");
+		buf_json(out, x->message);
+		buf_putc(out, '}');
+		return;
+	}
+	cli_format_time(x->created, when, sizeof(when));
+	buf_printf(out, "%4llu  %s  %-7s %7zu files  ", (unsigned long long)x->id, when,
+		   tree_kind_name(x->kind), files);
+	buf_esc(out, x->message, strlen(x->message));
+	buf_putc(out, '\n');
+}
+
+static int list(struct spot *s, bool as_json, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
+	_free_ uint64_t *ids = NULL;
+	size_t n = 0;
+	char size[32];
+	int r = store_list(s->undo.store, &ids, &n, e);
+
+	if (as_json)
+		buf_puts(&out, "{\"checkpoints\":[");
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		_cleanup_(tree_index_done) struct tree_index x = { 0 };
+		struct err broken = ERR_INIT;
+
+		if (store_load(s->undo.store, ids[i], &x, &broken) == 0)
+			list_one(&x, as_json, i == 0, &out);
+		else
+			cli_complain(broken.msg);
+	}
+	format_size(store_disk(s->undo.store), size, sizeof(size));
+	if (as_json)
+		buf_printf(&out, "],\"disk\":%llu}\n",
+			   (unsigned long long)store_disk(s->undo.store));
+	else
+		buf_printf(&out, "%zu checkpoints of '%s', %s on disk\n", n, s->undo.root, size);
+	return r < 0 ? r : cli_print(&out, e);
+}
+
+static int prune(struct spot *s, uint64_t keep, struct err *e)
+{
+	uint64_t removed = 0, freed = 0;
+	char size[32];
+	int r = undo_prune(&s->undo, keep, &removed, &freed, e);
+
+	if (r < 0)
+		return r;
+	format_size(freed, size, sizeof(size));
+	(void)printf("removed %llu checkpoints, freed %s\n", (unsigned long long)removed, size);
+	return 0;
+}
+
+static int list_review(struct spot *s, bool as_json, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
+	int r = review_cli_list(s, as_json, &out, e);
+
+	return r < 0 ? r : cli_print(&out, e);
+}
+
+int cmd_checkpoints(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	struct args a;
+	char *const *words = NULL;
+	int r = parse(&a, checkpoints_opts, argc, argv, e);
+
+	words = a.words;
+	if (r == 0)
+		r = begin(&s, &a, false, &words, e);
+	if (r == 0)
+		r = no_more(words, e);
+	if (r == 0 && s.is_review)
+		r = a.has_keep ? review_cli_prune(&s, a.keep, e) : list_review(&s, a.as_json, e);
+	else if (r == 0)
+		r = a.has_keep ? prune(&s, a.keep, e) : list(&s, a.as_json, e);
+	free(a.words);
+	return r;
+}
+
+/* ---- restore, undo ---- */
+
+static void say_conflict(void *arg, const char *path, const char *why)
+{
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+
+	buf_puts(&b, "kept ");
+	buf_esc(&b, path, strlen(path));
+	buf_printf(&b, ": %s", why);
+	(void)fprintf(stderr, "%s\n", buf_cstr(&b));
+}
+
+static int report_restore(const struct undone *d, bool as_json, struct err *e)
+{
+	if (d->host_edits > 0)
+		return err_set(e, ERR_CONFLICT, EEXIST,
+			       "%llu files above were edited on the host since the sandbox ended, "
+			       "so nothing was changed; --leave restores the rest, --force "
+			       "overwrites them (the present is saved first)",
+			       (unsigned long long)d->host_edits);
+	if (as_json)
+		(void)printf("{\"checkpoint\":%llu,\"present\":%llu,\"written\":%llu,\"removed\":%"
+			     "llu,"
+			     "\"kept\":%llu,\"conflicts\":%llu}\n",
+			     (unsigned long long)d->target, (unsigned long long)d->present,
+			     (unsigned long long)d->sum.written, (unsigned long long)d->sum.removed,
+			     (unsigned long long)d->sum.kept, (unsigned long long)d->sum.conflicts);
+	else
+		(void)printf("back at checkpoint %llu: %llu written, %llu removed, %llu left "
+			     "alone\n"
+			     "what was there is checkpoint %llu; 'vitrine restore %llu' takes this "
+			     "back\n",
+			     (unsigned long long)d->target, (unsigned long long)d->sum.written,
+			     (unsigned long long)d->sum.removed,
+			     (unsigned long long)(d->sum.kept + d->sum.conflicts),
+			     (unsigned long long)d->present, (unsigned long long)d->present);
+	return d->sum.conflicts ? 1 : 0;
+}
+
+static int restore(const struct args *a, bool is_undo, char *const *words, struct spot *s,
+		   struct err *e)
+{
+	struct tree_options o = options(a, (struct tree_progress){ 0 });
+	struct undo_wish w = { .is_forced = a->is_forced,
+			       .is_gentle = a->is_gentle,
+			       .say = a->as_json ? NULL : say_conflict };
+	struct undone done;
+	uint64_t id = 0;
+	char **paths = NULL;
+	int r = 0;
+
+	if (!is_undo) {
+		if (words[0] == NULL)
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "restore: which checkpoint? 'vitrine checkpoints' lists "
+				       "them");
+		r = num_parse(words[0], 1, INT64_MAX, &id, e);
+		if (r < 0)
+			return err_wrap(e, r, "checkpoint");
+		words++;
+	}
+	if (s->is_review)
+		return words[0] ? err_set(e, ERR_USAGE, EINVAL,
+					  "'%.64s': a sandbox under review goes back as a whole; "
+					  "'vitrine discard' takes paths",
+					  words[0])
+				: review_cli_restore(s, id, a->as_json, e);
+	r = spot_paths(s, words, &paths, e);
+	w.only = paths;
+	if (r == 0)
+		r = undo_restore(&s->undo, id, &o, &w, &done, e);
+	spot_paths_free(paths);
+	return r < 0 ? r : report_restore(&done, a->as_json, e);
+}
+
+static int cmd_back(int argc, char **argv, bool is_undo, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	struct args a;
+	char *const *words = NULL;
+	int r = parse(&a, restore_opts, argc, argv, e);
+
+	words = a.words;
+	if (r == 0)
+		r = begin(&s, &a, false, &words, e);
+	if (r == 0)
+		r = restore(&a, is_undo, words, &s, e);
+	free(a.words);
+	return r;
+}
+
+int cmd_restore(int argc, char **argv, struct err *e)
+{
+	return cmd_back(argc, argv, false, e);
+}
+
+int cmd_undo(int argc, char **argv, struct err *e)
+{
+	return cmd_back(argc, argv, true, e);
+}
+
+/* ---- diff ---- */
+
+/* Only what lies below one of the paths. */
+static void narrow(struct changes *c, char *const *only)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (tree_is_among(only, c->v[i].b ? c->v[i].b->path : c->v[i].a->path))
+			c->v[n++] = c->v[i];
+	c->n = n;
+}
+
+/* File contents are foreign: to a terminal they go with their control characters shown, not obeyed. */
+static int print_foreign(const struct buf *out, struct err *e)
+{
+	_cleanup_(buf_done) struct buf safe = BUF(4 * OUT_MAX);
+	const char *p = buf_cstr(out), *end = p + out->n;
+
+	if (out->is_over)
+		return err_set(e, ERR_SYSTEM, EMSGSIZE,
+			       "too much differs to be shown; try --stat or name some paths");
+	if (!isatty(STDOUT_FILENO))
+		return cli_print(out, e);
+	while (p < end) {
+		size_t n = strcspn(p, "\n\t");
+
+		if (n == 0 && *p != '\n' && *p != '\t')
+			n = 1; /* a NUL */
+		buf_esc(&safe, p, n);
+		p += n;
+		if (p < end && (*p == '\n' || *p == '\t'))
+			buf_putc(&safe, *p++);
+	}
+	return cli_print(&safe, e);
+}
+
+static int diff(const struct args *a, char *const *words, struct spot *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
+	struct tree_options o = options(a, (struct tree_progress){ 0 });
+	struct undo_diff d = { 0 };
+	struct show show = { .form = a->form, .read = undo_read, .arg = &d };
+	char **paths = NULL;
+	int r = spot_paths(s, words, &paths, e);
+
+	if (r == 0)
+		r = undo_compare(&s->undo, a->since, &o, &d, e);
+	if (r == 0) {
+		narrow(&d.changes, paths);
+		tree_show(&d.changes, &show, &out);
+		r = print_foreign(&out, e);
+	}
+	undo_diff_done(&d);
+	spot_paths_free(paths);
+	return r;
+}
+
+static int diff_review(const struct args *a, char *const *words, struct spot *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
+	int r;
+
+	if (a->since)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "changes under review are compared with the host's workspace; "
+			       "--since is for workspaces that are written in place");
+	r = review_cli_diff(s, words, a->form, &out, e);
+	return r < 0 ? r : print_foreign(&out, e);
+}
+
+int cmd_diff(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	struct args a;
+	char *const *words = NULL;
+	int r = parse(&a, diff_opts, argc, argv, e);
+
+	words = a.words;
+	if (r == 0)
+		r = begin(&s, &a, true, &words, e);
+	if (r == 0)
+		r = s.is_review ? diff_review(&a, words, &s, e) : diff(&a, words, &s, e);
+	free(a.words);
+	return r;
+}

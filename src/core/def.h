@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/def.h - sandboxes that last: their folders, and the definition that lies in each
+ *
+ * `sandboxes/NAME/` below the state directory is the truth about which sandboxes exist; `sandbox.json` in it says
+ * what the sandbox is for. It is written once, when the sandbox is made, and appears whole or not at all. A folder
+ * without one is a run without a name, or what a crash left: nobody's sandbox. A folder is removed by renaming it
+ * first, so that a sandbox is there whole or not there.
+ *
+ * `lock` is held (flock) by whoever owns the folder at the moment: the keeper while it runs, else the one command
+ * that removes, renames or resets it.
+ */
+#ifndef VITRINE_CORE_DEF_H
+#define VITRINE_CORE_DEF_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define DEF_FILE "sandbox.json"
+#define DEF_NAME_MAX 64
+#define DEF_MAX_BYTES (256 * KIB)
+
+struct def {
+	char *name; /* of the folder, which is right when the file says otherwise */
+	char *id;   /* 16 hex digits, for good */
+	char *agent, *workspace;
+	char **flags; /* "--memory=1g": options of `run`, as they were given when it was made */
+	size_t n_flags;
+	uint64_t created; /* seconds since 1970 */
+};
+
+void def_done(struct def *d);
+void def_add_flag(struct def *d, const char *text);
+
+/* Letters, digits, '_', '.' and '-', at most 64, not beginning with '-' or '.'; "run-..." belongs to runs without a
+ * name. */
+bool def_is_name(const char *name);
+
+/* "shell-proj", or with is_long "shell-proj-1a2b3c": where another directory has the short one. */
+char *def_default_name(const char *agent, const char *workspace, bool is_long);
+
+/* -ENOENT: there is no such sandbox. */
+int def_read(const char *state_dir, const char *name, struct def *ret, struct err *e);
+
+/* Makes folder and file; gives it its id and time. -EEXIST: it is there already. */
+int def_create(const char *state_dir, struct def *d, struct err *e);
+
+/* Names of all sandboxes in order, NULL-ended; and with `runs` those of runs without a name. */
+int def_list(const char *state_dir, bool runs, char ***ret, struct err *e);
+void def_list_free(char **names);
+
+/* The text of the file, strictly; for def_read() and its fuzzer. */
+int def_parse(const char *text, size_t n, struct def *ret, struct err *e);
+void def_print(const struct def *d, struct buf *out);
+
+/* ---- owning a folder that does not run ---- */
+
+struct owned {
+	int dir, lock;
+};
+
+#define OWNED_NONE ((struct owned){ .dir = FD_NONE, .lock = FD_NONE })
+
+/* -EBUSY (conflict): it runs. -ENOENT: it is not there. */
+int def_own(const char *state_dir, const char *name, struct owned *ret, struct err *e);
+void def_let_go(struct owned *o);
+
+/* Renamed out of the way first, so that it is gone at once and whole. The lock goes with it. */
+int def_remove(const char *state_dir, const char *name, struct owned *o, struct err *e);
+int def_rename(const char *state_dir, const char *from, const char *to, struct owned *o,
+	       struct err *e);
+
+/* What commands that were killed have left: removed folders, files not yet in place, dead runs without a name. */
+void def_clean(const char *state_dir, const char *except);
+
+#endif

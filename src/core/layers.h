@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/layers.h - the private layers of a sandbox: what it wrote, frozen, shared, put back
+ *
+ * A layer is a directory `layers/ID/` below the state directory: fs/ holds what was written, work/ is the kernel's.
+ * The layer on top of a stack is written while the sandbox runs; a frozen one never changes again, so checkpoints and
+ * forks share it. `sandboxes/NAME/layers.json` says which layers make up the workspace (in review mode) and the home,
+ * and which did at each checkpoint. Every operation is one replacement of that file: freezing 10,000 files costs what
+ * freezing one does, and a crash leaves the old state or the new one, and at most a directory that nobody names.
+ */
+#ifndef VITRINE_CORE_LAYERS_H
+#define VITRINE_CORE_LAYERS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "tree/overlay.h"
+
+#define LAYER_ID_BYTES 17 /* 16 hex digits and a NUL */
+#define LAYERS_MERGE_AT 24
+#define LAYERS_POINTS_MAX 512
+#define LAYERS_AUTO_KEPT 20
+
+struct stack {
+	char (*v)[LAYER_ID_BYTES]; /* top first; in a head v[0] is the one that is written */
+	size_t n;
+};
+
+struct point {
+	uint64_t id, created, since; /* seconds since 1970 */
+	enum tree_kind kind;
+	char *message;
+	struct stack ws, home; /* all frozen */
+};
+
+struct layers {
+	char *state_dir, *name;
+	struct stack ws, home; /* n == 0: none */
+	struct point *points;
+	size_t n_points;
+	char moving[LAYER_ID_BYTES]; /* the plain home is on its way to be this layer's fs */
+};
+
+/* What the file says, nothing where there is none. What a crash left half done is finished. */
+int layers_read(const char *state_dir, const char *name, struct layers *ret, struct err *e);
+int layers_write(const struct layers *l, struct err *e);
+void layers_done(struct layers *l);
+
+/* A workspace without layers gets its first: in memory, then on disk with the workspace's own mode. -EBUSY when
+ * somebody else was faster. */
+int layers_first(struct layers *l, struct err *e);
+int layers_put_first(struct layers *l, int ws_fd, struct err *e);
+
+/* For whoever holds the sandbox's lock and is about to mount: is this still the layer on top, and clean for it?
+ * `top` is its directory. */
+int layers_claim(const char *state_dir, const char *name, const char *top, struct err *e);
+
+/* Paths as struct facts wants them, top first, NULL-ended. NULL when the stack is empty. */
+char **layers_paths(const struct layers *l, const struct stack *s);
+void layers_paths_free(char **paths);
+
+/* Freezes what is on top. The sandbox must not run. */
+int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
+		      uint64_t *ret_id, struct err *e);
+/* Saves the present and goes back. */
+int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e);
+const struct point *layers_point(const struct layers *l, uint64_t id);
+/* Throws away all changes of the workspace, or those below `only`; the present is saved first. */
+int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_present,
+		   struct err *e);
+/* Makes one layer of many, where looking through them would begin to cost. `base` is the tree below them. */
+int layers_merge(struct layers *l, int base, struct err *e);
+int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct err *e);
+
+/* The newest checkpoint that somebody may want back and that is not what is there now; 0: there is none. */
+uint64_t layers_undo_target(const struct layers *l);
+/* Before a start: freezes what is there, drops the oldest checkpoints of this kind, keeps the stack short. `base` is the
+ * tree below. */
+int layers_before_start(struct layers *l, int base, const char *message, struct err *e);
+/* The workspace as the host has it, nothing saved: for when there is nothing left to review. */
+int layers_clear(struct layers *l, struct err *e);
+/* A clean home and, with_ws, a clean workspace; what was there is saved. */
+int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct err *e);
+/* The home's layers are forgotten. */
+int layers_reset_home(struct layers *l, struct err *e);
+
+/* A new sandbox's layers, with all that `from` has. Writes its file. */
+int layers_fork(struct layers *from, const char *name, struct err *e);
+
+/* Descriptors of the layers of a stack, for comparing. */
+int layers_open(const struct layers *l, const struct stack *s, int base, struct overlay *ret,
+		struct err *e);
+void layers_close(struct overlay *o);
+
+/* Removes layers that no sandbox names. */
+int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e);
+
+#endif

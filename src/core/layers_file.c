@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/layers_file.c - layers.json, and which layers are still named by one
+ *
+ * The reader is strict: a layer's id is 16 hex digits and nothing else, because it becomes part of a path.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "core/layers.h"
+#include "core/layers_own.h"
+
+#define FILE_NAME "layers.json"
+#define NEW_NAME "layers.json.new"
+
+/* ---- writing ---- */
+
+static void put_stack(struct buf *b, const char *key, const struct stack *s)
+{
+	buf_printf(b, "\"%s\":[", key);
+	for (size_t i = 0; i < s->n; i++)
+		buf_printf(b, "%s\"%s\"", i ? "," : "", s->v[i]);
+	buf_putc(b, ']');
+}
+
+static void put_point(struct buf *b, const struct point *p)
+{
+	buf_printf(b, "{\"id\":%llu,\"created\":%llu,\"since\":%llu,\"kind\":\"%s\",\"message\":",
+		   (unsigned long long)p->id, (unsigned long long)p->created,
+		   (unsigned long long)p->since, tree_kind_name(p->kind));
+	buf_json(b, p->message);
+	buf_putc(b, ',');
+	put_stack(b, "ws", &p->ws);
+	buf_putc(b, ',');
+	put_stack(b, "home", &p->home);
+	buf_putc(b, '}');
+}
+
+int layers_write(const struct layers *l, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(JSON_MAX_BYTES);
+	_free_ char *dir = mem_fmt("%s/sandboxes/%s", l->state_dir, l->name);
+	_close_ int at = FD_NONE, fd = FD_NONE;
+	int r;
+
+	buf_puts(&b, "{");
+	put_stack(&b, "ws", &l->ws);
+	buf_putc(&b, ',');
+	put_stack(&b, "home", &l->home);
+	buf_printf(&b, ",\"moving\":\"%s\",\"points\":[", l->moving);
+	for (size_t i = 0; i < l->n_points; i++) {
+		buf_puts(&b, i ? ",\n" : "\n");
+		put_point(&b, &l->points[i]);
+	}
+	buf_puts(&b, "]}\n");
+	if (b.is_over)
+		return err_set(e, ERR_USAGE, E2BIG,
+			       "'%s' has too many checkpoints; remove some with 'vitrine "
+			       "checkpoints "
+			       "--keep N %s'",
+			       l->name, l->name);
+	r = path_make(dir, 0700);
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
+	at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (at >= 0)
+		fd = openat(at, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
+	r = fd < 0 ? -errno : io_write_all(fd, b.p, b.n);
+	if (r == 0 && (fdatasync(fd) < 0 || renameat(at, NEW_NAME, at, FILE_NAME) < 0))
+		r = -errno;
+	if (r < 0) {
+		errno = -r;
+		return err_sys(e, "'%s/%s'", dir, FILE_NAME);
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static bool is_id(const char *s)
+{
+	return strlen(s) == LAYER_ID_BYTES - 1 &&
+	       strspn(s, "0123456789abcdef") == LAYER_ID_BYTES - 1;
+}
+
+static bool take_stack(const struct json *o, const char *key, struct stack *ret)
+{
+	const struct json *v = json_get(o, key);
+	size_t i = 0;
+
+	if (v == NULL || v->type != JSON_ARRAY || v->n > OVERLAY_LAYERS_MAX)
+		return false;
+	ret->v = mem_new(v->n + 1, sizeof(*ret->v));
+	for (const struct json *c = v->first; c; c = c->next) {
+		if (c->type != JSON_STRING || !is_id(c->text))
+			return false;
+		memcpy(ret->v[i++], c->text, LAYER_ID_BYTES);
+	}
+	ret->n = i;
+	return true;
+}
+
+static bool take_number(const struct json *o, const char *key, uint64_t *ret)
+{
+	const struct json *v = json_get(o, key);
+
+	return v && json_u64(v, ret);
+}
+
+static bool take_point(const struct json *o, struct point *p)
+{
+	const struct json *kind = json_get(o, "kind"), *message = json_get(o, "message");
+
+	if (o->type != JSON_OBJECT || kind == NULL || kind->type != JSON_STRING ||
+	    message == NULL || message->type != JSON_STRING)
+		return false;
+	while (p->kind < TREE_KIND_COUNT_ && !str_eq(tree_kind_name(p->kind), kind->text))
+		p->kind++;
+	p->message = mem_str(message->text);
+	return p->kind < TREE_KIND_COUNT_ && take_number(o, "id", &p->id) &&
+	       take_number(o, "created", &p->created) && take_number(o, "since", &p->since) &&
+	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home);
+}
+
+static bool take_all(const struct json *o, struct layers *l)
+{
+	const struct json *points, *moving;
+
+	if (o->type != JSON_OBJECT)
+		return false;
+	points = json_get(o, "points");
+	moving = json_get(o, "moving");
+	if (points == NULL || points->type != JSON_ARRAY || points->n > LAYERS_POINTS_MAX ||
+	    moving == NULL || moving->type != JSON_STRING ||
+	    (moving->text[0] && !is_id(moving->text)))
+		return false;
+	(void)snprintf(l->moving, sizeof(l->moving), "%s", moving->text);
+	l->points = mem_new(points->n + 1, sizeof(*l->points));
+	for (const struct json *c = points->first; c; c = c->next)
+		if (!take_point(c, &l->points[l->n_points++]))
+			return false;
+	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home);
+}
+
+int layers_read(const char *state_dir, const char *name, struct layers *ret, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s/%s", state_dir, name, FILE_NAME);
+	_cleanup_(buf_done) struct buf b = BUF(JSON_MAX_BYTES);
+	struct layers l = { .state_dir = mem_str(state_dir), .name = mem_str(name) };
+	struct json_doc doc;
+	int r = io_read_file(path, &b, e);
+
+	if (r == -ENOENT) {
+		*ret = l;
+		return 0;
+	}
+	if (r == 0)
+		r = json_parse(buf_cstr(&b), b.n, &doc, e);
+	if (r == 0) {
+		bool is_right = take_all(doc.root, &l);
+
+		json_done(&doc);
+		if (!is_right)
+			r = err_set(e, ERR_SYSTEM, EBADMSG, "not what we wrote there");
+	}
+	if (r < 0) {
+		layers_done(&l);
+		return err_wrap(e, r, "'%s'", path);
+	}
+	r = l.moving[0] ? layers_finish_move(&l, e) : 0;
+	if (r < 0)
+		layers_done(&l);
+	else
+		*ret = l;
+	return r;
+}
+
+/* ---- what nobody names ---- */
+
+struct named {
+	char (*v)[LAYER_ID_BYTES];
+	size_t n, cap;
+};
+
+static void add_stack(struct named *n, const struct stack *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		vec_reserve(n->v, n->n, n->cap);
+		memcpy(n->v[n->n++], s->v[i], LAYER_ID_BYTES);
+	}
+}
+
+static int add_sandbox(struct named *n, const char *state_dir, const char *name, struct err *e)
+{
+	struct layers l;
+	int r = layers_read(state_dir, name, &l, e);
+
+	if (r < 0)
+		return r;
+	add_stack(n, &l.ws);
+	add_stack(n, &l.home);
+	for (size_t i = 0; i < l.n_points; i++) {
+		add_stack(n, &l.points[i].ws);
+		add_stack(n, &l.points[i].home);
+	}
+	layers_done(&l);
+	return 0;
+}
+
+static bool is_named(const struct named *n, const char *id)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (str_eq(n->v[i], id))
+			return true;
+	return false;
+}
+
+static int find_named(const char *state_dir, struct named *n, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes", state_dir);
+	DIR *d = opendir(path);
+	struct dirent *en;
+	int r = 0;
+
+	while (d && r == 0 && (en = readdir(d)) != NULL)
+		if (en->d_name[0] != '.')
+			r = add_sandbox(n, state_dir, en->d_name, e);
+	if (d)
+		(void)closedir(d);
+	return r;
+}
+
+/* A sandbox whose file cannot be read may name any layer: then nothing goes. */
+int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/layers", state_dir);
+	_close_ int lock = FD_NONE;
+	struct named n = { 0 };
+	struct dirent *en;
+	DIR *d;
+	int r;
+
+	*ret_removed = 0;
+	if (access(path, F_OK) < 0)
+		return 0; /* nobody ever had one */
+	lock = layers_lock(state_dir, e);
+	r = lock < 0 ? lock : find_named(state_dir, &n, e);
+	d = r < 0 ? NULL : opendir(path);
+	while (d && (en = readdir(d)) != NULL)
+		if (is_id(en->d_name) && !is_named(&n, en->d_name))
+			*ret_removed += path_remove(dirfd(d), en->d_name) == 0;
+	if (d)
+		(void)closedir(d);
+	free(n.v);
+	return r;
+}

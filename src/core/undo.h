@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/undo.h - checkpoints of a workspace: make, list, compare, go back
+ *
+ * Checkpoints belong to a directory, not to a sandbox: several sandboxes may work in one. They lie in
+ * `trees/KEY/` below the state directory.
+ */
+#ifndef VITRINE_CORE_UNDO_H
+#define VITRINE_CORE_UNDO_H
+
+#include "tree/show.h"
+
+struct undo {
+	struct store *store;
+	char *root; /* real path */
+	int fd;     /* borrowed */
+};
+
+/* What a checkpoint saves at most, unless asked for all. */
+#define UNDO_FILE_MAX GIB
+#define UNDO_NEW_MAX (8 * GIB)
+#define UNDO_AUTO_KEPT 20
+
+int undo_open(struct undo *u, const char *state_dir, const char *root, int root_fd, bool may_wait,
+	      struct err *e);
+void undo_close(struct undo *u);
+
+struct undo_wish {
+	bool is_forced; /* overwrite edits made on the host since the sandbox ended */
+	bool is_gentle; /* leave those, restore the rest */
+	char *const *only;
+	void (*say)(void *arg, const char *path, const char *why); /* conflicts, one by one */
+	void *arg;
+};
+
+struct undone {
+	struct restored sum;
+	uint64_t target, present;
+	uint64_t host_edits; /* with neither wish: how many stand in the way; nothing was done */
+};
+
+/* `id` 0: the newest checkpoint that differs from the present. */
+int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
+		 const struct undo_wish *w, struct undone *ret, struct err *e);
+
+/* Was a restore cut off? Carries it to its end. 1: it was. */
+int undo_resume(struct undo *u, struct undone *ret, struct err *e);
+
+/* Before a sandbox starts: bounded, skipped when nothing changed, oldest ones of its kind dropped. */
+int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
+		      struct tree_saved *ret, struct err *e);
+/* When it ended: what it left, so that later edits can be told from its own. */
+int undo_seal(struct undo *u, struct err *e);
+
+/* Keeps the newest `keep`; frees what the others alone needed. */
+int undo_prune(struct undo *u, uint64_t keep, uint64_t *ret_removed, uint64_t *ret_freed,
+	       struct err *e);
+
+/* Differences between checkpoint `since` (0: the newest that was not made by a restore) and the present. */
+struct undo_diff {
+	struct tree_index before, now;
+	struct changes changes;
+	const struct undo *u;
+};
+
+int undo_compare(struct undo *u, uint64_t since, const struct tree_options *o,
+		 struct undo_diff *ret, struct err *e);
+void undo_diff_done(struct undo_diff *d);
+/* For struct show. */
+int undo_read(void *diff, const struct tree_entry *en, bool is_new, struct buf *out);
+
+#endif

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/link/outer.c - an init for the keeper, made of HTTP/2 requests
+ *
+ * To the keeper this process is init: it takes and sends the same packets (engine/native/native.h), with the same
+ * descriptors. What differs is behind it: every command's stdio is streams of the link, and its terminal is one end of
+ * a socket pair. This is the process that decodes what comes from inside, so it confines itself before the first byte,
+ * holds no file of the host but the stdio it was handed, and can end its own sandbox and nothing else.
+ *
+ * An exit status is passed on when all the output before it has been written.
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "engine/link/outer.h"
+
+enum role { ROLE_NONE, ROLE_START, ROLE_MAIN, ROLE_STDIO, ROLE_FREEZE, ROLE_SAMPLES, ROLE_COUNT_ };
+
+struct session {
+	struct outer *outer;
+	uint32_t id;
+	bool is_used, has_started, has_exit, has_told;
+	int status;
+	uint64_t cpu_ns, rss;
+	struct flow *main;
+	struct flow *stdio[4]; /* 0, 1, 2, the terminal */
+	struct port *tail[3];  /* sinks whose streams have ended: still being written */
+};
+
+/* A stream and what it is for. */
+struct flow {
+	struct outer *outer;
+	enum role role;
+	struct session *session;
+	int which;
+	struct stream *stream;
+	struct port *from, *to;
+	struct buf body; /* ours, to be sent */
+	size_t at;
+};
+
+struct outer {
+	struct loop *loop;
+	struct link *link;
+	int ctl;
+	struct watch *on_ctl;
+	bool is_idle;  /* has no first command */
+	bool is_named; /* lasts longer than its first command */
+	bool is_started, is_down, has_failed, has_samples;
+	unsigned sample_ms;
+	struct link_sample sample;
+	size_t sample_n;
+	struct session sessions[INIT_SESSIONS];
+};
+
+/* ---- to the keeper ---- */
+
+static void tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n)
+{
+	if (init_send(o->ctl, m, fds, n) < 0)
+		loop_stop(o->loop); /* no keeper, no sandbox */
+}
+
+static void fail(struct outer *o, const char *what)
+{
+	struct init_msg m = { .type = INIT_FAILED };
+
+	if (o->has_failed)
+		return; /* the first reason is the one that counts */
+	o->has_failed = true;
+	err_put_(&m.err, ERR_SYSTEM, EPROTO, "%s", what);
+	tell(o, &m, NULL, 0);
+	loop_stop(o->loop);
+}
+
+static struct session *find(struct outer *o, uint32_t id)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (o->sessions[i].is_used && o->sessions[i].id == id)
+			return &o->sessions[i];
+	return NULL;
+}
+
+/* ---- streams ---- */
+
+static ssize_t pull_body(void *arg, void *p, size_t n)
+{
+	struct flow *f = arg;
+	size_t left = f->body.n - f->at;
+
+	if (f->from)
+		return source_pull(f->from, p, n);
+	if (left == 0)
+		return PULL_END;
+	n = n < left ? n : left;
+	memcpy(p, f->body.p + f->at, n);
+	f->at += n;
+	return (ssize_t)n;
+}
+
+static struct flow *ask(struct outer *o, enum role role, const struct head *h,
+			struct buf *take_body, struct port *take_from)
+{
+	struct flow *f = mem_new(1, sizeof(*f));
+	bool has_body = take_body || take_from;
+
+	*f = (struct flow){ .outer = o, .role = role, .from = take_from, .body = BUF(0) };
+	if (take_body) {
+		f->body = *take_body;
+		*take_body = BUF(0);
+	}
+	f->stream = link_request(o->link, h, has_body ? pull_body : NULL, f);
+	if (f->stream == NULL) {
+		port_free(f->from);
+		buf_done(&f->body);
+		free(f);
+		return NULL;
+	}
+	port_join(f->from, f->stream);
+	return f;
+}
+
+static struct head request(const char *method, const char *fmt, ...) PRINTF(2, 3);
+static struct head request(const char *method, const char *fmt, ...)
+{
+	struct head h = { 0 };
+	va_list ap;
+
+	(void)snprintf(h.method, sizeof(h.method), "%s", method);
+	va_start(ap, fmt);
+	(void)vsnprintf(h.path, sizeof(h.path), fmt, ap); /* numbers only: it fits */
+	va_end(ap);
+	return h;
+}
+
+static void ask_short(struct outer *o, enum role role, const struct head *h)
+{
+	if (ask(o, role, h, NULL, NULL) == NULL && !o->is_down)
+		fail(o, "too many requests at once");
+}
+
+/* ---- the end of a session ---- */
+
+static bool is_quiet(const struct session *s)
+{
+	for (int i = 1; i < 4; i++)
+		if (s->stdio[i])
+			return false;
+	for (int i = 0; i < 3; i++)
+		if (s->tail[i] && !sink_is_done(s->tail[i]))
+			return false;
+	return true;
+}
+
+static void close_session(struct session *s)
+{
+	for (int i = 0; i < 4; i++)
+		if (s->stdio[i]) {
+			s->stdio[i]->session = NULL;
+			stream_reset(s->stdio[i]->stream);
+		}
+	for (int i = 0; i < 3; i++)
+		port_free(s->tail[i]);
+	if (s->main)
+		s->main->session = NULL;
+	*s = (struct session){ 0 };
+}
+
+static void try_end(void *arg)
+{
+	struct session *s = arg;
+	struct outer *o = s->outer;
+	struct init_msg m = { .type = INIT_EXITED,
+			      .session = s->id,
+			      .a = s->status,
+			      .cpu_ns = s->cpu_ns,
+			      .max_rss = s->rss };
+
+	if (!s->is_used || s->has_told || !s->has_exit || !is_quiet(s))
+		return;
+	s->has_told = true;
+	tell(o, &m, NULL, 0);
+	if (s->id == 0 && !o->is_named)
+		loop_stop(o->loop); /* closing the link is what ends init, whatever it thinks */
+	else
+		close_session(s);
+}
+
+/* ---- the keeper's messages ---- */
+
+/* The bytes of a memfd of the keeper's, whole. */
+static int read_whole(int fd, struct buf *b)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size > b->max)
+		return -EBADMSG;
+	for (off_t at = 0; at < st.st_size;) {
+		char chunk[16 * 1024];
+		ssize_t n = pread(fd, chunk, sizeof(chunk), at);
+
+		if (n <= 0)
+			return -EBADMSG;
+		buf_add(b, chunk, (size_t)n);
+		at += n;
+	}
+	return 0;
+}
+
+static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
+{
+	_cleanup_(buf_done) struct buf guest = BUF(4 * MIB);
+	struct head h = request("POST", "/start");
+
+	if (read_whole(fds[0], &guest) < 0) {
+		fail(o, "the plan cannot be read");
+		return;
+	}
+	o->is_named = m->flags != 0;
+	o->is_idle = m->b != 0;
+	o->sample_ms = m->a > 0 ? (unsigned)m->a : 0;
+	(void)ask(o, ROLE_START, &h, &guest, NULL);
+	watch_set(o->on_ctl, false); /* nothing else before the lock holds */
+}
+
+static bool is_same(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+static bool is_pipe(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static bool open_tty(struct session *s, const struct init_msg *m, int *ret_theirs)
+{
+	struct head h = request("POST", "/session/%u/tty", s->id);
+	struct flow *f;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return false;
+	head_add(&h, "size", "%ux%u", m->rows, m->cols);
+	f = ask(s->outer, ROLE_STDIO, &h, NULL, source_new(s->outer->loop, pair[0]));
+	if (f == NULL) {
+		fd_close(pair[1]);
+		return false;
+	}
+	f->to = sink_new(s->outer->loop, fcntl(pair[0], F_DUPFD_CLOEXEC, 3));
+	port_join(f->to, f->stream);
+	f->which = 3;
+	f->session = s;
+	s->stdio[3] = f;
+	*ret_theirs = pair[1];
+	return true;
+}
+
+static bool open_stdio(struct session *s, int i, int take_fd)
+{
+	struct outer *o = s->outer;
+	struct head h = request(i == 0 ? "POST" : "GET", "/session/%u/%d", s->id, i);
+	struct flow *f;
+
+	f = ask(o, ROLE_STDIO, &h, NULL, i == 0 ? source_new(o->loop, take_fd) : NULL);
+	if (f == NULL) {
+		if (i > 0)
+			fd_close(take_fd);
+		return false;
+	}
+	if (i > 0)
+		f->to = sink_new(o->loop, take_fd);
+	port_join(f->to, f->stream);
+	f->which = i;
+	f->session = s;
+	s->stdio[i] = f;
+	return true;
+}
+
+static void refuse(struct outer *o, uint32_t id, int error)
+{
+	struct init_msg m = { .type = INIT_NOT_STARTED, .session = id, .a = error };
+
+	tell(o, &m, NULL, 0);
+}
+
+/* Descriptors behind the request are those of stdio that are not the terminal, in order. */
+static bool open_all(struct session *s, const struct init_msg *m, int fds[PACKET_FDS],
+		     char stdio[4], int *tty)
+{
+	int fd[3], at = 1;
+
+	for (int i = 0; i < 3; i++)
+		fd[i] = m->flags & BIT(i) ? FD_NONE : fds[at++];
+	if (m->flags & 7 && !open_tty(s, m, tty))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		if (m->flags & BIT(i)) {
+			stdio[i] = 't';
+		} else if (i == 2 && stdio[1] == 'p' && fd[2] >= 0 && is_same(fd[1], fd[2])) {
+			stdio[i] = 's';
+		} else if (fd[i] >= 0 && is_pipe(fd[i])) {
+			stdio[i] = 'p';
+			if (!open_stdio(s, i, fcntl(fd[i], F_DUPFD_CLOEXEC, 3)))
+				return false;
+		} else {
+			stdio[i] = 'n';
+		}
+	}
+	return true;
+}
+
+static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
+{
+	_cleanup_(buf_done) struct buf body = BUF(REQUEST_MAX + 64);
+	struct session *s = find(o, m->session);
+	struct head h = request("POST", "/session/%u", m->session);
+	char stdio[4] = "";
+	int tty = FD_NONE;
+
+	for (size_t i = 0; s == NULL && i < INIT_SESSIONS; i++)
+		if (!o->sessions[i].is_used)
+			s = &o->sessions[i];
+	if (s == NULL || s->is_used || read_whole(fds[0], &body) < 0) {
+		refuse(o, m->session, s ? EBADMSG : EAGAIN);
+		return;
+	}
+	*s = (struct session){ .outer = o, .is_used = true, .id = m->session };
+	if (!open_all(s, m, fds, stdio, &tty)) {
+		refuse(o, m->session, EAGAIN);
+		close_session(s);
+		return;
+	}
+	head_add(&h, "stdio", "%s", stdio);
+	s->main = ask(o, ROLE_MAIN, &h, &body, NULL);
+	if (s->main == NULL) {
+		fd_close(tty);
+		refuse(o, m->session, EAGAIN);
+		close_session(s);
+		return;
+	}
+	s->main->session = s;
+	s->main->which = tty; /* handed out when it runs */
+}
+
+/* Their /proc is behind other walls; what it says comes as samples. */
+static void ask_samples(struct outer *o, unsigned ms)
+{
+	struct head h = request("GET", "/samples/%u", ms);
+
+	o->has_samples = true;
+	ask_short(o, ROLE_SAMPLES, &h);
+}
+
+static void no_file(struct outer *o, const struct init_msg *m)
+{
+	struct init_msg no = { .type = INIT_FILE_DONE, .session = m->session, .a = ENOTSUP };
+
+	tell(o, &no, NULL, 0);
+}
+
+void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
+{
+	struct head h;
+
+	switch (m->type) {
+	case INIT_GUEST:
+		on_plan(o, m, fds);
+		break;
+	case INIT_WANT_PROC:
+		if (!o->has_samples)
+			ask_samples(o, 1000);
+		break;
+	case INIT_FILE:
+		no_file(o, m);
+		break;
+	case INIT_START:
+		on_start(o, m, fds);
+		break;
+	case INIT_SIGNAL:
+		h = request("POST", "/session/%u/signal/%d", m->session, m->a);
+		ask_short(o, ROLE_NONE, &h);
+		break;
+	case INIT_RESIZE:
+		h = request("POST", "/session/%u/size/%ux%u", m->session, m->rows, m->cols);
+		ask_short(o, ROLE_NONE, &h);
+		break;
+	case INIT_FREEZE:
+		h = request("POST", "/freeze");
+		ask_short(o, ROLE_FREEZE, &h);
+		break;
+	case INIT_THAW:
+		h = request("POST", "/thaw");
+		ask_short(o, ROLE_NONE, &h);
+		break;
+	default:
+		break; /* INIT_GO: what it waits for has been done before we were started */
+	}
+}
+
+static void on_ctl(void *arg)
+{
+	struct outer *o = arg;
+	int fds[PACKET_FDS];
+	struct init_msg m;
+	int r = init_recv(o->ctl, &m, fds);
+
+	if (r == 1)
+		outer_message(o, &m, fds);
+	else if (r != -EAGAIN)
+		loop_stop(o->loop);
+	for (int i = 0; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+}
+
+/* ---- init's answers: foreign ---- */
+
+static int start_answer(struct outer *o, const struct head *h)
+{
+	struct init_msg ready = { .type = INIT_READY };
+	const char *error = head_get(h, "error");
+	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
+	if (h->status != 200) {
+		buf_puts(&text, error ? error : "init refused the plan");
+		fail(o, buf_cstr(&text));
+		return 0;
+	}
+	o->is_started = true;
+	watch_set(o->on_ctl, true);
+	if (o->sample_ms)
+		ask_samples(o, o->sample_ms);
+	if (o->is_idle)
+		tell(o, &ready, NULL, 0);
+	return 0;
+}
+
+static int main_answer(struct session *s, struct flow *f, const struct head *h)
+{
+	struct init_msg m = { .type = INIT_STARTED, .session = s->id };
+	uint64_t n;
+	int tty = f->which;
+
+	if (s->has_started)
+		return -EBADMSG;
+	s->has_started = true;
+	f->which = FD_NONE;
+	if (h->status == 200) {
+		if (head_number(h, "pid", INT32_MAX, &n) < 0)
+			return -EBADMSG;
+		m.a = (int32_t)n;
+		tell(s->outer, &m, &tty, tty >= 0 ? 1 : 0);
+		fd_close(tty);
+		return 0;
+	}
+	fd_close(tty);
+	if (h->status != 422 || head_number(h, "errno", 4095, &n) < 0)
+		return -EBADMSG;
+	m.type = INIT_NOT_STARTED;
+	m.a = (int32_t)n;
+	m.b = head_get(h, "step") && str_eq(head_get(h, "step"), "chdir");
+	tell(s->outer, &m, NULL, 0);
+	if (s->id == 0 && !s->outer->is_named)
+		loop_stop(s->outer->loop);
+	close_session(s);
+	return 0;
+}
+
+static int main_trailer(struct session *s, const struct head *h)
+{
+	uint64_t n;
+
+	if (!s->has_started || s->has_exit || head_number(h, "exit", 0xffff, &n) < 0 ||
+	    head_number(h, "cpu", UINT64_MAX, &s->cpu_ns) < 0 ||
+	    head_number(h, "rss", UINT64_MAX, &s->rss) < 0)
+		return -EBADMSG;
+	s->status = (int)n;
+	s->has_exit = true;
+	try_end(s);
+	return 0;
+}
+
+static int on_head(void *arg, struct stream *st, const struct head *h, bool is_trailer)
+{
+	struct flow *f = stream_arg(st);
+	struct init_msg frozen = { .type = INIT_FROZEN };
+
+	if (f == NULL || (is_trailer && f->role != ROLE_MAIN))
+		return -EBADMSG;
+	switch (f->role) {
+	case ROLE_START:
+		return f->outer->is_started ? -EBADMSG : start_answer(f->outer, h);
+	case ROLE_MAIN:
+		if (f->session == NULL)
+			return 0;
+		return is_trailer ? main_trailer(f->session, h) : main_answer(f->session, f, h);
+	case ROLE_FREEZE:
+		tell(f->outer, &frozen, NULL, 0);
+		return 0;
+	case ROLE_STDIO:
+	case ROLE_SAMPLES:
+	case ROLE_NONE:
+	case ROLE_COUNT_:
+		break;
+	}
+	return 0;
+}
+
+static int take_samples(struct outer *o, const char *p, size_t n)
+{
+	struct init_msg m = { .type = INIT_SAMPLE };
+
+	for (size_t i = 0; i < n; i++) {
+		((char *)&o->sample)[o->sample_n++] = p[i];
+		if (o->sample_n < sizeof(o->sample))
+			continue;
+		o->sample_n = 0;
+		m.max_rss = o->sample.memory;
+		m.cpu_ns = o->sample.cpu_ns;
+		m.a = (int32_t)(o->sample.pids & INT32_MAX);
+		tell(o, &m, NULL, 0);
+	}
+	return 0;
+}
+
+static int on_data(void *arg, struct stream *st, const void *p, size_t n)
+{
+	struct flow *f = stream_arg(st);
+	int r;
+
+	if (f == NULL)
+		return -EBADMSG;
+	if (f->role == ROLE_SAMPLES) {
+		stream_consumed(st, n);
+		return take_samples(f->outer, p, n);
+	}
+	if (f->role != ROLE_STDIO || f->to == NULL)
+		return -EBADMSG;
+	r = sink_put(f->to, p, n);
+	if (r == -EPIPE && f->which != 3)
+		stream_reset(st); /* nobody reads: the command shall know */
+	return r == -EMSGSIZE ? r : 0;
+}
+
+static int on_end(void *arg, struct stream *st)
+{
+	struct flow *f = stream_arg(st);
+
+	/* The terminal is closed; whoever still types does it in vain. */
+	if (f && f->role == ROLE_STDIO && f->which == 3)
+		stream_reset(st);
+	return 0;
+}
+
+/* The stream is over; what it brought may still be on its way to a slow reader. */
+static void stdio_gone(struct flow *f)
+{
+	struct session *s = f->session;
+
+	port_join(f->from, NULL);
+	port_join(f->to, NULL);
+	port_free(f->from);
+	if (s == NULL) {
+		sink_abandon(f->to);
+		return;
+	}
+	s->stdio[f->which] = NULL;
+	if (f->to) {
+		struct port **tail = &s->tail[f->which == 3 ? 0 : f->which];
+
+		*tail = f->to;
+		sink_finish(f->to, try_end, s);
+	}
+	try_end(s);
+}
+
+static void on_gone(void *arg, struct stream *st)
+{
+	struct flow *f = stream_arg(st);
+	struct session *s;
+
+	if (f == NULL)
+		return;
+	s = f->session;
+	stream_set_arg(st, NULL);
+	if (f->role == ROLE_STDIO) {
+		stdio_gone(f);
+	} else if (f->role == ROLE_MAIN) {
+		fd_close(f->which);
+		if (s)
+			s->main = NULL;
+		if (s && !s->has_exit)
+			fail(f->outer, "init dropped a command");
+	} else if (f->role == ROLE_START && !f->outer->is_started && !f->outer->is_down) {
+		fail(f->outer, "init did not take the plan");
+	}
+	buf_done(&f->body);
+	free(f);
+}
+
+static bool has_tails(const struct outer *o)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (o->sessions[i].is_used && o->sessions[i].has_exit && !o->sessions[i].has_told)
+			return true;
+	return false;
+}
+
+static void on_down(void *arg, const char *why)
+{
+	struct outer *o = arg;
+	_cleanup_(buf_done) struct buf text = BUF(KIB);
+
+	o->is_down = true;
+	if (has_tails(o))
+		return; /* what was said before still goes out; then we end */
+	buf_printf(&text, "the link to init broke: %s", why);
+	if (!o->sessions[0].is_used || !o->sessions[0].has_told)
+		fail(o, buf_cstr(&text));
+	loop_stop(o->loop);
+}
+
+static const struct link_ops outer_ops = {
+	.on_head = on_head,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_gone = on_gone,
+	.on_down = on_down,
+};
+
+/* ---- life ---- */
+
+struct outer *outer_new(struct loop *l, int ctl, int in, int out)
+{
+	struct outer *o = mem_new(1, sizeof(*o));
+
+	o->loop = l;
+	o->ctl = ctl;
+	o->on_ctl = watch_fd(l, ctl, WATCH_READ, on_ctl, o);
+	o->link = link_new(LINK_OUTER, l, in, out, &outer_ops, o);
+	return o;
+}
+
+int outer_feed(struct outer *o, const void *p, size_t n)
+{
+	return link_feed(o->link, p, n);
+}
+
+void outer_free(struct outer *o)
+{
+	o->has_failed = o->is_down = true; /* nothing more is said to the keeper */
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (o->sessions[i].is_used)
+			close_session(&o->sessions[i]);
+	link_free(o->link);
+	watch_free(o->on_ctl);
+	free(o);
+}
+
+int outer_run(int ctl, int in, int out)
+{
+	struct loop *l = loop_new();
+	struct outer *o = outer_new(l, ctl, in, out);
+
+	loop_run(l);
+	(void)o; /* the process ends here */
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/link/outer_fuzz.c - what comes from inside, to the process that decodes it
+ *
+ * The plan has been sent and a command asked for; the input is all that init answers. Whatever it is, the process may
+ * end the link and must do nothing else: no crash, no message to the keeper with a type or a descriptor of its own
+ * making.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "engine/link/outer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void start(struct outer *o)
+{
+	struct init_msg guest = { .type = INIT_GUEST, .a = 50 };
+	struct init_msg first = { .type = INIT_START, .flags = INIT_PTY_IN };
+	int fds[PACKET_FDS] = { memfd_create("x", MFD_CLOEXEC), FD_NONE, FD_NONE, FD_NONE };
+	int out[2];
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	outer_message(o, &guest, fds);
+	bug_on(pipe2(out, O_CLOEXEC | O_NONBLOCK) < 0);
+	fds[1] = fds[2] = out[1];
+	outer_message(o, &first, fds);
+	fd_close(out[0]);
+	fd_close(out[1]);
+	fd_close(fds[0]);
+}
+
+static void hear(int keeper)
+{
+	int fds[PACKET_FDS];
+	struct init_msg m;
+
+	while (init_recv(keeper, &m, fds) == 1) {
+		bug_on(m.type < INIT_FAILED || m.type > INIT_FILE_DONE);
+		bug_on(m.type != INIT_STARTED && fds[0] >= 0);
+		for (int i = 0; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct loop *l = loop_new();
+	struct outer *o;
+	int pair[2];
+
+	bug_on(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0);
+	o = outer_new(l, pair[0], FD_NONE, FD_NONE);
+	start(o);
+	/* In two pieces, so that what is cut is seen cut. */
+	if (outer_feed(o, data, n / 2) == 0)
+		(void)outer_feed(o, data + n / 2, n - n / 2);
+	hear(pair[1]);
+	outer_free(o);
+	loop_free(l);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+	return 0;
+}

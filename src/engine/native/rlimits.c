@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/native/rlimits.c - the limits a process sets itself and hands down to all it starts */
+#include <sys/resource.h>
+
+#include "base/sabotage.h"
+#include "engine/native/native.h"
+
+static int set_rlimit(int which, uint64_t value)
+{
+	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
+
+	if (getrlimit(which, &old) < 0)
+		return -errno;
+	if (old.rlim_max != RLIM_INFINITY && new.rlim_max > old.rlim_max)
+		new.rlim_cur = new.rlim_max = old.rlim_max;
+	return setrlimit(which, &new) < 0 ? -errno : 0;
+}
+
+int rlimits_set(const struct plan *p, bool shares_kernel)
+{
+	const struct plan_limit *l = p->limits;
+	int r = set_rlimit(RLIMIT_CORE, 0);
+
+	if (r == 0 && l[LIMIT_PIDS].is_set && !sabotaged("pids"))
+		r = set_rlimit(RLIMIT_NPROC, l[LIMIT_PIDS].max + 1); /* init is one of them */
+	if (r == 0 && l[LIMIT_OPEN_FILES].is_set)
+		r = set_rlimit(RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].max);
+	if (r == 0 && l[LIMIT_CPU_TIME].is_set)
+		r = set_rlimit(RLIMIT_CPU, (l[LIMIT_CPU_TIME].max + NS_PER_SEC - 1) / NS_PER_SEC);
+	/* Per-user kernel objects that no namespace counts: the user must keep some for themselves. Of another kernel
+	 * than the host's they may use up what they like. */
+	if (r == 0 && shares_kernel)
+		r = set_rlimit(RLIMIT_MSGQUEUE, 819200);
+	if (r == 0 && shares_kernel)
+		r = set_rlimit(RLIMIT_SIGPENDING, 4096);
+	return r;
+}

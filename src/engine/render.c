@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/render.c - what all renderers share
+ *
+ * The native engine's private space is one tmpfs with one size. Other tools make one per directory, so the size is
+ * divided: each gets its share, and the sum is never more than was allowed.
+ */
+#include "engine/render.h"
+#include "base/path.h"
+
+static const struct {
+	const char *name;
+	unsigned mode, share; /* sixteenths */
+} private_dirs[] = {
+	{ "tmp", 01777, 6 }, { "var-tmp", 01777, 2 }, { "shm", 01777, 2 },
+	{ "run", 0755, 1 },  { "home", 0700, 5 },
+};
+
+void rendering_done(struct rendering *r)
+{
+	args_done(&r->args);
+	free(r->file);
+	buf_done(&r->text);
+}
+
+bool render_skips(const struct render_in *in, size_t i)
+{
+	return in->gone && in->gone[i];
+}
+
+char *render_source(const struct render_in *in, const struct mount *m)
+{
+	switch (m->kind) {
+	case MOUNT_HIDE:
+		return mem_fmt("%s/.vitrine/%s", in->skel, m->src);
+	case MOUNT_DEVICE:
+		return mem_str(m->dst);
+	case MOUNT_BIND:
+	case MOUNT_PROTECT:
+	case MOUNT_PIN:
+	case MOUNT_PRIVATE:
+	case MOUNT_PROC:
+	case MOUNT_PTS:
+	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
+	case MOUNT_OVERLAY:
+	case MOUNT_KIND_COUNT_:
+		break;
+	}
+	return mem_str(m->src);
+}
+
+unsigned render_mode(const struct mount *m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
+		if (str_eq(m->src, private_dirs[i].name))
+			return private_dirs[i].mode;
+	return 0755;
+}
+
+uint64_t render_bytes(const struct plan *p, const struct mount *m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
+		if (str_eq(m->src, private_dirs[i].name))
+			return p->private_bytes / 16 * private_dirs[i].share;
+	return p->private_bytes;
+}
+
+bool render_is_dev(const struct mount *m)
+{
+	return m->kind == MOUNT_DEVICE || m->kind == MOUNT_PTS;
+}

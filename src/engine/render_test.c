@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/render_test.c - every renderer over the dozen plans, and what must hold in each of its words
+ *
+ * The golden texts lie in VITRINE_GOLDEN/ENGINE/PLAN.txt; VITRINE_GOLDEN_WRITE=1 writes them anew, to be read in the
+ * diff.
+ */
+#include <fcntl.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/test.h"
+#include "engine/container/container.h"
+#include "engine/engine.h"
+#include "engine/seatbelt/seatbelt.h"
+#include "engine/vm/vm.h"
+#include "plan/testplan.h"
+
+static int render_one(const struct engine *en, const struct setup *s, struct rendering *out,
+		      struct err *e)
+{
+	_free_ char *tool = mem_fmt("/usr/bin/%s", en->tool);
+	_free_ char *dir = mem_fmt("%s/engine/vitrine-x-1", s->plan.state_dir);
+	struct render_in in = { .plan = &s->plan,
+				.tool = tool,
+				.skel = "/state/skel",
+				/* its name changes with every entry */ .dir = dir,
+				.kernel = "/boot/vmlinuz-6",
+				.id = "vitrine-x-1" };
+
+	return en->render(&in, out, e);
+}
+
+static void make_for(const struct engine *en, size_t i, struct setup *s)
+{
+	dozen[i].make(s);
+	s->facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
+	s->facts.engine_has_cgroups = en->has_cgroups;
+	free(s->policy.engine);
+	s->policy.engine = mem_str(en->name);
+	CHECK_INT(setup_build(s), 0);
+	(void)snprintf(s->plan.skel_key, sizeof(s->plan.skel_key), "KEY");
+}
+
+static void compare(const char *dir, const char *engine, const char *name, const struct buf *got)
+{
+	_free_ char *folder = mem_fmt("%s/%s", dir, engine);
+	_free_ char *path = mem_fmt("%s/%s.txt", folder, name);
+	_cleanup_(buf_done) struct buf want = BUF(MIB);
+	struct err e = ERR_INIT;
+
+	if (getenv("VITRINE_GOLDEN_WRITE")) {
+		_close_ int fd = FD_NONE;
+
+		CHECK_INT(path_make(folder, 0755), 0);
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		CHECK_INT(io_write_all(fd, got->p, got->n), 0);
+		return;
+	}
+	CHECK_INT(io_read_file(path, &want, &e), 0);
+	if (!str_eq(buf_cstr(got), buf_cstr(&want)))
+		(void)fprintf(stderr, "%s:\n", path);
+	CHECK_STR(buf_cstr(got), buf_cstr(&want));
+}
+
+TEST(golden_words_of_every_engine)
+{
+	const char *dir = getenv("VITRINE_GOLDEN");
+
+	for (const struct engine *en = engines; en->name; en++)
+		for (size_t i = 0; en->render && i < ARRAY_LEN(dozen); i++) {
+			_cleanup_(rendering_done) struct rendering out = RENDERING;
+			_cleanup_(buf_done) struct buf got = BUF(MIB);
+			struct err e = ERR_INIT;
+			struct setup s;
+
+			make_for(en, i, &s);
+			CHECK_INT(render_one(en, &s, &out, &e), 0);
+			args_print(&out.args, &got);
+			/* The profile of system calls is the same for all of them, and in the table's own tests. */
+			if (out.file && str_eq(out.file, "config.json")) {
+				buf_printf(&got, "\n%s\n", out.file);
+				buf_add(&got, out.text.p, out.text.n);
+			}
+			compare(dir ? dir : "tests/golden/engine", en->name, dozen[i].name, &got);
+			setup_done(&s);
+		}
+}
+
+/* ---- what must hold in every rendering ---- */
+
+static bool says(const struct rendering *r, const char *word)
+{
+	for (size_t i = 0; i < r->args.n; i++)
+		if (strstr(r->args.v[i], word))
+			return true;
+	return r->file && str_eq(r->file, "config.json") && strstr(buf_cstr(&r->text), word);
+}
+
+/* A machine's view is built by vm/view.c, and shown as one directory. */
+static bool is_all_words(const struct engine *en)
+{
+	return en->steps & BIT(STEP_MOUNTS) && en->strength != STRENGTH_VM;
+}
+
+TEST(every_mount_is_rendered)
+{
+	for (const struct engine *en = engines; en->name; en++)
+		for (size_t i = 0; en->render && is_all_words(en) && i < ARRAY_LEN(dozen); i++) {
+			_cleanup_(rendering_done) struct rendering out = RENDERING;
+			struct err e = ERR_INIT;
+			struct setup s;
+
+			make_for(en, i, &s);
+			CHECK_INT(render_one(en, &s, &out, &e), 0);
+			for (size_t k = 0; k < s.plan.n_mounts; k++) {
+				const struct mount *m = &s.plan.mounts[k];
+				/* Tools that make /proc and /dev themselves say so in their own words. */
+				bool is_theirs =
+					path_is_beneath(m->dst, "/proc") || render_is_dev(m);
+
+				if (!is_theirs && !says(&out, m->dst))
+					(void)fprintf(stderr, "%s, %s: no %s\n", en->name,
+						      dozen[i].name, m->dst);
+				CHECK(is_theirs || says(&out, m->dst));
+			}
+			setup_done(&s);
+		}
+}
+
+TEST(bundles_are_json)
+{
+	for (const struct engine *en = engines; en->name; en++)
+		for (size_t i = 0; en->render && i < ARRAY_LEN(dozen); i++) {
+			_cleanup_(rendering_done) struct rendering out = RENDERING;
+			struct json_doc doc = { 0 };
+			struct err e = ERR_INIT;
+			struct setup s;
+
+			make_for(en, i, &s);
+			CHECK_INT(render_one(en, &s, &out, &e), 0);
+			if (out.file)
+				CHECK_INT(json_parse(buf_cstr(&out.text), out.text.n, &doc, &e), 0);
+			json_done(&doc);
+			setup_done(&s);
+		}
+}
+
+TEST(names_that_have_vanished_are_left_out)
+{
+	const struct engine *en = engine_find("bwrap");
+	_cleanup_(rendering_done) struct rendering out = RENDERING;
+	struct err e = ERR_INIT;
+	struct setup s;
+
+	make_for(en, 4, &s);
+	_free_ bool *gone = mem_new(s.plan.n_mounts, sizeof(*gone));
+	struct render_in in = { .plan = &s.plan,
+				.tool = "bwrap",
+				.skel = "/skel",
+				.dir = "/dir",
+				.id = "x",
+				.gone = gone };
+
+	for (size_t i = 0; i < s.plan.n_mounts; i++)
+		gone[i] = str_ends(s.plan.mounts[i].dst, "/.env");
+	CHECK_INT(render_bwrap(&in, &out, &e), 0);
+	CHECK(!says(&out, "/.env"));
+	CHECK(says(&out, "/secrets"));
+	setup_done(&s);
+}
+
+TEST(paths_that_a_tool_cannot_say_are_refused)
+{
+	static const char *const cannot[] = { "nsjail", "podman", "docker" };
+
+	for (size_t i = 0; i < ARRAY_LEN(cannot); i++) {
+		const struct engine *en = engine_find(cannot[i]);
+		_cleanup_(rendering_done) struct rendering out = RENDERING;
+		struct err e = ERR_INIT;
+		struct setup s;
+
+		dozen[0].make(&s);
+		s.facts.home = "/home/a:b";
+		s.facts.workspace = s.facts.cwd = "/home/a:b/proj";
+		s.facts.tools.n = 0;
+		s.facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
+		free(s.policy.engine);
+		s.policy.engine = mem_str(en->name);
+		CHECK_INT(setup_build(&s), 0);
+		CHECK(render_one(en, &s, &out, &e) < 0);
+		CHECK_INT(e.kind, ERR_UNSUPPORTED);
+		setup_done(&s);
+	}
+}
+
+TEST(docker_mounts_are_quoted)
+{
+	const struct engine *en = engine_find("docker");
+	_cleanup_(rendering_done) struct rendering out = RENDERING;
+	struct err e = ERR_INIT;
+	struct setup s;
+
+	dozen[0].make(&s);
+	s.facts.workspace = s.facts.cwd = "/home/dev/a,\"b";
+	s.facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
+	free(s.policy.engine);
+	s.policy.engine = mem_str("docker");
+	CHECK_INT(setup_build(&s), 0);
+	CHECK_INT(render_one(en, &s, &out, &e), 0);
+	CHECK(says(&out, ",\"src=/home/dev/a,\"\"b\",\"dst=/home/dev/a,\"\"b\""));
+	setup_done(&s);
+}
+
+/* ---- refusals, by name ---- */
+
+TEST(engines_refuse_what_they_cannot_honour)
+{
+	struct err e = ERR_INIT;
+	struct setup s;
+
+	make_for(engine_find("firejail"), 0, &s);
+	CHECK(engine_check(engine_find("firejail"), &s.plan, &e) < 0);
+	CHECK_STR(e.msg, "engine 'firejail' cannot honour: mounts");
+	setup_done(&s);
+	make_for(engine_find("bwrap"), 1, &s);
+	CHECK(engine_check(engine_find("bwrap"), &s.plan, &e) < 0);
+	CHECK(strstr(e.msg, "root's ids mapped away") && strstr(e.msg, "--user NAME"));
+	CHECK_INT(engine_check(engine_find("native"), &s.plan, &e), 0);
+	setup_done(&s);
+}
+
+TEST(never_weaker_than_asked)
+{
+	const struct engine *en = NULL;
+	struct err e = ERR_INIT;
+
+	CHECK_INT(engine_pick("native", STRENGTH_PROCESS, &en, &e), 0);
+	CHECK(engine_pick("native", STRENGTH_KERNEL, &en, &e) < 0);
+	CHECK(strstr(e.msg, "isolation \"kernel\"") != NULL);
+	CHECK(engine_pick("bwrap", STRENGTH_VM, &en, &e) < 0);
+	CHECK(engine_pick("warp", STRENGTH_PROCESS, &en, &e) < 0);
+	for (enum engine_strength least = 0; least < STRENGTH_COUNT_; least++)
+		if (engine_pick("auto", least, &en, &e) == 0)
+			CHECK(en->strength >= least && !en->is_untested);
+}
+
+TEST(every_engine_is_a_word_of_the_policy)
+{
+	struct policy p;
+	struct err e = ERR_INIT;
+
+	policy_init(&p);
+	for (const struct engine *en = engines; en->name; en++)
+		CHECK_INT(policy_set(&p, SETTING_ENGINE, en->name, LAYER_FLAGS, &e), 0);
+	policy_done(&p);
+}
+
+/* ---- the image and the profile ---- */
+
+TEST(image_is_a_tar_of_the_skeleton)
+{
+	_cleanup_(buf_done) struct buf tar = BUF(16 * MIB);
+	struct err e = ERR_INIT;
+	struct setup s;
+	size_t n = 0;
+
+	make_for(engine_find("docker"), 0, &s);
+	for (size_t i = 0; i < s.plan.n_skel; i++) /* no host of ours has that file */
+		if (s.plan.skel[i].kind == SKEL_COPY)
+			s.plan.skel[i].kind = SKEL_FILE;
+	CHECK_INT(image_tar(&s.plan, &tar, &e), 0);
+	CHECK_INT(tar.n % 512, 0);
+	for (size_t at = 0; at + 512 <= tar.n && tar.p[at]; n++) {
+		_free_ char *size = mem_strn(tar.p + at + 124, 11);
+		size_t bytes = 0;
+
+		CHECK(memcmp(tar.p + at + 257, "ustar", 6) == 0);
+		for (const char *p = size; *p >= '0' && *p <= '7'; p++)
+			bytes = bytes * 8 + (size_t)(*p - '0');
+		at += 512 + (bytes + 511) / 512 * 512;
+	}
+	CHECK_INT(n, s.plan.n_skel);
+	setup_done(&s);
+}
+
+TEST(profile_allows_the_lock_and_refuses_mounts)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	const char *refused;
+
+	seccomp_profile(false, &b);
+	refused = strstr(buf_cstr(&b), "\"errnoRet\":1");
+	CHECK(refused != NULL);
+	CHECK(strstr(buf_cstr(&b), "\"landlock_restrict_self\"") < refused);
+	CHECK(strstr(buf_cstr(&b), "\"read\"") < refused);
+	CHECK(strstr(buf_cstr(&b), "\"mount\"") > refused);
+	CHECK(strstr(buf_cstr(&b), "\"unshare\"") > refused);
+	CHECK(strstr(buf_cstr(&b), "\"ptrace\"") > refused);
+}
+
+/* ---- machines ---- */
+
+TEST(modules_come_after_what_they_need)
+{
+	static const char dep[] = "kernel/b.ko: kernel/c.ko kernel/d.ko\nkernel/d.ko:\n"
+				  "kernel/c.ko: kernel/d.ko\nkernel/bb.ko:\n";
+	static const char *const want[] = { "b", "none", "c", NULL };
+	_cleanup_(args_done) struct args a = { 0 };
+	_cleanup_(buf_done) struct buf got = BUF(KIB);
+
+	vm_modules(dep, want, &a);
+	args_print(&a, &got);
+	CHECK_STR(buf_cstr(&got), "kernel/d.ko kernel/c.ko kernel/b.ko\n");
+}
+
+/* ---- macOS ---- */
+
+TEST(golden_profiles)
+{
+	const char *dir = getenv("VITRINE_GOLDEN");
+
+	for (size_t i = 0; i < ARRAY_LEN(dozen); i++) {
+		_cleanup_(buf_done) struct buf got = BUF(MIB);
+		struct err e = ERR_INIT;
+		struct setup s;
+
+		dozen[i].make(&s);
+		s.facts.extra.n = s.facts.extra.n ? 3 : 0; /* no path at another place */
+		if (s.policy.mount.n)
+			s.policy.mount.n = 0;
+		CHECK_INT(setup_build(&s), 0);
+		CHECK_INT(seatbelt_profile(&s.plan, "/state/private", &got, &e), 0);
+		CHECK(seatbelt_is_profile(buf_cstr(&got)));
+		compare(dir ? dir : "tests/golden/engine", "seatbelt", dozen[i].name, &got);
+		setup_done(&s);
+	}
+}
+
+TEST(profiles_are_read_strictly)
+{
+	CHECK(seatbelt_is_profile("(version 1)\n(deny default)\n(allow x (literal "
+				  "\"a\\\"b)\"))\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(allow default)\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x))\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(x \"a)\n"));
+	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\nstray\n"));
+}
+
+TEST(a_quote_in_a_path_stays_in_its_string)
+{
+	_cleanup_(buf_done) struct buf got = BUF(MIB);
+	struct err e = ERR_INIT;
+	struct setup s;
+
+	dozen[0].make(&s);
+	s.facts.workspace = s.facts.cwd = "/home/dev/a\")) (allow default) (x (\"";
+	CHECK_INT(setup_build(&s), 0);
+	CHECK_INT(seatbelt_profile(&s.plan, "/state/private", &got, &e), 0);
+	CHECK(seatbelt_is_profile(buf_cstr(&got)));
+	CHECK(strstr(buf_cstr(&got), "a\\\")) (allow default)") != NULL);
+	setup_done(&s);
+}
+
+TEST_MAIN()

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/vm/view.c - what the machine may see of the host, as one directory
+ *
+ * In a user and mount namespace of its own the plan's view is built below dir/view, as the native engine builds its
+ * root: the skeleton, the binds, the covers, one tmpfs for all private space. QEMU hands out that directory and knows
+ * no other; read-only is the mount's, on this side, where the guest cannot change it. /proc and /dev are the guest's.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "engine/vm/vm.h"
+
+static int put(const char *path, const char *text)
+{
+	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
+}
+
+/* The user's own number stays what it is: it is the files' owner, on both sides. */
+static int enter(void)
+{
+	char map[40];
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	int r;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return -errno;
+	r = put("/proc/self/setgroups", "deny");
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", uid, uid);
+	if (r == 0)
+		r = put("/proc/self/uid_map", map);
+	(void)snprintf(map, sizeof(map), "%u %u 1\n", gid, gid);
+	if (r == 0)
+		r = put("/proc/self/gid_map", map);
+	if (r == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		r = -errno;
+	return r;
+}
+
+static int bind(const char *src, const char *dst, bool is_ro)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					       (is_ro ? MOUNT_ATTR_RDONLY : 0) };
+	_close_ int tree =
+		open_tree(AT_FDCWD, src,
+			  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+
+	if (tree < 0 ||
+	    mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ||
+	    move_mount(tree, "", AT_FDCWD, dst, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A mount point in private space, which only exists now. */
+static int make_point(const char *path, bool is_dir)
+{
+	_free_ char *parent = path_parent(path);
+	int r = path_make(is_dir ? path : parent, 0755);
+	_close_ int fd = FD_NONE;
+
+	if (r < 0 || is_dir)
+		return r;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd < 0 ? -errno : 0;
+}
+
+static int make_private(const struct plan *p, const char *dir)
+{
+	char options[96];
+
+	(void)snprintf(options, sizeof(options), "mode=0755,size=%llu,nr_inodes=%llu",
+		       (unsigned long long)p->private_bytes, (unsigned long long)p->private_inodes);
+	return mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV,
+		     p->private_bytes ? options : "mode=0755") < 0
+		       ? -errno
+		       : 0;
+}
+
+static int add_private(const struct mount *m, const char *private, const char *dst)
+{
+	_free_ char *own = mem_fmt("%s/%s", private, m->src);
+
+	if (mkdir(own, 0700) < 0 || chmod(own, render_mode(m)) < 0)
+		return -errno;
+	return bind(own, dst, false);
+}
+
+static int add_mount(const struct render_in *in, const struct mount *m, const char *private,
+		     const char *view)
+{
+	_free_ char *dst = mem_fmt("%s%s", view, m->dst);
+	_free_ char *src = render_source(in, m);
+	int r = 0;
+
+	if (path_is_beneath(m->dst, "/proc") || path_is_beneath(m->dst, "/dev"))
+		return 0;
+	if (m->flags & MOUNT_MKDIR)
+		r = make_point(dst, m->flags & MOUNT_DIR);
+	if (r < 0)
+		return r;
+	if (m->kind == MOUNT_PRIVATE)
+		return add_private(m, private, dst);
+	r = bind(src, dst, m->flags & MOUNT_RO || m->kind == MOUNT_HIDE);
+	return r == -ENOENT && m->flags & MOUNT_GONE_OK ? 0 : r;
+}
+
+int vm_view(const struct plan *p, const char *skel, const char *dir, const char **where)
+{
+	struct render_in in = { .plan = p, .skel = skel, .dir = dir };
+	_free_ char *view = mem_fmt("%s/view", dir);
+	_free_ char *private = mem_fmt("%s/.vitrine/private", view);
+	int r = enter();
+
+	*where = "a user namespace";
+	if (r == 0) {
+		*where = skel;
+		r = bind(skel, view, true);
+	}
+	if (r == 0) {
+		*where = "private space";
+		r = make_private(p, private);
+	}
+	for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
+		*where = p->mounts[i].dst;
+		r = add_mount(&in, &p->mounts[i], private, view);
+	}
+	return r;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/wall.c - start a sandbox behind walls that another tool builds
+ *
+ * Two processes are started: the tool, told by its renderer to run our init as pid 1 behind its walls, and
+ * vitrine-link. Two pipes between them are the link: init's input and output. The keeper keeps neither, so the end of
+ * either side is seen by the other. To the keeper vitrine-link is init.
+ *
+ *     keeper ──packets── vitrine-link ──pipes── [ tool: vitrine-init ── commands ]
+ *
+ * The tool gets a small environment of its own and our control groups, nothing else of ours.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/program.h"
+#include "engine/engine.h"
+#include "engine/vm/vm.h"
+#include "plan/guest.h"
+
+#define SAMPLE_MS 50
+#define GRACE_MS 5000 /* for a tool to see that its command has ended */
+
+/* Both ends of everything between the two processes and us. */
+struct ends {
+	int to_init[2], from_init[2]; /* pipes */
+	int words[2];                 /* the tool's complaints */
+	int ctl[2];
+	int go[2]; /* the tool waits here until it is in its control groups */
+};
+
+static void ends_done(struct ends *p)
+{
+	for (int i = 0; i < 2; i++) {
+		fd_close(p->to_init[i]);
+		fd_close(p->from_init[i]);
+		fd_close(p->words[i]);
+		fd_close(p->ctl[i]);
+		fd_close(p->go[i]);
+	}
+}
+
+#define NO_ENDS                                                                                    \
+	((struct ends){ { FD_NONE, FD_NONE },                                                      \
+			{ FD_NONE, FD_NONE },                                                      \
+			{ FD_NONE, FD_NONE },                                                      \
+			{ FD_NONE, FD_NONE },                                                      \
+			{ FD_NONE, FD_NONE } })
+
+static int ends_open(struct ends *p, struct err *e)
+{
+	if (pipe2(p->to_init, O_CLOEXEC) < 0 || pipe2(p->from_init, O_CLOEXEC) < 0 ||
+	    pipe2(p->words, O_CLOEXEC) < 0 || pipe2(p->go, O_CLOEXEC) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p->ctl) < 0)
+		return err_sys(e, "pipes for the engine");
+	(void)fcntl(p->words[0], F_SETFL, O_NONBLOCK);
+	/* More than the usual 64 KiB on the way: fewer turns for the same bytes. Not everybody may. */
+	(void)fcntl(p->to_init[0], F_SETPIPE_SZ, 256 * 1024);
+	(void)fcntl(p->from_init[0], F_SETPIPE_SZ, 256 * 1024);
+	return 0;
+}
+
+/* ---- children ---- */
+
+/* Descriptors v[0..n) become first, first+1, ...; nothing else is left open. */
+static bool arrange(const int *v, int n, int first)
+{
+	int high[8];
+
+	for (int i = 0; i < n; i++) {
+		high[i] = fcntl(v[i], F_DUPFD_CLOEXEC, 16);
+		if (high[i] < 0)
+			return false;
+	}
+	for (int i = 0; i < n; i++)
+		if (dup2(high[i], first + i) < 0)
+			return false;
+	return syscall(SYS_close_range, first + n, ~0U, 0) == 0;
+}
+
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int s = 1; s < 32; s++)
+		(void)signal(s, SIG_DFL); /* not for KILL and STOP, which have no other */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* What the child that becomes the tool is told. */
+struct launch {
+	const struct engine *en;
+	const struct plan *plan;
+	const char *skel, *dir;
+	const struct args *args;
+};
+
+static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
+{
+	const struct engine *en = l->en;
+	char *const *argv = l->args->v;
+	int fds[3] = { p->to_init[0], p->from_init[1], p->words[1] };
+	char go;
+	int r;
+
+	(void)setsid();
+	reset_signals();
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fd_close(p->go[1]);
+	if (read(p->go[0], &go, 1) != 1 || !arrange(fds, 3, 0))
+		_exit(125);
+	if (en->strength == STRENGTH_VM) {
+		const char *where = "";
+
+		r = vm_view(l->plan, l->skel, l->dir, &where);
+		if (r < 0) {
+			(void)fprintf(stderr, "the machine's view: %s: %s\n", where, strerror(-r));
+			_exit(125);
+		}
+	}
+	r = en->needs_stage ? stage_enter() : 0;
+	if (r < 0) {
+		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
+		_exit(125);
+	}
+	(void)execve(argv[0], argv, l->plan->engine_env);
+	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static _Noreturn void link_child(const struct ends *p, const char *program)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int fds[6] = { null, null, null, p->ctl[1], p->from_init[0], p->to_init[1] };
+	char *const argv[] = { (char *)(uintptr_t) "vitrine-link", NULL };
+	char *const env[] = { NULL };
+
+	(void)setsid();
+	reset_signals();
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (null < 0 || !arrange(fds, 6, 0))
+		_exit(125);
+	(void)execve(program, argv, env);
+	_exit(127);
+}
+
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int spawn_link(const struct ends *p, struct native *n, struct err *e)
+{
+	_free_ char *program = NULL;
+	int r = program_find("vitrine-link", &program, e);
+
+	if (r < 0)
+		return r;
+	n->pid = fork();
+	if (n->pid == 0)
+		link_child(p, program);
+	if (n->pid < 0)
+		return err_sys(e, "fork");
+	n->pidfd = open_pidfd(n->pid);
+	return n->pidfd < 0 ? err_sys(e, "pidfd") : 0;
+}
+
+static int spawn_tool(const struct launch *l, const struct ends *p, const struct cgroup *cg,
+		      struct native *n, struct err *e)
+{
+	int r = 0;
+
+	n->tool = fork();
+	if (n->tool == 0)
+		tool_child(l, p);
+	if (n->tool < 0)
+		return err_sys(e, "fork");
+	if (cg)
+		r = cgroup_attach(cg, n->tool, e);
+	if (r == 0 && io_write_all(p->go[1], "g", 1) < 0)
+		r = err_sys(e, "start the engine");
+	return r;
+}
+
+/* ---- what the tool is given ---- */
+
+/* Covers of names that have vanished since the scan: a tool would make the name, on the host. */
+static bool *find_gone(const struct plan *p)
+{
+	bool *gone = mem_new(p->n_mounts, sizeof(*gone));
+	struct stat st;
+
+	for (size_t i = 0; i < p->n_mounts; i++)
+		gone[i] = p->mounts[i].flags & MOUNT_GONE_OK &&
+			  !path_is_beneath(p->mounts[i].dst, "/proc") &&
+			  lstat(p->mounts[i].dst, &st) < 0;
+	return gone;
+}
+
+/* The workspace must still be the directory that was looked at. */
+static int verify(const struct plan *p, struct err *e)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (m->flags & MOUNT_VERIFY &&
+		    (lstat(m->src, &st) < 0 || st.st_dev != m->dev || st.st_ino != m->ino))
+			return err_set(e, ERR_CONFLICT, ESTALE,
+				       "'%s' was replaced while we looked at it", m->src);
+	}
+	return 0;
+}
+
+static int write_file(const char *dir, const char *name, const struct buf *text, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/%s", dir, name);
+	_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : io_write_all(fd, text->p, text->n);
+
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", path, strerrordesc_np(-r)) : 0;
+}
+
+/* ---- what init and link are given ---- */
+
+static int send_plan(const struct engine *en, const struct plan *p, int ctl, struct err *e)
+{
+	_cleanup_(buf_done) struct buf guest = BUF(GUEST_MAX);
+	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS };
+	struct init_msg m = { .type = INIT_GUEST,
+			      .a = plan_needs_samples(p) ? SAMPLE_MS : 0,
+			      .b = p->argv[0] == NULL,
+			      .flags = p->is_named };
+	_close_ int fd = FD_NONE;
+	int r;
+
+	walls.umask = umask(0);
+	(void)umask((mode_t)walls.umask);
+	guest_encode(p, &walls, &guest);
+	fd = request_seal(&guest, e);
+	if (fd < 0)
+		return fd;
+	r = init_send(ctl, &m, &fd, 1);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "vitrine-link does not answer") : 0;
+}
+
+/* A pipe of the user's may be blocking, and shared with others who want it so. Opened anew it is ours alone. */
+static int own_pipe(int fd, int flags)
+{
+	char path[40];
+	struct stat st;
+	int again;
+
+	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return again >= 0 ? again : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+int wall_exec(const struct native *nat, const struct init_msg *m, int request, const int fd[3])
+{
+	int fds[PACKET_FDS] = { request, FD_NONE, FD_NONE, FD_NONE };
+	size_t n = 1;
+	int r;
+
+	for (int i = 0; i < 3; i++)
+		if (!(m->flags & BIT(i)))
+			fds[n++] = own_pipe(fd[i], i == 0 ? O_RDONLY : O_WRONLY);
+	r = init_send(nat->ctl, m, fds, n);
+	for (size_t i = 1; i < n; i++)
+		fd_close(fds[i]);
+	return r;
+}
+
+static int send_first(const struct plan *p, const struct stdio *io, const struct native *n,
+		      struct err *e)
+{
+	struct init_msg m = {
+		.type = INIT_START, .flags = io->flags, .rows = io->rows, .cols = io->cols
+	};
+	_close_ int request = FD_NONE;
+	int r;
+
+	if (p->argv[0] == NULL)
+		return 0; /* it will only stand ready */
+	request = request_make(p->argv, NULL, "", e);
+	if (request < 0)
+		return request;
+	r = wall_exec(n, &m, request, io->fd);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "vitrine-link does not answer") : 0;
+}
+
+/* ---- together ---- */
+
+static int render(const struct engine *en, const struct plan *p, const char *skel, const char *dir,
+		  struct rendering *out, struct err *e)
+{
+	_free_ char *tool = engine_tool(en);
+	_free_ bool *gone = find_gone(p);
+	_cleanup_(vm_kernel_done) struct vm_kernel kernel = { 0 };
+	int r = en->strength == STRENGTH_VM ? vm_kernel_find(p, &kernel, e) : 0;
+	struct render_in in = { .plan = p,
+				.tool = tool,
+				.skel = skel,
+				.dir = dir,
+				.id = path_name(dir),
+				.gone = gone,
+				.kernel = kernel.image,
+				.runtime = stage_is_hybrid() ? "runc" : NULL };
+
+	if (r < 0)
+		return r;
+	if (tool == NULL)
+		return err_set(e, ERR_UNSUPPORTED, ENOENT,
+			       "engine '%s': there is no program '%s' here", en->name, en->tool);
+	r = path_make(dir, 0700);
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
+	if (en->prepare)
+		r = en->prepare(p, tool, dir, e);
+	if (r == 0)
+		r = en->render(&in, out, e);
+	if (r == 0 && out->file)
+		r = write_file(dir, out->file, &out->text, e);
+	return r;
+}
+
+static char *dir_for(const struct plan *p)
+{
+	return mem_fmt("%s/engine/vitrine-%s-%d", p->state_dir, p->name, (int)getpid());
+}
+
+int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
+	       const struct cgroup *cg, struct native *ret, struct err *e)
+{
+	_cleanup_(engine_done) struct native n = NATIVE_NONE;
+	_cleanup_(rendering_done) struct rendering out = RENDERING;
+	_cleanup_(ends_done) struct ends ends = NO_ENDS;
+	_free_ char *dir = dir_for(p);
+	char skel[4096];
+	int r;
+
+	n.skel = skel_open(p, e);
+	if (n.skel < 0)
+		return n.skel;
+	r = skel_path(p, skel, sizeof(skel));
+	if (r < 0)
+		return err_set(e, ERR_USAGE, ENAMETOOLONG,
+			       "the state directory's path is too long");
+	r = verify(p, e);
+	if (r == 0)
+		r = render(en, p, skel, dir, &out, e);
+	if (r == 0)
+		r = ends_open(&ends, e);
+	if (r == 0)
+		r = spawn_tool(&(struct launch){ en, p, skel, dir, &out.args }, &ends, cg, &n, e);
+	if (r == 0)
+		r = spawn_link(&ends, &n, e);
+	if (r == 0)
+		r = send_plan(en, p, ends.ctl[0], e);
+	n.ctl = take_fd(ends.ctl[0]);
+	if (r == 0)
+		r = send_first(p, io, &n, e);
+	if (r < 0)
+		return r;
+	n.words = take_fd(ends.words[0]);
+	n.alive = take_fd(ends.from_init[0]);
+	*ret = n;
+	n = NATIVE_NONE;
+	return 0;
+}
+
+/* The other end of this pipe is held by init and by the tool alone: when nobody holds it, nothing inside lives. */
+static bool is_over(const struct native *n, int ms)
+{
+	struct pollfd p = { .fd = n->alive };
+	int r;
+
+	do {
+		r = poll(&p, 1, ms);
+	} while (r < 0 && errno == EINTR);
+	return r > 0 && p.revents & POLLHUP;
+}
+
+static bool wait_tool(const struct native *n, int ms)
+{
+	_close_ int fd = open_pidfd(n->tool);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int r;
+
+	if (fd < 0)
+		return true;
+	do {
+		r = poll(&p, 1, ms);
+	} while (r < 0 && errno == EINTR);
+	return r > 0;
+}
+
+void wall_reap(struct native *n, const struct plan *p)
+{
+	_free_ char *dir = dir_for(p);
+	_free_ char *parent = path_parent(dir);
+	const struct engine *en = engine_find(p->engine);
+	_close_ int at = FD_NONE;
+
+	/* A machine is one process: with it everything inside is gone. */
+	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
+		(void)kill(n->tool, SIGKILL);
+	(void)waitpid(n->tool, NULL, 0);
+	n->tool = 0;
+	at = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (at >= 0)
+		(void)path_remove(at,
+				  path_name(dir)); /* what stays is the next start's to remove */
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init/init.h - pid 1 behind the walls of every engine but native */
+#ifndef VITRINE_INIT_INIT_H
+#define VITRINE_INIT_INIT_H
+
+#include "engine/native/native.h"
+#include "link/link.h"
+#include "link/port.h"
+#include "plan/guest.h"
+
+struct server;
+
+/* What one stream of the link is about; the stream's argument. */
+enum part_kind {
+	PART_DONE, /* answered: nothing more to come */
+	PART_START,
+	PART_SESSION,
+	PART_IN,
+	PART_OUT,
+	PART_ERR,
+	PART_TTY,
+	PART_SAMPLES,
+	PART_KIND_COUNT_
+};
+
+struct part {
+	enum part_kind kind;
+	struct server *server;
+	struct command_session *session;
+	struct stream *stream;
+	struct port *from, *to; /* what the stream sends, what it brings */
+	struct buf body;
+};
+
+/* A command. Its streams are asked for before it is. */
+struct command_session {
+	struct server *server;
+	uint32_t id;
+	bool is_used, has_ended;
+	pid_t pid;
+	int end[3];           /* the command's ends of its pipes, until it runs */
+	int slave;            /* of its terminal, until it runs */
+	int master;           /* of its terminal */
+	struct part *part[4]; /* in, out, err, tty: NULL when there is none, or none any more */
+	struct part *main;
+	int status;
+	uint64_t cpu_ns, rss;
+};
+
+struct server {
+	struct loop *loop;
+	struct link *link;
+	struct plan plan; /* its guest half */
+	struct guest_walls walls;
+	bool is_locked, is_over;
+	bool is_vm; /* ours is the whole machine */
+	struct watch *on_sample;
+	struct part *samples;
+	bool has_sample;
+	struct link_sample sample;
+	int proc;
+	struct command_session sessions[INIT_SESSIONS];
+};
+
+/* lock.c: 0, or < 0 with the reason. */
+int server_lock(struct server *sv, const struct buf *guest, struct err *e);
+
+/* sessions.c */
+struct command_session *session_get(struct server *sv, uint32_t id, bool may_make);
+int session_pipe(struct command_session *s, struct part *part, int which);
+int session_tty(struct command_session *s, struct part *part, uint16_t rows, uint16_t cols);
+int session_start(struct command_session *s, const char *stdio, struct buf *request);
+void session_part_gone(struct part *part);
+void session_signal(struct command_session *s, int signo);
+void session_size(struct command_session *s, uint16_t rows, uint16_t cols);
+void sessions_all(int signo); /* to every process but us */
+void session_reap(struct server *sv);
+ssize_t part_pull(void *part, void *p, size_t n);
+
+/* vm.c: where we are all there is. */
+bool vm_is_one(const char *name);
+int vm_boot(void); /* the link's descriptor, or < 0 */
+int vm_view_enter(void);
+
+/* serve.c */
+extern const struct link_ops server_ops;
+void server_check_over(struct server *sv);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init/main.c - vitrine-init: pid 1 behind the walls of every engine but native
+ *
+ * Static, one process, one loop. Its standard input and output are the link (link/link.h); it asks nothing of the
+ * place it wakes up in but /dev/null and, for terminals, /dev/ptmx. It gets the guest half of the plan, locks itself
+ * in, proves the lock, and then starts the commands it is asked for: all of them inherit the lock. When the link ends,
+ * it ends, and the kernel ends every other process of its pid namespace with it.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "init/init.h"
+
+static void on_child(void *arg)
+{
+	session_reap(arg);
+	server_check_over(arg);
+}
+
+static bool null_stdio(void)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		/* NOLINTNEXTLINE(android-cloexec-open): the three that commands may inherit */
+		int null = open("/dev/null", O_RDWR);
+
+		if (null < 0)
+			return false;
+		if (null != fd) {
+			if (dup2(null, fd) < 0)
+				return false;
+			(void)close(null);
+		}
+	}
+	return true;
+}
+
+/* The link's descriptors out of the reach of commands, /dev/null in their place. */
+static bool move_stdio(int *in, int *out)
+{
+	*in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	*out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	return *in >= 0 && *out >= 0 && null_stdio();
+}
+
+static _Noreturn void serve(struct server *sv, int in, int out)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)prctl(PR_SET_NAME, "vitrine-init");
+	sv->loop = loop_new();
+	(void)watch_signal(sv->loop, SIGCHLD, on_child, sv);
+	sv->link = link_new(LINK_INNER, sv->loop, in, out, &server_ops, sv);
+	loop_run(sv->loop);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	static struct server sv = { .proc = FD_NONE };
+	int in, out;
+
+	if (argc == 2 && str_eq(argv[1], "--version")) {
+		(void)printf("vitrine-init %s\n", VITRINE_VERSION);
+		return 0;
+	}
+	if (getpid() == 1 && vm_is_one(argv[0])) {
+		in = out = vm_boot();
+		sv.is_vm = true;
+		if (in < 0 || !null_stdio())
+			return 125;
+		serve(&sv, in, out);
+	}
+	/* Whoever is not pid 1 must not send signals to everybody. */
+	if (getpid() != 1 || isatty(0) || !move_stdio(&in, &out)) {
+		(void)fprintf(stderr, "vitrine-init: for 'vitrine run --engine NAME': it must be "
+				      "pid "
+				      "1, and its input and output are a link\n");
+		return 125;
+	}
+	serve(&sv, in, out);
+}

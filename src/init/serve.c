@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init/serve.c - requests from outside, by path
+ *
+ * One table of paths. A request that is not in it, comes too early or does not make sense ends the link, and with it
+ * the sandbox: the other side is a program of the same build.
+ */
+#include <fcntl.h>
+#include <signal.h>
+
+#include "base/num.h"
+#include "init/init.h"
+#include "sys/sample.h"
+
+/* ---- paths ---- */
+
+/* "/session/7/signal/15" -> 7, "signal", "15". */
+struct route {
+	uint32_t id;
+	char verb[16];
+	char rest[16];
+};
+
+static bool copy_word(char *to, size_t size, const char **from)
+{
+	size_t n = strcspn(*from, "/");
+
+	if (n == 0 || n >= size)
+		return false;
+	memcpy(to, *from, n);
+	to[n] = '\0';
+	*from += n + ((*from)[n] == '/');
+	return true;
+}
+
+static int parse_route(const char *path, struct route *ret)
+{
+	char id[16];
+	uint64_t n;
+	struct err ignored;
+
+	*ret = (struct route){ 0 };
+	if (!copy_word(id, sizeof(id), &path) || num_parse(id, 0, UINT32_MAX, &n, &ignored) < 0)
+		return -EBADMSG;
+	ret->id = (uint32_t)n;
+	if (*path && !copy_word(ret->verb, sizeof(ret->verb), &path))
+		return -EBADMSG;
+	if (*path && !copy_word(ret->rest, sizeof(ret->rest), &path))
+		return -EBADMSG;
+	return *path ? -EBADMSG : 0;
+}
+
+static int parse_size(const char *text, uint16_t *rows, uint16_t *cols)
+{
+	_free_ char *copy = mem_str(text);
+	char *x = strchr(copy, 'x');
+	uint64_t r, c;
+	struct err ignored;
+
+	if (x == NULL)
+		return -EBADMSG;
+	*x++ = '\0';
+	if (num_parse(copy, 0, UINT16_MAX, &r, &ignored) < 0 ||
+	    num_parse(x, 0, UINT16_MAX, &c, &ignored) < 0)
+		return -EBADMSG;
+	*rows = (uint16_t)r;
+	*cols = (uint16_t)c;
+	return 0;
+}
+
+static int answer(struct part *part, unsigned status)
+{
+	part->kind = PART_DONE;
+	return stream_respond(part->stream, &(struct head){ .status = status }, NULL, false);
+}
+
+/* ---- sessions ---- */
+
+static int open_stream(struct part *part, struct command_session *s, const struct head *h,
+		       const struct route *to)
+{
+	const char *size = head_get(h, "size");
+	uint16_t rows = 0, cols = 0;
+	int r;
+
+	if (str_eq(to->verb, "tty")) {
+		part->kind = PART_TTY;
+		if (size && parse_size(size, &rows, &cols) < 0)
+			return -EBADMSG;
+		r = session_tty(s, part, rows, cols);
+	} else {
+		int which = to->verb[0] - '0';
+
+		if (to->verb[1] != '\0' || which < 0 || which > 2)
+			return -EBADMSG;
+		part->kind = which == 0 ? PART_IN : which == 1 ? PART_OUT : PART_ERR;
+		r = session_pipe(s, part, which);
+	}
+	if (r < 0)
+		return answer(part, 503);
+	if (part->kind == PART_IN)
+		return 0; /* answered when all of it has come */
+	return stream_respond(part->stream, &(struct head){ .status = 200 }, part_pull, false);
+}
+
+static int on_session(struct part *part, const struct head *h, const char *path)
+{
+	struct server *sv = part->server;
+	struct command_session *s;
+	struct route to;
+	uint64_t signo;
+	uint16_t rows, cols;
+	struct err ignored;
+
+	if (!sv->is_locked || parse_route(path, &to) < 0)
+		return -EBADMSG;
+	if (str_eq(to.verb, "signal") || str_eq(to.verb, "size")) {
+		s = session_get(sv, to.id, false);
+		if (to.verb[1] == 'i' && to.verb[2] == 'g') {
+			if (num_parse(to.rest, 1, 31, &signo, &ignored) < 0)
+				return -EBADMSG;
+			if (s)
+				session_signal(s, (int)signo);
+		} else if (parse_size(to.rest, &rows, &cols) < 0) {
+			return -EBADMSG;
+		} else if (s) {
+			session_size(s, rows, cols);
+		}
+		return answer(part, 204);
+	}
+	s = session_get(sv, to.id, true);
+	if (s == NULL)
+		return answer(part, 503);
+	if (to.verb[0] != '\0')
+		return open_stream(part, s, h, &to);
+	if (s->main || head_get(h, "stdio") == NULL)
+		return -EBADMSG;
+	part->kind = PART_SESSION;
+	part->session = s;
+	s->main = part;
+	/* Kept in front of the request until it is whole. */
+	buf_puts(&part->body, head_get(h, "stdio"));
+	buf_putc(&part->body, '\0');
+	return 0;
+}
+
+/* ---- the rest ---- */
+
+static void on_sample(void *arg)
+{
+	struct server *sv = arg;
+	struct sample now = { 0 };
+
+	if (sv->samples == NULL)
+		return;
+	sample_take(sv->proc, &now);
+	sv->sample = (struct link_sample){ now.memory, now.cpu_ns, now.pids };
+	sv->has_sample = true;
+	stream_wake(sv->samples->stream);
+}
+
+static ssize_t pull_sample(void *arg, void *p, size_t n)
+{
+	struct part *part = arg;
+	struct server *sv = part->server;
+
+	if (!sv->has_sample || n < sizeof(sv->sample))
+		return 0;
+	memcpy(p, &sv->sample, sizeof(sv->sample));
+	sv->has_sample = false;
+	return sizeof(sv->sample);
+}
+
+static int on_samples(struct part *part, const char *path)
+{
+	struct server *sv = part->server;
+	uint64_t ms;
+	struct err ignored;
+
+	if (sv->samples || !sv->is_locked || num_parse(path, 10, 60000, &ms, &ignored) < 0)
+		return -EBADMSG;
+	part->kind = PART_SAMPLES;
+	sv->samples = part;
+	sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sv->on_sample = watch_timer(sv->loop, ms * NS_PER_MS, true, on_sample, sv);
+	return stream_respond(part->stream, &(struct head){ .status = 200 }, pull_sample, false);
+}
+
+static int on_request(struct part *part, const struct head *h)
+{
+	const char *path = h->path;
+
+	if (str_eq(path, "/start")) {
+		part->kind = PART_START;
+		return part->server->is_locked ? -EBADMSG : 0;
+	}
+	if (str_eq(path, "/freeze") || str_eq(path, "/thaw")) {
+		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
+		return answer(part, 204);
+	}
+	if (str_starts(path, "/samples/"))
+		return on_samples(part, path + 9);
+	if (str_starts(path, "/session/"))
+		return on_session(part, h, path + 9);
+	return -EBADMSG;
+}
+
+static int on_head(void *arg, struct stream *s, const struct head *h, bool is_trailer)
+{
+	struct server *sv = arg;
+	struct part *part;
+
+	if (is_trailer || stream_arg(s) != NULL)
+		return -EBADMSG;
+	part = mem_new(1, sizeof(*part));
+	*part = (struct part){ .server = sv, .stream = s, .body = BUF(GUEST_MAX + 64) };
+	stream_set_arg(s, part);
+	return on_request(part, h);
+}
+
+static int on_data(void *arg, struct stream *s, const void *p, size_t n)
+{
+	struct part *part = stream_arg(s);
+
+	switch (part->kind) {
+	case PART_START:
+	case PART_SESSION:
+		buf_add(&part->body, p, n);
+		stream_consumed(s, n);
+		return part->body.is_over ? -EMSGSIZE : 0;
+	case PART_IN:
+	case PART_TTY:
+		if (sink_put(part->to, p, n) == -EPIPE && part->kind == PART_IN)
+			stream_reset(s); /* the command does not read any more */
+		return 0;
+	case PART_DONE:
+		stream_consumed(s, n);
+		return 0;
+	case PART_OUT:
+	case PART_ERR:
+	case PART_SAMPLES:
+	case PART_KIND_COUNT_:
+		break;
+	}
+	return -EBADMSG;
+}
+
+static int end_start(struct part *part)
+{
+	struct server *sv = part->server;
+	struct head h = { .status = 200 };
+	struct err e = ERR_INIT;
+
+	if (server_lock(sv, &part->body, &e) < 0) {
+		h.status = 500;
+		head_add(&h, "error", "%s", e.msg);
+	}
+	part->kind = PART_DONE;
+	return stream_respond(part->stream, &h, NULL, false);
+}
+
+static int end_session(struct part *part)
+{
+	_cleanup_(buf_done) struct buf request = BUF(GUEST_MAX + 64);
+	size_t n = strnlen(buf_cstr(&part->body), part->body.n) + 1;
+
+	if (part->session == NULL || n > part->body.n)
+		return -EBADMSG;
+	buf_add(&request, part->body.p + n, part->body.n - n);
+	return session_start(part->session, part->body.p, &request);
+}
+
+static int on_end(void *arg, struct stream *s)
+{
+	struct part *part = stream_arg(s);
+
+	if (part == NULL)
+		return -EBADMSG;
+	if (part->kind == PART_START)
+		return end_start(part);
+	if (part->kind == PART_SESSION)
+		return end_session(part);
+	if (part->kind == PART_IN) {
+		sink_finish(part->to, NULL, NULL);
+		return stream_respond(s, &(struct head){ .status = 204 }, NULL, false);
+	}
+	return 0;
+}
+
+static void on_gone(void *arg, struct stream *s)
+{
+	struct part *part = stream_arg(s);
+	struct server *sv = arg;
+
+	if (part == NULL)
+		return;
+	stream_set_arg(s, NULL);
+	port_join(part->from, NULL);
+	port_join(part->to, NULL);
+	session_part_gone(part);
+	if (sv->samples == part)
+		sv->samples = NULL;
+	sink_abandon(part->to);
+	port_free(part->from);
+	buf_done(&part->body);
+	free(part);
+}
+
+void server_check_over(struct server *sv)
+{
+	if (sv->is_over && link_is_flushed(sv->link))
+		_exit(0);
+}
+
+static void on_down(void *arg, const char *why)
+{
+	_exit(0); /* no keeper, no sandbox */
+}
+
+const struct link_ops server_ops = {
+	.on_head = on_head,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_gone = on_gone,
+	.on_down = on_down,
+};

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keep/gate.c - see gate.h
+ *
+ * The two processes of the gate are children of the keeper and end with it. The sockets that the namespace's maker
+ * sends are kept here as well, so that a gate that died can be started once more with the same ones; a second death
+ * leaves the network closed. What the gate sends is foreign: a message of the wrong kind ends it.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/program.h"
+#include "base/sabotage.h"
+#include "keep/keeper.h"
+#include "policy/rules.h"
+
+enum { FRONT, DIAL, PROCESSES };
+
+#define LISTENERS (3 + 64)
+
+struct kept {
+	struct init_msg m;
+	int fds[PACKET_FDS];
+};
+
+struct gate {
+	struct keeper *k;
+	int fd[PROCESSES]; /* our ends */
+	pid_t pid[PROCESSES];
+	struct watch *on[PROCESSES];
+	unsigned n_starts;
+	bool is_broken;
+	struct kept *kept;
+	size_t n_kept, cap_kept;
+	char *told[8]; /* refusals the person knows of */
+	size_t n_told;
+	char **rules; /* "allow HOST", "deny HOST", as changed since the start; NULL-ended */
+	size_t n_rules;
+	uint64_t bytes_in, bytes_out;
+};
+
+/* ---- texts for the gate ---- */
+
+static int make_text(const struct buf *b)
+{
+	_close_ int fd = memfd_create("vitrine-gate", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || io_write_all(fd, b->p, b->n) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -EIO;
+	return take_fd(fd);
+}
+
+static void put_lines(struct buf *b, const char *word, char *const *v)
+{
+	for (; v && *v; v++)
+		buf_printf(b, "%s%s%s\n", word, *word ? " " : "", *v);
+}
+
+static void put_config(const struct gate *g, struct buf *b)
+{
+	const struct plan *p = g->k->in->plan;
+	const struct plan_net *n = &p->net;
+
+	buf_printf(b, "name %s\n", p->name);
+	put_lines(b, "", g->rules);
+	put_lines(b, "port", n->ports);
+	put_lines(b, "host-port", n->host_ports);
+	if (n->upstream)
+		buf_printf(b, "upstream %s\n", n->upstream);
+	if (n->is_asking)
+		buf_puts(b, "ask\n");
+}
+
+static void add_rule(struct gate *g, char *take_text)
+{
+	g->rules = mem_grow(g->rules, g->n_rules + 2, sizeof(*g->rules));
+	g->rules[g->n_rules++] = take_text;
+	g->rules[g->n_rules] = NULL;
+}
+
+static void remove_rule(struct gate *g, const char *text)
+{
+	for (size_t i = g->n_rules; i-- > 0;) {
+		if (!str_eq(g->rules[i], text))
+			continue;
+		free(g->rules[i]);
+		memmove(g->rules + i, g->rules + i + 1, (g->n_rules - i) * sizeof(*g->rules));
+		g->n_rules--;
+	}
+}
+
+static int tell_text(struct gate *g, uint32_t type, const struct buf *b)
+{
+	struct gate_msg m = { .type = type };
+	_close_ int fd = make_text(b);
+
+	return fd < 0 ? fd : gate_send(g->fd[DIAL], &m, &fd, 1);
+}
+
+static void send_resolv(struct gate *g)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB), hosts = BUF(MIB);
+	struct err e = ERR_INIT;
+
+	/* A host without one of them has no names to give. */
+	(void)io_read_file("/etc/resolv.conf", &b, &e);
+	(void)io_read_file("/etc/hosts", &hosts, &e);
+	buf_puts(&b, "\n---\n");
+	buf_add(&b, buf_cstr(&hosts), hosts.n);
+	(void)tell_text(g, GATE_RESOLV, &b);
+}
+
+/* ---- start and end ---- */
+
+static void forget(struct gate *g)
+{
+	for (int i = 0; i < PROCESSES; i++) {
+		watch_free(g->on[i]);
+		g->on[i] = NULL;
+		fd_close(g->fd[i]);
+		g->fd[i] = FD_NONE;
+		if (g->pid[i] > 0) {
+			(void)kill(g->pid[i], SIGKILL); /* it has nothing to finish */
+			(void)waitpid(g->pid[i], NULL, 0);
+		}
+		g->pid[i] = 0;
+	}
+}
+
+/* In the child: only the three standard ones, the keeper's and the peer's socket. */
+static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
+{
+	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
+#ifdef VITRINE_SABOTAGE
+	static char list[512];
+	char *const env[] = { list, NULL };
+	sabotage_env(list, sizeof(list));
+#else
+	char *const env[] = { NULL };
+#endif
+	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
+	    dup2(a, GATE_KEEPER_FD) < 0 || dup2(b, GATE_PEER_FD) < 0)
+		_exit(125);
+	(void)syscall(SYS_close_range, GATE_PEER_FD + 1, ~0U, 0);
+	(void)execve(path, argv, env);
+	_exit(127);
+}
+
+static __attribute__((noinline)) pid_t spawn(const char *path, const char *role, int keeper,
+					     int peer)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): the child only makes system calls */
+	pid_t pid = vfork();
+
+	if (pid == 0)
+		become(path, role, keeper, peer); /* NOLINT(clang-analyzer-unix.Vfork) */
+	return pid;
+}
+
+static void send_kept(struct gate *g, const struct kept *s)
+{
+	struct gate_msg m = { .type = GATE_SOCKETS, .flags = s->m.a ? GATE_HAS_V6 : 0 };
+	size_t n = NETNS_SOCKET_COUNT_;
+	int to = FRONT;
+
+	if (s->m.type == INIT_NET_MORE) {
+		to = s->m.session ? FRONT : DIAL;
+		m = (struct gate_msg){ .type = s->m.session ? GATE_HOST_PORT : GATE_INSIDE,
+				       .port = (uint16_t)s->m.session };
+		n = s->m.session ? 1 : 2;
+	}
+	(void)gate_send(g->fd[to], &m, s->fds, n); /* a dead one is seen by its watch */
+}
+
+static void on_front(void *arg);
+static void on_dial(void *arg);
+
+static int launch(struct gate *g, struct err *e)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	static const char *const roles[PROCESSES] = { "front", "dial" };
+	static watch_fn *const fns[PROCESSES] = { on_front, on_dial };
+	_free_ char *path = NULL;
+	int far[PROCESSES], peer[2];
+	int r = program_find("vitrine-gate", &path, e);
+
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, peer) < 0)
+		return err_sys(e, "socketpair");
+	for (int i = 0; i < PROCESSES; i++) {
+		int pair[2];
+
+		bug_on(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0);
+		g->fd[i] = pair[0];
+		far[i] = pair[1];
+		/* We never wait for the gate; the gate may wait for us. */
+		(void)fcntl(g->fd[i], F_SETFL, O_NONBLOCK);
+	}
+	for (int i = 0; i < PROCESSES; i++) {
+		g->pid[i] = spawn(path, roles[i], far[i], peer[i]);
+		g->on[i] = watch_fd(g->k->loop, g->fd[i], WATCH_READ, fns[i], g);
+	}
+	for (int i = 0; i < PROCESSES; i++) {
+		fd_close(far[i]);
+		fd_close(peer[i]);
+	}
+	g->n_starts++;
+	put_config(g, &config);
+	r = tell_text(g, GATE_RULES, &config);
+	for (size_t i = 0; i < g->n_kept; i++)
+		send_kept(g, &g->kept[i]);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+}
+
+/* Without its gate a sandbox has no network: the listeners go, so that what is inside hears a refusal, not silence. */
+static void close_network(struct gate *g, const char *why)
+{
+	forget(g);
+	g->is_broken = true;
+	for (size_t i = 0; i < g->n_kept; i++)
+		for (int f = 0; f < PACKET_FDS; f++)
+			fd_close(g->kept[i].fds[f]);
+	g->n_kept = 0;
+	keeper_note(g->k, why);
+}
+
+static void on_gone(struct gate *g)
+{
+	struct err e = ERR_INIT;
+
+	forget(g);
+	tell_gate(g->k, "lost");
+	if (g->n_starts >= 2) {
+		close_network(g, "network: the gate ended twice; the network is closed");
+		return;
+	}
+	keeper_note(g->k, "network: the gate ended and was started again");
+	if (launch(g, &e) < 0)
+		close_network(g, e.msg);
+}
+
+void gate_start(struct keeper *k)
+{
+	struct gate *g = k->gate;
+	struct err e = ERR_INIT;
+
+	if (!k->in->plan->net.has_gate)
+		return;
+	if (g == NULL) {
+		g = k->gate = mem_new(1, sizeof(*g));
+		*g = (struct gate){ .k = k, .fd = { FD_NONE, FD_NONE } };
+		for (char *const *v = k->in->plan->net.rules; v && *v; v++)
+			add_rule(g, mem_str(*v));
+	}
+	if (launch(g, &e) < 0)
+		close_network(g, e.msg);
+}
+
+void gate_finish(struct keeper *k)
+{
+	if (k->gate)
+		forget(k->gate);
+}
+
+bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
+{
+	struct gate *g = k->gate;
+
+	if (m->type != INIT_NET && m->type != INIT_NET_MORE)
+		return false;
+	if (g == NULL || g->is_broken || g->n_kept >= LISTENERS) {
+		for (int i = 0; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+		return true;
+	}
+	vec_reserve(g->kept, g->n_kept, g->cap_kept);
+	g->kept[g->n_kept].m = *m;
+	memcpy(g->kept[g->n_kept].fds, fds, sizeof(g->kept[0].fds));
+	send_kept(g, &g->kept[g->n_kept++]);
+	if (m->type == INIT_NET && !m->b)
+		keeper_note(k, "network: this kernel cannot redirect connections; only programs "
+			       "that "
+			       "use the proxy variables get through ('vitrine doctor')");
+	return true;
+}
+
+/* ---- changes while it runs ---- */
+
+static int check_live(const struct keeper *k, struct err *e)
+{
+	if (k->gate == NULL)
+		return err_set(e, ERR_CONFLICT, ENETDOWN,
+			       "it was started without a network and gets one when it is started "
+			       "again");
+	if (k->gate->is_broken)
+		return err_set(e, ERR_SYSTEM, ENETDOWN, "its gate is broken");
+	return 0;
+}
+
+int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	_free_ char *line = mem_fmt("%s %s", is_deny ? "deny" : "allow", text);
+	_free_ char *other = mem_fmt("%s %s", is_deny ? "allow" : "deny", text);
+	struct gate *g = k->gate;
+	struct rule rule;
+	int r = check_live(k, e);
+
+	if (r == 0)
+		r = rule_parse(text, is_deny, false, &rule, e);
+	if (r < 0)
+		return r;
+	if (g->n_rules >= RULES_MAX)
+		return err_set(e, ERR_USAGE, E2BIG, "more than %d network rules", RULES_MAX);
+	remove_rule(g, other);
+	remove_rule(g, line);
+	add_rule(g, take(line));
+	put_config(g, &config);
+	r = tell_text(g, GATE_RULES, &config);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+}
+
+int gate_show(struct keeper *k, struct err *e)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	int r = check_live(k, e);
+
+	if (r < 0)
+		return r;
+	put_config(k->gate, &config);
+	return make_text(&config);
+}
+
+/* ---- what the gate says ---- */
+
+/* One line for the person, once for each host and port; what follows stands in the log. */
+static void tell_refusal(struct gate *g, const struct gate_msg *m)
+{
+	_free_ char *key = mem_fmt("%s:%u", m->host, m->port);
+	_free_ char *line = mem_fmt("network: %s", m->text);
+
+	for (size_t i = 0; i < g->n_told; i++)
+		if (str_eq(g->told[i], key))
+			return;
+	if (g->n_told == ARRAY_LEN(g->told))
+		return;
+	g->told[g->n_told++] = take(key);
+	keeper_note(g->k, line);
+}
+
+static void on_event(struct gate *g, const struct gate_msg *m)
+{
+	bool is_refused = m->verdict == GATE_REFUSED;
+
+	g->bytes_in += m->event == EVENT_CLOSE ? m->down : 0;
+	g->bytes_out += m->event == EVENT_CLOSE ? m->up : 0;
+	tell_net(g->k, m);
+	if (is_refused && m->event != EVENT_CLOSE && m->text[0])
+		tell_refusal(g, m);
+}
+
+static void on_question(struct gate *g, const struct gate_msg *m)
+{
+	const char *name = g->k->in->plan->name;
+	_free_ char *line = mem_fmt("network: may it reach %s:%u? 'vitrine net allow %s %s' or "
+				    "'vitrine "
+				    "net deny %s %s', within a minute",
+				    m->host, m->port, name, m->host, name, m->host);
+
+	keeper_note(g->k, line);
+}
+
+static void on_message(struct gate *g, int which)
+{
+	int fds[PACKET_FDS];
+	struct gate_msg m;
+	int r = gate_recv(g->fd[which], &m, fds);
+
+	if (r == -EAGAIN)
+		return;
+	for (int i = 0; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	if (r == 1 && m.type == GATE_EVENT)
+		on_event(g, &m);
+	else if (r == 1 && m.type == GATE_WANT_RESOLV && which == DIAL)
+		send_resolv(g);
+	else if (r == 1 && m.type == GATE_QUESTION && which == DIAL)
+		on_question(g, &m);
+	else
+		on_gone(g);
+}
+
+static void on_front(void *arg)
+{
+	on_message(arg, FRONT);
+}
+
+static void on_dial(void *arg)
+{
+	on_message(arg, DIAL);
+}

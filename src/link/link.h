@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link/link.h - HTTP/2 over one byte stream, between vitrine-link outside and vitrine-init inside
+ *
+ * The outer side asks, the inner side answers; what the inner side wants to start itself (connections to the gate) it
+ * answers into requests that wait for it. Each thing that flows has a stream of its own, and with it its own flow
+ * control: a reader that stops stops its writer and nobody else.
+ *
+ *     POST /start                 the guest half of the plan; 200 when the lock holds, 500 with `error` when not
+ *     POST /session/N             `stdio`, `size`; body: the request of engine/native/spawn.h
+ *                                 200 `pid`, trailer `exit` (wait status); or 422 `errno`, `step`
+ *     POST /session/N/0           body: its standard input
+ *     GET  /session/N/1, /2       body of the answer: its standard output, its errors
+ *     POST /session/N/tty         both bodies: its terminal
+ *     POST /session/N/signal/S    204;  POST /session/N/size/RxC   204
+ *     POST /freeze, /thaw         204
+ *     GET  /samples/MS            body: one struct link_sample each MS milliseconds
+ *
+ * Both sides treat the other as foreign: names, values and sizes are bounded, anything else ends the link, and an
+ * ended link ends the sandbox.
+ */
+#ifndef VITRINE_LINK_LINK_H
+#define VITRINE_LINK_LINK_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/loop.h"
+
+enum link_side { LINK_OUTER, LINK_INNER };
+
+#define HEAD_FIELDS 8
+#define HEAD_VALUE 512
+
+/* A request, a response or its trailers. Only names of our own, lower case. */
+struct head {
+	char method[8];
+	char path[64];
+	unsigned status;
+	struct head_field {
+		char name[16];
+		char value[HEAD_VALUE];
+	} v[HEAD_FIELDS];
+	size_t n;
+};
+
+/* Value of a field, NULL when it is not there. */
+const char *head_get(const struct head *h, const char *name);
+/* As a number in a range; 0 or -EBADMSG. */
+int head_number(const struct head *h, const char *name, uint64_t max, uint64_t *ret);
+void head_add(struct head *h, const char *name, const char *fmt, ...) PRINTF(3, 4);
+
+struct link;
+struct stream;
+
+struct link_ops {
+	/* A request has come (inner), or a response, or trailers. < 0 ends the link. */
+	int (*on_head)(void *arg, struct stream *s, const struct head *h, bool is_trailer);
+	/* Bytes; they count as held until stream_consumed(). < 0 ends the link. */
+	int (*on_data)(void *arg, struct stream *s, const void *p, size_t n);
+	/* The peer has said all on this stream. */
+	int (*on_end)(void *arg, struct stream *s);
+	/* The stream is no more; the pointer dies with the call. */
+	void (*on_gone)(void *arg, struct stream *s);
+	/* The link is no more. */
+	void (*on_down)(void *arg, const char *why);
+};
+
+/* What a stream sends is pulled: > 0 bytes, 0 nothing now (stream_wake() later), or one of these. */
+#define PULL_END (-1)
+typedef ssize_t stream_pull(void *arg, void *p, size_t n);
+
+/* Takes both descriptors, which may be the same. */
+struct link *link_new(enum link_side side, struct loop *l, int take_in, int take_out,
+		      const struct link_ops *ops, void *arg);
+void link_free(struct link *l);
+/* All that was said has left. */
+bool link_is_flushed(const struct link *l);
+/* Bytes from the peer, without a descriptor: for the fuzzers. < 0: the link is down. */
+int link_feed(struct link *l, const void *p, size_t n);
+
+/* Outer side: a request. Without `pull` it has no body. NULL: too many streams. */
+struct stream *link_request(struct link *l, const struct head *h, stream_pull *pull, void *arg);
+/* Inner side. Without `pull` the answer is the head alone, unless `stays`: then stream_trailers() ends it. */
+int stream_respond(struct stream *s, const struct head *h, stream_pull *pull, bool stays);
+int stream_trailers(struct stream *s, const struct head *h);
+
+void stream_wake(struct stream *s);
+void stream_consumed(struct stream *s, size_t n);
+void stream_reset(struct stream *s);
+void stream_set_arg(struct stream *s, void *arg); /* for pull, and for whoever asks */
+void *stream_arg(const struct stream *s);
+
+/* What is used inside, as sent. */
+struct link_sample {
+	uint64_t memory, cpu_ns, pids;
+};
+
+#endif

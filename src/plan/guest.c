@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/guest.c - see guest.h */
+#include "plan/guest.h"
+#include "base/num.h"
+#include "base/path.h"
+
+static const char *const access_words[ACCESS_KIND_COUNT_] = {
+	[ACCESS_READ] = "read",
+	[ACCESS_WRITE] = "write",
+	[ACCESS_DEVICE] = "device",
+	[ACCESS_PROC] = "proc",
+};
+
+/* ---- encode ---- */
+
+static void put(struct buf *out, const char *key, const char *value)
+{
+	buf_printf(out, "%s %s", key, value);
+	buf_putc(out, '\0');
+}
+
+static void put_number(struct buf *out, const char *key, uint64_t n)
+{
+	buf_printf(out, "%s %llu", key, (unsigned long long)n);
+	buf_putc(out, '\0');
+}
+
+void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf *out)
+{
+	put_number(out, "uid", p->ids.uid_in);
+	put_number(out, "gid", p->ids.gid_in);
+	put_number(out, "debug", p->debug);
+	put_number(out, "named", p->is_named);
+	put_number(out, "check_reads", p->check_reads);
+	put_number(out, "landlock", w->has_landlock ? p->landlock_abi : 0);
+	put_number(out, "umask", w->umask);
+	put_number(out, "sample", w->sample_ms);
+	put(out, "cwd", p->cwd);
+	for (char *const *v = p->env; v && *v; v++)
+		put(out, "env", *v);
+	for (size_t i = 0; i < p->n_access; i++) {
+		buf_printf(out, "access %s %s", access_words[p->access[i].kind], p->access[i].path);
+		buf_putc(out, '\0');
+	}
+	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++)
+		if (p->limits[id].is_set)
+			put_number(out, limit_name(id), p->limits[id].max);
+}
+
+/* ---- decode ---- */
+
+struct reader {
+	struct plan *plan;
+	struct guest_walls *walls;
+	size_t n_env, cap_env;
+};
+
+static int to_number(const char *value, uint64_t max, uint64_t *ret)
+{
+	struct err ignored;
+
+	return num_parse(value, 0, max, ret, &ignored);
+}
+
+static bool take_number(struct reader *r, const char *key, const char *value)
+{
+	struct plan *p = r->plan;
+	uint64_t n;
+
+	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++) {
+		if (!str_eq(key, limit_name(id)))
+			continue;
+		if (to_number(value, UINT64_MAX, &p->limits[id].max) < 0)
+			return false;
+		return p->limits[id].is_set = true;
+	}
+	if (to_number(value, UINT32_MAX, &n) < 0)
+		return false;
+	if (str_eq(key, "uid"))
+		p->ids.uid_in = (uid_t)n;
+	else if (str_eq(key, "gid"))
+		p->ids.gid_in = (gid_t)n;
+	else if (str_eq(key, "debug"))
+		p->debug = n != 0;
+	else if (str_eq(key, "named"))
+		p->is_named = n != 0;
+	else if (str_eq(key, "check_reads"))
+		p->check_reads = n != 0;
+	else if (str_eq(key, "landlock"))
+		p->landlock_abi = (unsigned)n;
+	else if (str_eq(key, "umask"))
+		r->walls->umask = (unsigned)n & 0777;
+	else if (str_eq(key, "sample"))
+		r->walls->sample_ms = (unsigned)n;
+	else
+		return false;
+	return true;
+}
+
+static bool take_access(struct plan *p, const char *value)
+{
+	const char *path = strchr(value, ' ');
+
+	if (path == NULL || !path_is_clean(path + 1))
+		return false;
+	for (enum access_kind k = 0; k < ACCESS_KIND_COUNT_; k++) {
+		size_t n = strlen(access_words[k]);
+
+		if ((size_t)(path - value) != n || memcmp(value, access_words[k], n) != 0)
+			continue;
+		vec_reserve(p->access, p->n_access, p->cap_access);
+		p->access[p->n_access++] = (struct access){ .kind = k, .path = mem_str(path + 1) };
+		return true;
+	}
+	return false;
+}
+
+static bool take_env(struct reader *r, const char *value)
+{
+	struct plan *p = r->plan;
+
+	if (strchr(value, '=') == NULL)
+		return false;
+	/* Room for the NULL behind it. */
+	if (r->n_env + 2 > r->cap_env) {
+		r->cap_env = r->cap_env ? r->cap_env * 2 : 16;
+		p->env = mem_grow(p->env, r->cap_env, sizeof(*p->env));
+	}
+	p->env[r->n_env++] = mem_str(value);
+	p->env[r->n_env] = NULL;
+	p->n_env = r->n_env;
+	return true;
+}
+
+static bool take_line(struct reader *r, const char *line)
+{
+	_free_ char *key = mem_strn(line, strcspn(line, " "));
+	const char *value = line + strlen(key);
+
+	if (*value++ != ' ')
+		return false;
+	if (str_eq(key, "env"))
+		return take_env(r, value);
+	if (str_eq(key, "access"))
+		return take_access(r->plan, value);
+	if (str_eq(key, "cwd")) {
+		if (r->plan->cwd || !path_is_clean(value))
+			return false;
+		r->plan->cwd = mem_str(value);
+		return true;
+	}
+	return take_number(r, key, value);
+}
+
+int guest_decode(const char *p, size_t n, struct plan *ret, struct guest_walls *walls,
+		 struct err *e)
+{
+	struct plan plan = { 0 };
+	struct reader r = { .plan = &plan, .walls = walls };
+
+	*walls = (struct guest_walls){ 0 };
+	while (n > 0) {
+		size_t len = strnlen(p, n);
+
+		if (len == n || !take_line(&r, p)) {
+			plan_done(&plan);
+			return err_set(e, ERR_CONFIG, EBADMSG, "not the guest half of a plan");
+		}
+		p += len + 1;
+		n -= len + 1;
+	}
+	if (plan.cwd == NULL || plan.env == NULL) {
+		plan_done(&plan);
+		return err_set(e, ERR_CONFIG, EBADMSG, "the guest half of the plan is cut off");
+	}
+	walls->has_landlock = plan.landlock_abi > 0;
+	*ret = plan;
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/registry.h - the index over all event databases; private to store/ */
+#ifndef VITRINE_STORE_REGISTRY_H
+#define VITRINE_STORE_REGISTRY_H
+
+#include "store/eventdb.h"
+
+int registry_open(struct db *reg, const char *state_dir, enum db_mode mode, struct err *e);
+
+/* Takes over what changed in the event database `source` (its path below the state directory). A stream that
+ * contradicts what the registry knows is left as it is known here, for verify to find. */
+int registry_sync(struct db *reg, struct eventdb *d, const char *source, struct err *e);
+
+/* What an event says about a sandbox as such. Idempotent. */
+int registry_note(struct db *reg, const struct event *ev, struct err *e);
+
+#endif

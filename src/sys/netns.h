@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys/netns.h - a network namespace whose every address is here, and whose every TCP connection comes to us
+ *
+ * Called in a fresh network namespace, with the capabilities of its owner. Only loopback exists, so nothing can
+ * leave; these calls make sure that whatever is tried arrives at a socket of ours instead of failing unseen.
+ */
+#ifndef VITRINE_SYS_NETNS_H
+#define VITRINE_SYS_NETNS_H
+
+#include "base/base.h"
+
+/* Names get addresses from these two; the lowest of each lies on lo, so that programs that ask "is there a network?"
+ * find an address that is not loopback. */
+#define NETNS_V4 "198.18.0.0" /* /15, RFC 2544: nobody's */
+#define NETNS_V4_BITS 15
+#define NETNS_V6 "fd76:6974:7269:6e65::" /* /64, unique local */
+#define NETNS_V6_BITS 64
+
+#define NETNS_PROXY_PORT 3128
+
+enum netns_socket {
+	NETNS_TCP, /* the proxy port, and every redirected connection (getsockname: where it wanted to go) */
+	NETNS_DNS_UDP,
+	NETNS_DNS_TCP,
+	NETNS_SOCKET_COUNT_
+};
+
+struct netns {
+	int fd[NETNS_SOCKET_COUNT_];
+	bool has_v6;
+	bool has_redirect; /* false: the kernel cannot, only what asks for the proxy port gets through */
+};
+
+/* lo up. */
+int netns_loopback(void);
+
+/* Routes, addresses, the redirect and the listening sockets. No allocation; 0 or -errno. */
+int netns_open(struct netns *ret);
+
+/* A listener on 127.0.0.1 in this namespace; port 0: any. A socket of this namespace, for nothing yet. */
+int netns_listen(uint16_t port);
+int netns_socket(void);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys/sample.h - what the processes of one /proc use, by looking at each */
+#ifndef VITRINE_SYS_SAMPLE_H
+#define VITRINE_SYS_SAMPLE_H
+
+#include "base/base.h"
+
+/* One process, from /proc/N/stat. */
+struct process {
+	uint64_t sid, cpu_ns, memory;
+};
+
+/* `proc` is a directory of a proc file system. False: it has just ended. */
+bool process_look(int proc, const char *pid, struct process *ret);
+
+struct sample {
+	uint64_t memory, cpu_ns, pids;
+};
+
+/* All of them together; what ends while we look is not counted. */
+void sample_take(int proc, struct sample *ret);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree/content.c - the bytes of a file and its extended attributes
+ *
+ * A file longer than one chunk is hashed as the hash of its chunks' hashes. A chunk that is a hole has the hash of
+ * zeros without being read, so a sparse file costs what it holds.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+
+#include "tree/content.h"
+
+#include "tree/text.h"
+
+#define XATTRS_MAX (64 * KIB)
+
+/* ---- hashing ---- */
+
+ssize_t content_read(int fd, char *p, size_t n, uint64_t at)
+{
+	size_t got = 0;
+
+	while (got < n) {
+		ssize_t r = pread(fd, p + got, n - got, (off_t)(at + got));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		got += (size_t)r;
+	}
+	return (ssize_t)got;
+}
+
+bool content_is_hole(int fd, uint64_t at, uint64_t n)
+{
+	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+	return data < 0 ? errno == ENXIO : (uint64_t)data >= at + n;
+}
+
+void content_zero_hash(size_t n, uint8_t ret[static SHA256_BYTES])
+{
+	static uint8_t known[SHA256_BYTES];
+	static bool is_known;
+	_free_ char *zeros = NULL;
+
+	if (n == TREE_CHUNK && is_known) {
+		memcpy(ret, known, SHA256_BYTES);
+		return;
+	}
+	zeros = mem_new(n, 1);
+	sha256(zeros, n, ret);
+	if (n == TREE_CHUNK) {
+		memcpy(known, ret, SHA256_BYTES);
+		is_known = true;
+	}
+}
+
+/* Every chunk of a long file: hashed, and shown to `fn` unless it is a hole. */
+int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
+		   uint8_t ret[static SHA256_BYTES])
+{
+	size_t n = (size_t)((size + TREE_CHUNK - 1) / TREE_CHUNK);
+	_free_ uint8_t *sums = mem_new(n, SHA256_BYTES);
+	_free_ char *chunk = mem_grow(NULL, TREE_CHUNK, 1);
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at = (uint64_t)i * TREE_CHUNK;
+		size_t want = size - at < TREE_CHUNK ? (size_t)(size - at) : TREE_CHUNK;
+		ssize_t got;
+		int r;
+
+		if (content_is_hole(fd, at, want)) {
+			content_zero_hash(want, sums + i * SHA256_BYTES);
+			continue;
+		}
+		got = content_read(fd, chunk, want, at);
+		if (got != (ssize_t)want)
+			return got < 0 ? (int)got : -ESTALE; /* cut while we read */
+		sha256(chunk, want, sums + i * SHA256_BYTES);
+		r = fn ? fn(arg, chunk, want, at) : 0;
+		if (r < 0)
+			return r;
+	}
+	sha256(sums, n * SHA256_BYTES, ret);
+	return 0;
+}
+
+int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES])
+{
+	_free_ char *p = NULL;
+	ssize_t got;
+
+	sha256_expect_much();
+	if (size > TREE_CHUNK)
+		return content_chunks(fd, size, NULL, NULL, ret);
+	p = mem_grow(NULL, (size_t)size + 1, 1);
+	got = content_read(fd, p, (size_t)size, 0);
+	if (got != (ssize_t)size)
+		return got < 0 ? (int)got : -ESTALE;
+	sha256(p, (size_t)size, ret);
+	return 0;
+}
+
+/* ---- copying ---- */
+
+struct copy {
+	int fd;
+};
+
+static int copy_chunk(void *arg, const char *p, size_t n, uint64_t at)
+{
+	const struct copy *c = arg;
+
+	while (n > 0) {
+		ssize_t w = pwrite(c->fd, p, n, (off_t)at);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -errno;
+		p += w;
+		n -= (size_t)w;
+		at += (size_t)w;
+	}
+	return 0;
+}
+
+int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES])
+{
+	struct copy c = { .fd = to };
+	int r;
+
+	if (ioctl(to, FICLONE, from) == 0)
+		return tree_hash_fd(to, size, hash);
+	r = content_chunks(from, size, copy_chunk, &c, hash);
+	if (r == 0 && ftruncate(to, (off_t)size) < 0)
+		r = -errno;
+	return r;
+}
+
+/* ---- looking at one file ---- */
+
+int content_open(int root_fd, struct tree_entry *en)
+{
+	_close_ int fd =
+		tree_open(root_fd, en->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ESTALE;
+	tree_from_stat(en, &st);
+	return take_fd(fd);
+}
+
+void content_settle(int fd, struct tree_entry *en)
+{
+	struct tree_entry now = { 0 };
+	struct stat st;
+
+	if (fstat(fd, &st) == 0)
+		tree_from_stat(&now, &st);
+	if (now.ctime != en->ctime || now.size != en->size)
+		en->flags |= TREE_UNSETTLED;
+}
+
+int tree_hash_all(int root_fd, struct tree_index *x, struct err *e)
+{
+	for (size_t i = 0; i < x->n; i++) {
+		struct tree_entry *en = &x->v[i];
+		_close_ int fd = FD_NONE;
+		int r;
+
+		if (!(en->flags & TREE_UNHASHED) || en->flags & TREE_UNSAVED)
+			continue;
+		if (en->link_of != TREE_NONE) {
+			content_follow(x, en);
+			continue;
+		}
+		fd = content_open(root_fd, en);
+		r = fd < 0 ? fd : tree_hash_fd(fd, en->size, en->hash);
+		if (r < 0)
+			continue; /* unreadable or gone: it stays unhashed */
+		tree_read_xattrs_fd(fd, x, en);
+		content_settle(fd, en);
+		en->flags &= ~(uint32_t)TREE_UNHASHED;
+	}
+	return 0;
+}
+
+void content_follow(struct tree_index *x, struct tree_entry *en)
+{
+	const struct tree_entry *first = &x->v[en->link_of];
+	uint32_t keep = en->flags & (TREE_OPAQUE | TREE_SPARSE);
+
+	memcpy(en->hash, first->hash, sizeof(en->hash));
+	en->size = first->size;
+	en->flags = keep | (first->flags & (TREE_UNSETTLED | TREE_UNSAVED | TREE_UNHASHED));
+	en->xattrs = first->xattrs;
+	en->xattr_len = first->xattr_len;
+}
+
+/* ---- extended attributes ---- */
+
+static bool is_kept(const char *name)
+{
+	return str_starts(name, "user.") || str_eq(name, "system.posix_acl_access") ||
+	       str_eq(name, "system.posix_acl_default");
+}
+
+static int by_text(const void *a, const void *b)
+{
+	const char *x, *y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return strcmp(x, y);
+}
+
+static void pack_xattrs(struct tree_index *x, struct tree_entry *en, struct buf *b)
+{
+	if (b->n == 0 || b->is_over)
+		return;
+	en->xattrs = text_copy(&x->text, b->p, b->n);
+	en->xattr_len = en->xattrs ? (uint32_t)b->n : 0;
+}
+
+/* `path` is one of /proc/self/fd, so that descriptors opened with O_PATH will do. */
+static void read_xattrs(const char *path, struct tree_index *x, struct tree_entry *en)
+{
+	_cleanup_(buf_done) struct buf b = BUF(XATTRS_MAX);
+	_free_ char *value = NULL;
+	char names[4096];
+	const char *sorted[128];
+	ssize_t n = listxattr(path, names, sizeof(names) - 1);
+	size_t count = 0;
+
+	en->xattrs = NULL;
+	en->xattr_len = 0;
+	if (n <= 0)
+		return;
+	names[n] = '\0';
+	for (const char *p = names; p < names + n && count < ARRAY_LEN(sorted); p += strlen(p) + 1)
+		if (is_kept(p))
+			sorted[count++] = p;
+	if (count == 0)
+		return;
+	qsort(sorted, count, sizeof(*sorted), by_text);
+	value = mem_grow(NULL, XATTRS_MAX, 1);
+	for (size_t i = 0; i < count; i++) {
+		ssize_t len = getxattr(path, sorted[i], value, XATTRS_MAX);
+		uint32_t len32 = (uint32_t)len;
+
+		if (len < 0)
+			continue;
+		buf_add(&b, sorted[i], strlen(sorted[i]) + 1);
+		buf_add(&b, &len32, sizeof(len32));
+		buf_add(&b, value, (size_t)len);
+	}
+	pack_xattrs(x, en, &b);
+}
+
+void tree_read_xattrs_fd(int fd, struct tree_index *x, struct tree_entry *en)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	read_xattrs(path, x, en);
+}
+
+void tree_read_xattrs(int root_fd, struct tree_index *x, struct tree_entry *en)
+{
+	_close_ int fd = tree_open(root_fd, en->path, O_PATH | O_NOFOLLOW);
+
+	if (fd >= 0)
+		tree_read_xattrs_fd(fd, x, en);
+}
+
+static bool has_xattr(const struct tree_entry *en, const char *name)
+{
+	for (const char *p = en->xattrs; p && p < en->xattrs + en->xattr_len;) {
+		uint32_t len;
+
+		if (str_eq(p, name))
+			return true;
+		p += strlen(p) + 1;
+		memcpy(&len, p, sizeof(len));
+		p += sizeof(len) + len;
+	}
+	return false;
+}
+
+void tree_write_xattrs(int fd, const struct tree_entry *en)
+{
+	char path[64], names[4096];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = listxattr(path, names, sizeof(names) - 1);
+	if (n > 0)
+		names[n] = '\0';
+	for (const char *p = names; n > 0 && p < names + n; p += strlen(p) + 1)
+		if (is_kept(p) && !has_xattr(en, p))
+			(void)removexattr(path, p); /* passed over, see the header */
+	for (const char *p = en->xattrs; p && p < en->xattrs + en->xattr_len;) {
+		const char *name = p;
+		uint32_t len;
+
+		p += strlen(p) + 1;
+		memcpy(&len, p, sizeof(len));
+		p += sizeof(len);
+		if (is_kept(name))
+			(void)setxattr(path, name, p, len, 0); /* passed over, see the header */
+		p += len;
+	}
+}

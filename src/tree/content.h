@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree/content.h - reading what is in files; internal to tree/ */
+#ifndef VITRINE_TREE_CONTENT_H
+#define VITRINE_TREE_CONTENT_H
+
+#include "tree/look.h"
+
+#define TREE_CHUNK ((size_t)MIB)
+
+typedef int content_fn(void *arg, const char *p, size_t n, uint64_t at);
+
+/* Up to n bytes from `at`; short only at the end of the file. */
+ssize_t content_read(int fd, char *p, size_t n, uint64_t at);
+bool content_is_hole(int fd, uint64_t at, uint64_t n);
+void content_zero_hash(size_t n, uint8_t ret[static SHA256_BYTES]);
+int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
+		   uint8_t ret[static SHA256_BYTES]);
+
+/* Content of `from` to the empty file `to`: shared where the file system can, else copied without its holes. The hash
+ * is of what arrived. */
+int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES]);
+
+/* Opens the regular file of an entry and takes its stat anew. fd or -errno. */
+int content_open(int root_fd, struct tree_entry *en);
+/* After the content was read: did it change meanwhile? */
+void content_settle(int fd, struct tree_entry *en);
+/* A further name of a file takes what is known of the first. */
+void content_follow(struct tree_index *x, struct tree_entry *en);
+void tree_read_xattrs_fd(int fd, struct tree_index *x, struct tree_entry *en);
+
+#endif

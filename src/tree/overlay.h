@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree/overlay.h - what the layers of an overlay change in the tree below them, seen without mounting it
+ *
+ * Costs what changed, not what is there: only names that lie in a layer are looked at, and what a removed or replaced
+ * directory held. Layers are written by whoever is inside; nothing in them is believed or followed.
+ */
+#ifndef VITRINE_TREE_OVERLAY_H
+#define VITRINE_TREE_OVERLAY_H
+
+#include "tree/tree.h"
+
+#define OVERLAY_LAYERS_MAX 64
+
+struct overlay {
+	int base;                       /* the tree below; borrowed */
+	int layers[OVERLAY_LAYERS_MAX]; /* top first; borrowed */
+	size_t n;
+};
+
+struct overlay_diff {
+	const struct overlay *o;
+	struct tree_index before,
+		after;  /* only names that a layer touches; hashed where it matters */
+	uint8_t *layer; /* per entry of `after`: where it lies */
+	struct changes changes;
+};
+
+int overlay_compare(const struct overlay *o, bool with_renames, struct overlay_diff *ret,
+		    struct err *e);
+/* Only the names that layers touch, nothing compared and nothing read. */
+int overlay_names(const struct overlay *o, struct overlay_diff *ret, struct err *e);
+void overlay_diff_done(struct overlay_diff *d);
+
+/* For struct show. */
+int overlay_read(void *diff, const struct tree_entry *en, bool is_new, struct buf *out);
+/* For struct restore_job: the content of an entry of `after`. */
+int overlay_write(const struct overlay_diff *d, const struct tree_entry *en, int fd, struct err *e);
+
+/* Copies the layers, merged into one, to the empty directory `to`; without names below `except` (may be NULL). */
+int overlay_flatten(const struct overlay *o, char *const *except, int to, struct err *e);
+
+#endif

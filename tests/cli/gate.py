@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The gate from outside: what gets through, by which way, and what is said to what does not.
+
+The internet is a fake one (tests/internet.py); what arrived there is the evidence."""
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import Skip, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
+from internet import Internet  # noqa: E402
+
+internet = None
+
+
+def net():
+    """One for all tests of an identity: its process has entered the namespaces."""
+    global internet
+    if os.geteuid() != 0:
+        raise Skip("a fake internet needs root")
+    if internet is None:
+        internet = Internet()
+        lasting.add(internet.pid)
+    internet.clear()
+    return internet
+
+
+def curl(box, url, *args, flags=("--allow", "ok.test"), **kw):
+    return box.run(*flags, "--", "curl", "-sS", "-m", "8", *args, url, **kw)
+
+
+def arrives(box, r, n, name="ok.test", port=80):
+    eq(r.rc, 0, r.err)
+    eq(len(n.hits(name, port)), 1, "connections there")
+
+
+@test
+def proxy_variable(box):
+    n = net()
+    r = curl(box, "http://ok.test/hello")
+    arrives(box, r, n)
+    has(r.out, "93.184.216.34 /hello")
+    has_not(str(n.lines()), "Proxy-")
+
+
+@test
+def without_proxy(box):
+    n = net()
+    r = curl(box, "http://ok.test/direct", "--noproxy", "*")
+    arrives(box, r, n)
+
+
+@test
+def without_proxy_v6(box):
+    n = net()
+    r = curl(box, "http://ok.test/direct", "--noproxy", "*", "-6")
+    arrives(box, r, n)
+
+
+@test
+def v6_only_host(box):
+    n = net()
+    r = curl(box, "http://v6.test/", flags=("--allow", "v6.test"))
+    arrives(box, r, n, "v6.test")
+
+
+@test
+def socks(box):
+    n = net()
+    r = curl(box, "http://ok.test/", "-x", "socks5h://127.0.0.1:3128")
+    arrives(box, r, n)
+    r = curl(box, "http://evil.test/", "-x", "socks5h://127.0.0.1:3128")
+    eq(r.rc, 97, r.err)
+    eq(n.hits("evil.test"), [])
+
+
+@test
+def connect(box):
+    n = net()
+    r = curl(box, "http://ok.test:8080/t", "-p", "-x", "http://127.0.0.1:3128")
+    arrives(box, r, n, port=8080)
+    r = curl(box, "http://evil.test/t", "-p", "-x", "http://127.0.0.1:3128")
+    has(r.err, "403")
+    eq(n.hits("evil.test"), [])
+
+
+@test
+def a_program_that_knows_no_proxy(box):
+    n = net()
+    script = ("import socket; s = socket.create_connection(('ok.test', 5432), 5); s.sendall(b'\\0\\1 hello');"
+              "print(s.recv(100))")
+    r = box.run("--allow", "ok.test:5432", "--", "python3", "-c", script)
+    has(r.out, "bytes:")
+    arrives(box, r, n, port=5432)
+
+
+@test
+def refusals_say_what_would_help(box):
+    n = net()
+    r = curl(box, "http://evil.test/")
+    has(r.out, "no rule allows evil.test:80", "--allow evil.test")
+    r = curl(box, "http://evil.test/", "-H", "Accept: application/json")
+    said = json.loads(r.out)
+    eq((said["host"], said["port"], said["rule"]), ("evil.test", 80, None))
+    r = curl(box, "http://93.184.216.35/", "--noproxy", "*")
+    has(r.out, "no rule allows 93.184.216.35:80")
+    r = curl(box, "http://evil.test/", flags=("--net", "open", "--deny", "evil.test"))
+    has(r.out, "deny evil.test")
+    r = curl(box, "http://evil.test/", "--noproxy", "*")
+    eq(r.rc, 6, r.err)
+    eq(n.hits("evil.test"), [])
+    eq([q for q in n.queries() if "evil" in q], [])
+
+
+@test
+def ports(box):
+    n = net()
+    r = curl(box, "http://ok.test:8080/", flags=("--allow", "ok.test:443"))
+    has(r.out, "no rule allows ok.test:8080")
+    r = curl(box, "http://ok.test:8080/", flags=("--allow", "ok.test:8000-8099"))
+    arrives(box, r, n, port=8080)
+
+
+@test
+def closed_ranges(box):
+    n = net()
+    for name, word in (("private.test", "private"), ("loop.test", "loopback"), ("meta.test", "link-local"),
+                       ("own.test", "loopback"), ("inner.test", "private")):
+        r = curl(box, f"http://{name}/", flags=("--net", "open"))
+        has(r.out, word, "closed unless named")
+    eq(n.hits(), [])
+    r = curl(box, "http://private.test/", flags=("--allow", "private.test", "--allow", "10.0.0.0/8"))
+    arrives(box, r, n, "private.test")
+    r = curl(box, "http://mixed.test/", flags=("--allow", "mixed.test"))
+    has(r.out, "93.184.216.34")
+
+
+@test
+def keep_alive_and_bodies(box):
+    n = net()
+    r = box.run("--allow", "ok.test", "--allow", "ok2.test", "--", "curl", "-sS", "-m", "8", "http://ok.test/1",
+                "http://ok.test/2", "http://ok2.test/3", "http://ok.test/chunked", "http://ok.test/close")
+    eq(r.rc, 0, r.err)
+    has(r.out, "/1", "/2", "93.184.216.36 /3", "wikipedia", "until the end")
+    eq(len(n.hits("ok.test")), 2, "one connection for the first two")
+    r = box.run("--allow", "ok.test", "--", "sh", "-c",
+                "curl -sS -m 8 http://ok.test/big/20000000 | wc -c; head -c 2000000 /dev/zero |"
+                "curl -sS -m 8 --data-binary @- http://ok.test/up")
+    has(r.out, "20000000", "/up 2000000")
+
+
+@test
+def host_port(box):
+    net()
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+        if os.fork() == 0:
+            for _ in range(1):
+                c, _ = s.accept()
+                c.sendall(b"the host's own\n")
+                c.close()
+            os._exit(0)
+        script = f"import socket; print(socket.create_connection(('127.0.0.1', {port}), 5).recv(100).decode())"
+        r = box.run("--host-port", str(port), "--", "python3", "-c", script)
+        has(r.out, "the host's own")
+        r = box.run("--allow", "ok.test", "--", "python3", "-c", script)
+        has(r.err, "refused")
+
+
+@test
+def published_port(box):
+    net()
+    p = box.start("run", "-p", "18080:8000", "--", "python3", "-u", "-m", "http.server", "--bind", "127.0.0.1", "8000")
+
+    def answer():
+        try:
+            with socket.create_connection(("127.0.0.1", 18080), 2) as s:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return s.recv(100)
+        except OSError:
+            return b""
+    soon(lambda: b"200 OK" in answer(), "the published port answers", 8)
+    for _ in range(20):
+        has(answer().decode(), "200 OK")
+    box.stop(p)
+
+
+@test
+def no_host_socket_inside(box):
+    """The descriptors of every process inside: none is a socket but what the command made itself."""
+    net()
+    r = box.run("--allow", "ok.test", "--", "sh", "-c", "for p in /proc/[0-9]*; do ls -l $p/fd 2>/dev/null; done",
+                stdin=-3)
+    has_not(r.out, "socket:")
+
+
+@test
+def upstream_proxy(box):
+    n = net()
+    for url in ("http://93.184.216.40:3128", "socks5://proxy.test:8080"):
+        n.clear()
+        policy = box.dir / "up.jsonc"
+        policy.write_text(json.dumps({"network": {"mode": "gate", "allow": ["ok.test"], "upstream": [url]}}))
+        r = box.run("--policy", policy, "--", "curl", "-sS", "-m", "8", "http://ok.test/up")
+        has(r.out, "/up")
+        eq([h["target"] for h in n.hits(kind="proxied")], ["ok.test:80"])
+        r = box.run("--policy", policy, "--", "curl", "-sS", "-m", "8", "http://evil.test/up")
+        has(r.out, "no rule allows")
+
+
+def inside(box, name, url, *args):
+    return box.cli("exec", name, "--", "curl", "-sS", "-m", "6", *args, url)
+
+
+@test(timeout=30)
+def rules_change_while_it_runs(box):
+    n = net()
+    p = box.start("run", "--allow", "ok.test", "--name", "live", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+    has(inside(box, "live", "http://evil.test/").out, "no rule allows")
+    eq(box.cli("net", "test", "live", "evil.test:80").rc, 1)
+    eq(box.cli("net", "allow", "live", "evil.test").rc, 0)
+    has(inside(box, "live", "http://evil.test/").out, "93.184.216.35")
+    r = box.cli("net", "test", "live", "evil.test:80")
+    eq(r.rc, 0, r.err)
+    has(r.out, "allow evil.test:80", "allow evil.test")
+    # What is connected ends when it is no longer allowed.
+    slow = box.start("exec", "live", "--", "python3", "-c",
+                     "import socket; s = socket.create_connection(('evil.test', 5432), 5); s.sendall(b'\\0hi');"
+                     "print(s.recv(100), flush=True); print(s.recv(100), flush=True)")
+    has(slow.stdout.readline().decode(), "bytes:")
+    eq(box.cli("net", "deny", "live", "evil.test").rc, 0)
+    r = box.finish(slow)
+    has(r.out + r.err, "b''") if r.rc == 0 else has(r.err, "reset")
+    has(inside(box, "live", "http://evil.test/").out, "deny evil.test")
+    r = box.cli("net", "rules", "live")
+    has(r.out, "allow  ok.test", "deny   evil.test", "deny   everything else")
+    has_not(r.out, "allow  evil.test")
+    refused(box.cli("net", "allow", "live", "127.1"), "spelling")
+    box.cli("stop", "-t", "1", "live")
+    box.finish(p)
+    # Kept with the sandbox.
+    r = box.run("--name", "live", "--", "curl", "-sS", "-m", "6", "http://evil.test/")
+    has(r.out, "deny evil.test")
+    box.cli("rm", "-f", "live")
+
+
+@test(timeout=30)
+def asked(box):
+    n = net()
+    p = box.start("run", "--allow", "ok2.test", "--ask", "--name", "asks", "--", "sh", "-c",
+                  "echo up; curl -sS -m 12 http://ok.test/asked; curl -sS -m 12 http://evil.test/asked")
+    eq(p.stdout.readline(), b"up\n")
+    time.sleep(0.7)
+    eq(n.hits("ok.test"), [], "before the answer")
+    eq(box.cli("net", "allow", "asks", "ok.test").rc, 0)
+    has(p.stdout.readline().decode(), "93.184.216.34 /asked")
+    time.sleep(0.5)
+    eq(box.cli("net", "deny", "asks", "evil.test").rc, 0)
+    r = box.finish(p)
+    has(r.out, "deny evil.test")
+    eq(n.hits("evil.test"), [])
+    box.cli("rm", "-f", "asks")
+
+
+@test
+def log(box):
+    net()
+    r = box.run("--name", "logs", "--allow", "ok.test", "--", "sh", "-c",
+                "curl -sS -m 6 http://ok.test/path?secret=1; curl -sS -m 6 http://evil.test/; curl -sS -m 6 https://evil.test/")
+    has(r.err, "network: no rule allows evil.test:80", "evil.test:443")
+    r = box.cli("net", "log", "--json", "logs")
+    events = [json.loads(line) for line in r.out.splitlines()]
+    types = [e["type"] for e in events]
+    for t in ("net.verdict", "net.request", "net.connect"):
+        if t not in types:
+            raise AssertionError(f"no {t} in {r.out} {r.err}")
+    has_not(r.out, "secret")
+    request = next(e for e in events if e["type"] == "net.request")["data"]
+    eq((request["host"], request["method"], request["request"]), ("ok.test", "GET", "/path"))
+    closed = next(e for e in events if e["type"] == "net.connect")["data"]
+    eq((closed["address"], closed["port"], closed["bytes_in"] > 0), ("93.184.216.34", 80, True))
+    r = box.cli("net", "log", "--denied", "logs")
+    has(r.out, "evil.test:80", "no rule allows evil.test")
+    has_not(r.out, "ok.test:80")
+    box.cli("rm", "-f", "logs")
+
+
+@test
+def words_of_docker(box):
+    n = net()
+    r = box.cli("create", "--name", "dock", "shell", ".")
+    eq(r.rc, 0, r.err)
+    r = box.cli("network", "proxy", "dock", "--policy", "deny", "--allow-host", "ok.test", "--block-cidr", "10.0.0.0/8")
+    eq(r.rc, 0, r.err)
+    r = box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://ok.test/d")
+    has(r.out, "/d")
+    r = box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://evil.test/d")
+    has(r.out, "no rule allows")
+    box.cli("rm", "-f", "dock")
+
+
+@test(timeout=50)
+def too_many_connections(box):
+    """(open files - 64) / 2 of them are held, one more is closed at once, and that is on record."""
+    net()
+    script = ("import socket\nheld = 0\nfor i in range(130):\n s = socket.create_connection(('127.0.0.1', 3128), 5); s.settimeout(0.04)\n"
+              " try:\n  s.recv(1)\n except TimeoutError:\n  held += 1\n except OSError:\n  pass\n globals()['s%d' % i] = s\n"
+              " if held + 2 < i + 1: break\nprint(held)")
+    p = box.popen(["sh", "-c", f"ulimit -n 192; exec {box.program} run --name many --allow ok.test -- python3 -c \"$0\"", script],
+                  stdin=-3, stdout=-1, stderr=-1)
+    r = box.finish(p, timeout=40)
+    eq(r.out.strip(), "64", r.err)
+    has(r.err, "more than 64 connections")
+    box.cli("rm", "-f", "many")
+
+
+@test
+def the_gate_ends(box):
+    """Killed once it comes back; killed twice the network is closed, and the sandbox lives on."""
+    net()
+    p = box.start("run", "--allow", "ok.test", "--name", "dies", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+
+    def gates():
+        found = []
+        for d in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (d / "cmdline").read_bytes().split(b"\0")
+                if words[0] == b"vitrine-gate" and str(box.dir.parent) in os.readlink(d / "exe") and \
+                        os.stat(d / "ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
+                    found.append(int(d.name))
+            except OSError:
+                pass
+        return found
+    for again in (True, False):
+        has((r := inside(box, "dies", "http://ok.test/x")).out + r.err, "/x")
+        os.kill(gates()[0], 9)
+        if again:
+            soon(lambda: len(gates()) == 2, "started again")
+    soon(lambda: not gates(), "both gone")
+    r = inside(box, "dies", "http://ok.test/x")
+    has(r.err, "onnect")
+    eq(box.cli("exec", "dies", "--", "echo", "alive").out, "alive\n")
+    box.cli("stop", "-t", "1", "dies")
+    box.finish(p)
+    box.cli("rm", "-f", "dies")
+
+
+@test
+def wrong_rules_are_refused(box):
+    for flag, value, word in (("--allow", "*", "open"), ("--allow", "http://a.test", "port"), ("--allow", "127.1", "spelling"),
+                              ("--net", "opne", "open"), ("-p", "0", "65535"), ("--host-port", "x", "65535")):
+        refused(box.run(flag, value, "--", "true"), word)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Changes that wait in layers: looked at, taken over, thrown away, frozen, forked."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from harness import eq, has, has_not, main, refused, test
+
+
+def done(box, *args, rc=0):
+    r = box.cli(*args)
+    eq(r.rc, rc, f"{args}: {r.out} {r.err}")
+    return r
+
+
+def inside(box, script, name="box", *options):
+    r = box.cli("run", "--name", name, "--mode", "review", *options, "--", "sh", "-c", script)
+    eq(r.rc, 0, f"{script}: {r.err}")
+    return r.out
+
+
+def tree_of(box):
+    out = {}
+    for base, dirs, files in os.walk(box.ws):
+        for name in dirs + files:
+            p = os.path.join(base, name)
+            st = os.lstat(p)
+            what = os.readlink(p) if os.path.islink(p) else open(p, "rb").read() if os.path.isfile(p) else None
+            out[os.path.relpath(p, box.ws)] = (oct(st.st_mode), what)
+    return out
+
+
+def fill(box):
+    box.write("a.txt", "one\ntwo\n")
+    box.write("dir/b", "b\n")
+    box.write("dir/sub/c", "c\n")
+    box.write("gone", "g\n")
+    (box.ws / "link").symlink_to("a.txt")
+    box.own(box.ws)
+
+
+CHANGE = ("echo ONE > a.txt; rm gone; rm -r dir/sub; mkdir new; echo n > new/n; chmod 755 dir/b; "
+          "mv link link2; printf 'a\\0b' > bin")
+
+
+@test
+def nothing_reaches_the_host_before_apply(box):
+    fill(box)
+    before = tree_of(box)
+    inside(box, CHANGE)
+    eq(tree_of(box), before)
+    kinds = {c["path"]: c["kind"] for c in json.loads(done(box, "diff", "--json").out)["changes"]}
+    eq(kinds, {"a.txt": "modified", "gone": "removed", "dir/sub/c": "removed", "new/n": "added", "dir/b": "mode",
+               "link": "removed", "link2": "added", "bin": "added"})
+    eq(inside(box, "cat a.txt; ls"), "ONE\na.txt\nbin\ndir\nlink2\nnew\n", "and it is there the next time")
+    r = done(box, "apply", "--links")
+    has(r.out, "left in the sandbox: 0")
+    eq(box.read("a.txt"), "ONE\n")
+    eq(sorted(os.listdir(box.ws)), ["a.txt", "bin", "dir", "link2", "new"])
+    eq(os.stat(box.ws / "dir/b").st_mode & 0o777, 0o755)
+    eq(done(box, "diff").out, "")
+    box.write("a.txt", "host again\n")
+    eq(inside(box, "cat a.txt"), "host again\n", "what was taken over is the host's from then on")
+
+
+@test
+def only_what_is_named(box):
+    fill(box)
+    inside(box, CHANGE)
+    done(box, "apply", "new", "a.txt")
+    eq((box.read("a.txt"), box.read("new/n"), (box.ws / "gone").exists()), ("ONE\n", "n\n", True))
+    done(box, "discard", "gone", "dir")
+    names = done(box, "diff", "--name-only").out.split()
+    eq(sorted(names), ["bin", "link", "link2"])
+    done(box, "discard")
+    eq(done(box, "diff").out, "")
+    eq(inside(box, "cat a.txt gone dir/sub/c"), "ONE\ng\nc\n")
+    listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
+    done(box, "restore", "box", str(listed[-1]["checkpoint"]))
+    has(done(box, "diff", "--name-only").out, "link2")
+
+
+@test
+def a_host_edit_is_a_conflict(box):
+    fill(box)
+    inside(box, "echo agent > a.txt; echo agent > dir/b; rm gone; echo x > fresh")
+    box.write("a.txt", "host\n")
+    box.write("gone", "host\n")
+    box.write("fresh", "host\n")
+    has(done(box, "diff", "--stat").out, "M a.txt  +1 -1  ! conflict")
+    r = done(box, "apply", rc=1)
+    has(r.err, "a.txt: edited on the host", "gone: edited on the host", "fresh: edited on the host")
+    eq((box.read("a.txt"), box.read("gone"), box.read("fresh"), box.read("dir/b")),
+       ("host\n", "host\n", "host\n", "agent\n"))
+    inside(box, "true")
+    done(box, "apply", rc=1)
+    eq(box.read("a.txt"), "host\n", "still a conflict after another session")
+    done(box, "apply", "--force", "a.txt")
+    eq(box.read("a.txt"), "agent\n")
+
+
+@test
+def what_runs_code_is_named_and_taken_one_by_one(box):
+    box.needs("git")
+    box.host("git", "init", "-q", ".")
+    box.write("f", "1")
+    inside(box, "mkdir -p .vscode sub/.git/hooks; echo '{}' > .vscode/tasks.json; echo x > sub/.git/hooks/pre-commit;"
+           "echo y > g; ln -s /etc/passwd l; mkfifo p")
+    (layer,) = (box.state / "layers").glob("*/fs")
+    os.chmod(layer / "g", 0o4755)
+    text = done(box, "diff", "--stat").out
+    has(text, "! git on the host reads or runs this", "! protected by policy")
+    r = done(box, "apply", rc=1)
+    has(r.err, ".vscode/tasks.json: protected by policy", "sub/.git/hooks/pre-commit: git on the host", "l: a symbolic link",
+        "p: a pipe, socket or device")
+    eq(sorted(os.listdir(box.ws)), [".git", "f", "g", "sub"] if (box.ws / "sub").exists() else [".git", "f", "g"])
+    eq(os.stat(box.ws / "g").st_mode & 0o7777, 0o755, "no set-user-id bit comes out")
+    done(box, "apply", ".vscode", rc=1)
+    eq((box.ws / ".vscode/tasks.json").exists(), False, "not through its directory")
+    done(box, "apply", ".vscode/tasks.json")
+    eq(box.read(".vscode/tasks.json"), "{}\n")
+
+
+@test
+def hide_and_protect_hold_on_the_overlay(box):
+    box.needs("git")
+    box.host("git", "init", "-q", ".")
+    box.write(".env", "SECRET")
+    box.write("vendor/.env", "SECRET")
+    out = inside(box, "cat .env vendor/.env 2>&1; mv vendor v2 2>&1; echo x >> .git/config 2>&1; rm .env 2>&1; "
+                 "echo 1 > .git/hooks/pre-commit 2>&1; cat v2/.env 2>&1; true")
+    has_not(out, "SECRET")
+    eq(done(box, "diff", "--name-only").out.strip() in ("", ".git/index"), True, "nothing of it came through")
+    layers = box.state / "layers"
+    found = subprocess.run(["grep", "-r", "SECRET", layers], capture_output=True).stdout
+    eq(found, b"", "the secret was not copied into a layer")
+
+
+@test
+def layers_are_not_visible_inside(box):
+    fill(box)
+    out = inside(box, "find /.vitrine 2>/dev/null | sort; ls /.vitrine/layers/0 /.vitrine/layers/1; cat /proc/mounts")
+    has_not(out, "a.txt", str(box.state))
+
+
+@test
+def checkpoints_freeze_and_undo_goes_back(box):
+    fill(box)
+    inside(box, "echo 1 > n")
+    done(box, "checkpoint", "box", "-m", "first")
+    inside(box, "echo 2 > n; rm -r dir")
+    done(box, "checkpoint", "box")
+    inside(box, "rm -rf * ; echo 3 > n")
+    done(box, "undo", "box")
+    eq(inside(box, "cat n; ls"), "2\na.txt\ngone\nlink\nn\n")
+    done(box, "restore", "box", "1")
+    eq(inside(box, "cat n; ls"), "1\na.txt\ndir\ngone\nlink\nn\n")
+    refused(box.cli("restore", "box", "99"), "no checkpoint 99", rc=125)
+
+
+@test(timeout=60)
+def many_checkpoints_stay_few_layers(box):
+    fill(box)
+    inside(box, "echo 0 > n; rm gone")
+    for i in range(1, 30):
+        box.cli("checkpoint", "box")
+        inside(box, f"echo {i} > n{i}; rm -f n{i - 1}; mkdir -p d/{i}; echo {i} > d/{i}/f")
+    top = json.loads((box.state / "sandboxes/box/layers.json").read_text())
+    if len(top["ws"]) > 25:
+        raise AssertionError(f"{len(top['ws'])} layers")
+    eq(inside(box, "ls d | wc -l; ls gone 2>/dev/null; echo n*").split(), ["29", "n", "n29"])
+    done(box, "restore", "box", "5")
+    eq(inside(box, "ls d | wc -l").strip(), "4")
+
+
+@test
+def a_fork_shares_and_then_differs(box):
+    fill(box)
+    inside(box, "echo w > w; echo h > ~/h")
+    eq(done(box, "fork", "box", "two").out, "two\n")
+    eq(inside(box, "cat w ~/h; echo two > w; echo two > ~/h", "two"), "w\nh\n")
+    eq(inside(box, "cat w ~/h"), "w\nh\n")
+    eq(inside(box, "cat w ~/h", "two"), "two\ntwo\n")
+    refused(box.cli("fork", "box", "two"), "already", rc=125)
+    refused(box.cli("fork", "none", "x"), "there is no sandbox", rc=125)
+    refused(box.cli("fork", "box", "-x"), "cannot be a name")
+
+
+@test
+def fresh_begins_with_an_empty_home(box):
+    fill(box)
+    inside(box, "echo h > ~/h")
+    eq(inside(box, "ls ~", "box", "--fresh").split(), ["proj"] if (box.ws.parent == box.home) else [])
+    listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
+    done(box, "restore", "box", str(listed[-1]["checkpoint"]))
+    has(inside(box, "ls ~"), "h")
+
+
+@test
+def removal_frees_what_only_it_used(box):
+    """Closed directories and all; what a fork still uses stays."""
+    fill(box)
+    inside(box, "mkdir -p ~/x/y w; echo 1 > ~/x/y/z; echo 1 > w/f; chmod 000 w ~/x/y ~/x")
+    done(box, "fork", "box", "two")
+    inside(box, "echo more > more")
+    done(box, "rm", "--force", "box")
+    eq(inside(box, "chmod -R 700 ~/x w; cat ~/x/y/z w/f", "two"), "1\n1\n")
+    done(box, "rm", "--force", "two")
+    eq([p.name for p in (box.state / "layers").iterdir()], ["lock"])
+
+
+@test
+def a_running_sandbox_is_left_alone(box):
+    fill(box)
+    p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo w > w; echo up; exec sleep 30")
+    eq(p.stdout.readline(), b"up\n")
+    refused(box.cli("discard"), "is running", rc=125)
+    refused(box.cli("checkpoint", "box"), "is running", rc=125)
+    refused(box.cli("restore", "box", "1"), "is running", rc=125)
+    has(done(box, "diff", "--name-only").out, "w")
+    done(box, "apply", "w")
+    eq(box.read("w"), "w\n")
+    box.stop(p)
+
+
+@test
+def review_needs_a_name(box):
+    refused(box.cli("run", "--mode", "review", "--", "true"), "needs a sandbox that lasts")
+    refused(box.cli("run", "--mode", "clone", "--", "true"), "not available yet", rc=125)
+    refused(box.cli("apply"), "no changes wait", rc=125)
+
+
+# ---- automatic checkpoints of a workspace that is written in place
+
+
+@test
+def a_start_saves_the_workspace(box):
+    box.write("f", "mine")
+    box.cli("run", "--name", "box", "--", "sh", "-c", "rm f; echo new > g")
+    has(done(box, "checkpoints").out, "start", "before box")
+    done(box, "undo")
+    eq((box.read("f"), (box.ws / "g").exists()), ("mine", False))
+
+
+@test
+def later_host_edits_are_not_overwritten(box):
+    box.write("f", "mine")
+    box.write("g", "mine")
+    box.cli("run", "--name", "box", "--", "sh", "-c", "echo agent > f; echo agent > g")
+    time.sleep(0.05)
+    box.write("f", "host, later")
+    r = box.cli("undo")
+    eq(r.rc, 125, r.err)
+    has(r.err, "kept f: edited on the host since the sandbox ended", "--leave", "--force")
+    eq((box.read("f"), box.read("g")), ("host, later", "agent\n"), "nothing was changed")
+    done(box, "undo", "--leave")
+    eq((box.read("f"), box.read("g")), ("host, later", "mine"))
+    done(box, "undo", "--force")
+    eq(box.read("f"), "mine")
+
+
+# ---- killed
+
+
+CALLS = "openat,renameat,renameat2,rename,unlinkat,write,fdatasync,mkdir,mkdirat,symlinkat,fchmod,syncfs"
+
+
+def at_every_call(box, args, what, base, check):
+    def trace(*more):
+        log = box.dir / "strace.log"
+        p = box.popen(["strace", "-f", "-qq", "-o", log, *more, box.program, *args], stdin=subprocess.DEVNULL,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.communicate(timeout=30)
+        return p.returncode, log.read_text(errors="replace")
+
+    def again():
+        for p in box.ws.iterdir():
+            shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
+        shutil.rmtree(box.state)
+        subprocess.run(["cp", "-a", f"{base}/ws/.", box.ws], check=True)
+        subprocess.run(["cp", "-a", f"{base}/state", box.state], check=True)
+
+    again()
+    _, log = trace("-e", "trace=" + CALLS)
+    names = [line.split("(")[0].split()[-1] for line in log.splitlines() if "(" in line]
+    tried = 0
+    for call in sorted(set(names)):
+        for nth in range(1, names.count(call) + 1):
+            again()
+            rc, log = trace("-e", f"trace={call}", "-e", f"inject={call}:{what}:when={nth}")
+            if "INJECTED" not in log and "killed by SIGKILL" not in log:
+                raise AssertionError(f"{call} number {nth} was not hit")
+            check(f"{args[0]}: {call} number {nth}", rc)
+            tried += 1
+    if tried < 15:
+        raise AssertionError(f"only {tried} faults were tried")
+
+
+def prepare(box):
+    fill(box)
+    inside(box, "echo ONE > a.txt; rm gone; mkdir new; echo n > new/n; echo h > ~/h")
+    base = box.dir / "base"
+    base.mkdir()
+    subprocess.run(["cp", "-a", box.ws, base / "ws"], check=True)
+    subprocess.run(["cp", "-a", box.state, base / "state"], check=True)
+    return base
+
+
+@test(timeout=200, who=("user",))
+def killed_during_apply(box):
+    """Each file is the old or the new one, and saying it again finishes it."""
+    box.needs("strace")
+    base = prepare(box)
+
+    def check(where, rc):
+        texts = (box.read("a.txt"), (box.ws / "gone").exists(), (box.ws / "new/n").exists() and box.read("new/n"))
+        if texts[0] not in ("one\ntwo\n", "ONE\n") or texts[2] not in (False, "n\n"):
+            raise AssertionError(f"{where}: half a file: {texts}")
+        r = box.cli("apply", "--force", "box")
+        eq(r.rc, 0, f"{where}: {r.err}")
+        eq((box.read("a.txt"), (box.ws / "gone").exists(), box.read("new/n")), ("ONE\n", False, "n\n"), where)
+        left = [n for n in os.listdir(box.ws) if n.startswith(".vitrine")]
+        eq(left, [], where)
+
+    at_every_call(box, ["apply", "--force", "box"], "signal=SIGKILL", base, check)
+
+
+@test(timeout=200, who=("user",))
+def killed_during_a_checkpoint_or_discard(box):
+    """The changes are all there, in front or as a checkpoint; never some of them."""
+    box.needs("strace")
+    base = prepare(box)
+
+    def check_checkpoint(where, rc):
+        eq(inside(box, "cat a.txt new/n ~/h; ls gone 2>/dev/null; true"), "ONE\nn\nh\n", where)
+
+    def check_discard(where, rc):
+        names = sorted(done(box, "diff", "--name-only").out.split())
+        if names not in ([], ["a.txt", "gone", "new/n"]):
+            raise AssertionError(f"{where}: {names}")
+        if not names:
+            listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
+            done(box, "restore", "box", str(listed[-1]["checkpoint"]))
+            eq(sorted(done(box, "diff", "--name-only").out.split()), ["a.txt", "gone", "new/n"], where)
+
+    at_every_call(box, ["checkpoint", "box"], "signal=SIGKILL", base, check_checkpoint)
+    at_every_call(box, ["discard", "box"], "signal=SIGKILL", base, check_discard)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of a workspace: make, list, compare, go back; killed at every step; a full disk."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from harness import eq, has, has_not, main, refused, test
+
+
+def state_of(box):
+    """All names of the workspace with mode and content: what a restore must bring back."""
+    out = {}
+    for base, dirs, files in os.walk(os.fsencode(box.ws)):
+        for name in dirs + files:
+            p = os.path.join(base, name)
+            st = os.lstat(p)
+            if os.path.islink(p):
+                what = os.readlink(p)
+            elif os.path.isfile(p):
+                with open(p, "rb") as f:
+                    what = f.read()
+            else:
+                what = None
+            out[os.path.relpath(p, os.fsencode(box.ws))] = (st.st_mode, what)
+    return out
+
+
+def done(box, *args, rc=0):
+    r = box.cli(*args)
+    eq(r.rc, rc, f"{args}: {r.err}")
+    return r
+
+
+def fill(box):
+    box.write("a.txt", "one\ntwo\n")
+    box.write("dir/b.sh", "#!/bin/sh\n", 0o755)
+    box.write("dir/deep/c", b"\x00\x01")
+    (box.ws / "link").symlink_to("a.txt")
+    os.link(box.ws / "a.txt", box.ws / "hard")
+    box.own(box.ws)
+
+
+@test
+def everything_comes_back(box):
+    fill(box)
+    before = state_of(box)
+    has(done(box, "checkpoint", "-m", "good").out, "checkpoint 1: 5 files")
+    box.ok("rm -rf a.txt dir link hard; mkdir a.txt; echo x > dir; echo new > new")
+    has(done(box, "undo").out, "back at checkpoint 1", "'vitrine restore 2' takes this back")
+    eq(state_of(box), before)
+    eq(os.stat(box.ws / "hard").st_ino, os.stat(box.ws / "a.txt").st_ino, "one file, two names")
+    done(box, "restore", "2")
+    eq(box.read("new"), "new\n")
+    eq((box.ws / "a.txt").is_dir(), True)
+
+
+@test
+def undo_again_goes_further_back(box):
+    for text in ("1", "2", "3"):
+        box.write("f", text)
+        if text != "3":
+            done(box, "checkpoint")
+    done(box, "undo")
+    eq(box.read("f"), "2")
+    done(box, "undo")
+    eq(box.read("f"), "1")
+    refused(box.cli("undo"), "no checkpoint to go back to", rc=125)
+
+
+@test
+def diff_in_all_forms(box):
+    fill(box)
+    done(box, "checkpoint")
+    box.write("a.txt", "one\n2\n")
+    os.remove(box.ws / "hard")
+    os.rename(box.ws / "dir/b.sh", box.ws / "moved.sh")
+    box.write("odd\nname", "x")
+    (box.ws / "dir/deep/c").write_bytes(b"\x00\x02")
+    patch = done(box, "diff").out
+    has(patch, "--- a/a.txt", "-two\n+2\n", "rename from dir/b.sh\nrename to moved.sh", '"b/odd\\nname"',
+        "Binary files a/dir/deep/c and b/dir/deep/c differ", "deleted file mode 100644")
+    names = done(box, "diff", "--name-only").out.splitlines()
+    eq(sorted(names), sorted(["a.txt", "dir/deep/c", "hard", "moved.sh", '"odd\\nname"']))
+    kinds = {c["path"]: c["kind"] for c in json.loads(done(box, "diff", "--json").out)["changes"]}
+    eq(kinds, {"a.txt": "modified", "dir/deep/c": "modified", "hard": "removed", "moved.sh": "renamed",
+               "odd\nname": "added"})
+    has(done(box, "diff", "--stat", "a.txt").out, "M a.txt  +1 -1", "1 changed")
+    refused(box.cli("diff", "--since", "9"), "no checkpoint 9", rc=125)
+    refused(box.cli("diff", "/etc"), "is not in")
+
+
+@test
+def git_takes_the_patch(box):
+    box.needs("git")
+    fill(box)
+    os.remove(box.ws / "hard")
+    done(box, "checkpoint")
+    shutil.copytree(box.ws, box.dir / "copy", symlinks=True)
+    box.own(box.dir / "copy")
+    box.write("a.txt", "one\nthree\nfour")
+    box.write("dir/new", "n\n")
+    os.chmod(box.ws / "a.txt", 0o755)
+    os.remove(box.ws / "link")
+    os.rename(box.ws / "dir/b.sh", box.ws / "dir/c.sh")
+    patch = done(box, "diff").raw_out
+    p = box.popen(["git", "apply", "-"], cwd=box.dir / "copy", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, err = p.communicate(patch)
+    eq(p.returncode, 0, err)
+    for name in ("a.txt", "dir/new", "dir/c.sh"):
+        eq((box.dir / "copy" / name).read_bytes(), (box.ws / name).read_bytes(), name)
+    eq((box.dir / "copy" / "link").is_symlink(), False)
+
+
+@test
+def only_some_paths(box):
+    box.write("a/x", "1")
+    box.write("b/x", "1")
+    done(box, "checkpoint")
+    box.write("a/x", "2")
+    box.write("b/x", "2")
+    done(box, "restore", "1", "a")
+    eq((box.read("a/x"), box.read("b/x")), ("1", "2"))
+
+
+@test
+def ignored_directories(box):
+    box.write(".gitignore", "/node_modules\n")
+    box.write("node_modules/m", "big")
+    box.write("src/f", "1")
+    has(done(box, "checkpoint").out, "1 directories left out")
+    shutil.rmtree(box.ws / "src")
+    box.write("node_modules/n", "more")
+    done(box, "undo")
+    eq((box.read("src/f"), box.read("node_modules/n")), ("1", "more"))
+    has_not(done(box, "checkpoint", "--all").out, "left out")
+
+
+@test
+def thinning_out(box):
+    for i in range(5):
+        box.write("f", str(i) * 2000)
+        done(box, "checkpoint", "-m", f"number {i}")
+    has(done(box, "checkpoints", "--keep", "2").out, "removed 3 checkpoints")
+    listed = json.loads(done(box, "checkpoints", "--json").out)["checkpoints"]
+    eq([c["message"] for c in listed], ["number 3", "number 4"])
+    box.write("f", "x")
+    done(box, "restore", str(listed[0]["checkpoint"]))
+    eq(box.read("f"), "3" * 2000)
+    refused(box.cli("checkpoints", "--keep", "0"), "--keep")
+
+
+@test
+def nothing_of_the_repository_runs(box):
+    """Hooks, filters and drivers that git would run are not ours to run."""
+    box.needs("git")
+    box.host("git", "init", "-q", ".")
+    box.write(".gitattributes", "* filter=evil diff=evil\n")
+    box.write(".git/config", "[filter \"evil\"]\n\tclean = touch ran\n\tsmudge = touch ran\n[diff \"evil\"]\n"
+              "\ttextconv = touch ran\n[core]\n\tfsmonitor = touch ran\n")
+    box.write("f", "1")
+    done(box, "checkpoint")
+    box.write("f", "2")
+    done(box, "diff")
+    done(box, "undo")
+    eq((box.ws / "ran").exists(), False)
+
+
+@test
+def a_hostile_link_leads_nowhere(box):
+    """A directory that became a link to outside is replaced, not followed."""
+    outside = box.dir / "outside"
+    outside.mkdir()
+    (outside / "f").write_text("untouched")
+    box.own(outside)
+    box.write("d/f", "inside")
+    done(box, "checkpoint")
+    shutil.rmtree(box.ws / "d")
+    (box.ws / "d").symlink_to(outside)
+    box.own(box.ws)
+    done(box, "undo")
+    eq((outside / "f").read_text(), "untouched")
+    eq((box.read("d/f"), (box.ws / "d").is_symlink()), ("inside", False))
+
+
+# ---- killed, and out of space
+
+
+def syscalls(box, args, calls):
+    """How often a command makes these calls, by strace."""
+    log = box.dir / "strace.log"
+    p = box.popen(["strace", "-f", "-qq", "-o", log, "-e", "trace=" + calls, box.program, *args],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.communicate(timeout=30)
+    names = [line.split("(")[0].split()[-1] for line in log.read_text(errors="replace").splitlines() if "(" in line]
+    return names
+
+
+CALLS = "openat,renameat,renameat2,unlinkat,write,fdatasync,fsync,mkdirat,linkat,symlinkat,fchmod,syncfs"
+
+
+def inject(box, args, call, nth, what):
+    p = box.popen(["strace", "-f", "-qq", "-o", box.dir / "inject.log", "-e", f"trace={call}", "-e",
+                   f"inject={call}:{what}:when={nth}", box.program, *args],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.communicate(timeout=30)
+    return p.returncode, (box.dir / "inject.log").read_text(errors="replace")
+
+
+def reset_tree(box, base):
+    for p in box.ws.iterdir():
+        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
+    shutil.rmtree(box.state, ignore_errors=True)
+    shutil.copytree(base / "ws", box.ws, symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(base / "state", box.state, symlinks=True)
+    box.own(box.ws)
+    box.own(box.dir / "state")
+
+
+def prepare_fault(box):
+    """Checkpoint 1 of one tree, and another tree lying there now; kept to start every try from."""
+    fill(box)
+    old = state_of(box)
+    done(box, "checkpoint")
+    box.ok("rm -rf dir link; echo changed > a.txt; mkdir n; echo 1 > n/1; chmod 600 hard")
+    new = state_of(box)
+    base = box.dir / "base"
+    shutil.copytree(box.ws, base / "ws", symlinks=True)
+    shutil.copytree(box.state, base / "state", symlinks=True, ignore=lambda d, n: [x for x in n if x == "control"])
+    return base, old, new
+
+
+def at_every_call(box, args, what, check, step):
+    """Fault number n of every kind of call, for all n the command makes; every injection must have happened."""
+    base, old, new = prepare_fault(box)
+    names = syscalls(box, args, CALLS)
+    tried = 0
+    for call in sorted(set(names)):
+        for nth in range(1, names.count(call) + 1, step):
+            reset_tree(box, base)
+            rc, log = inject(box, args, call, nth, what)
+            injected = "INJECTED" in log or "killed by SIGKILL" in log
+            eq(injected, True, f"{call} number {nth} was not hit")
+            check(call, nth, rc, old, new)
+            tried += 1
+    if tried < 20:
+        raise AssertionError(f"only {tried} faults were tried")
+
+
+@test(timeout=240, who=("user",))
+def killed_during_a_checkpoint(box):
+    box.needs("strace")
+
+    def check(call, nth, rc, old, new):
+        where = f"{call} number {nth}"
+        eq(state_of(box), new, where + ": a checkpoint changes nothing")
+        listed = json.loads(done(box, "checkpoints", "--json").out)["checkpoints"]
+        if len(listed) not in (1, 2):
+            raise AssertionError(f"{where}: {listed}")
+        done(box, "restore", str(listed[-1]["checkpoint"]))
+        eq(state_of(box), old if len(listed) == 1 else new, where)
+
+    at_every_call(box, ["checkpoint"], "signal=SIGKILL", check, 1)
+
+
+@test(timeout=400, who=("user",))
+def killed_during_a_restore(box):
+    """Whenever it dies, the next command carries it to its end; what was there is saved."""
+    box.needs("strace")
+
+    def check(call, nth, rc, old, new):
+        where = f"{call} number {nth}"
+        r = done(box, "checkpoints", "--json")
+        now = state_of(box)
+        if now not in (old, new):
+            raise AssertionError(f"{where}: neither old nor new: {sorted(now)}; {r.err}")
+        listed = json.loads(r.out)["checkpoints"]
+        if now == old:
+            done(box, "restore", str(listed[-1]["checkpoint"]))
+            eq(state_of(box), new, where + ": the present was saved")
+
+    at_every_call(box, ["undo"], "signal=SIGKILL", check, 1)
+
+
+@test(timeout=400, who=("user",))
+def disk_full_during_a_checkpoint_and_a_restore(box):
+    """Every call that can say ENOSPC says it once. Either it worked, or it is as before, or it is finished later."""
+    box.needs("strace")
+    calls = "write,openat,renameat,fdatasync,fsync,mkdirat,linkat,symlinkat"
+    base, old, new = prepare_fault(box)
+    for args in (["checkpoint"], ["undo"]):
+        names = syscalls(box, args, calls)
+        for call in sorted(set(names)):
+            for nth in range(1, names.count(call) + 1):
+                reset_tree(box, base)
+                rc, log = inject(box, args, call, nth, "error=ENOSPC")
+                where = f"{args[0]}: {call} number {nth}"
+                eq("INJECTED" in log, True, where + " was not hit")
+                listed = done(box, "checkpoints", "--json")
+                now = state_of(box)
+                if args[0] == "checkpoint":
+                    eq(now, new, where)
+                elif now not in (old, new):
+                    # A file that could not be written is named, and the present is saved.
+                    if rc == 0:
+                        raise AssertionError(f"{where}: half done and called a success")
+                    done(box, "restore", str(json.loads(listed.out)["checkpoints"][-1]["checkpoint"]))
+                    eq(state_of(box), new, where)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

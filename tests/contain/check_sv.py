@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SV: the keeper, its socket, its records, and what goes out through it."""
+
+import json
+import os
+import random
+import shlex
+import signal
+import subprocess
+import time
+
+from harness import HELD, Ctx, check, descendants
+
+q = shlex.quote
+
+
+def keepers(c: Ctx):
+    return [pid for pid, name in descendants(os.getpid()) if name == "vitrine-keeper"]
+
+
+def gone(pids, seconds=2.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        alive = [p for p in pids if os.path.exists(f"/proc/{p}") and
+                 open(f"/proc/{p}/stat", "rb").read().rsplit(b") ", 1)[-1][:1] not in (b"Z", b"X")]
+        if not alive:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@check("SV-02", prio="P0", forms=("run",), title="kill -9 of the keeper: everything inside is dead within two seconds")
+def sv02(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' &) ; "
+                          "echo ready; while :; do date >>tick; sleep 0.05; done"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    inside = [p for p, name in descendants(b.pid) if name not in ("vitrine-keeper",)]
+    c.need_control(len(inside) >= 3 and keepers(c), f"too few processes: {inside}")
+    for k in keepers(c):
+        os.kill(k, signal.SIGKILL)
+    c.must(gone(inside), f"still alive: {descendants(os.getpid())}")
+    size = (c.ws / "tick").stat().st_size
+    time.sleep(0.3)
+    c.must((c.ws / "tick").stat().st_size == size, "something still writes")
+    return HELD
+
+
+NASTY = ["a\nb", '"}\n{"name":"forged","status":"x"}', "\x1b[31m\x1b]0;title\x07", "\u2028\u2029", "x" * 5000, "\x9b31m"]
+
+
+@check("SV-07", prio="P0", forms=("run",), title="names, arguments and output from inside forge nothing in records and listings")
+def sv07(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40", *NASTY])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    rows = json.loads(c.vitrine("ps", "--json").out)
+    c.must(len(rows) == 1 and rows[0]["name"] == b.name, f"forged rows: {rows}")
+    rows = json.loads(c.vitrine("ls", "--json").out)
+    c.must([r["name"] for r in rows] == [b.name], f"forged rows: {rows}")
+    d = json.loads(c.vitrine("inspect", b.name).out)
+    c.must(len(d) == 1 and len(d[0]["sessions"]) == 1, "forged sessions")
+    for verb in ("ps", "ls", "stats"):
+        text = c.vitrine(verb).out
+        c.must(b"\x1b" not in text and b"\x9b3" not in text and b"\x07" not in text, f"{verb}: {text!r}")
+        c.must(text.count(b"\n") == 2, f"{verb} has {text.count(10)} lines: {text!r}")
+    files = [p for p in (c.state / "vitrine" / "sandboxes" / b.name / "sessions").rglob("session.json")]
+    c.need_control(files, "no record of the session")
+    c.must(all(json.loads(p.read_text())["id"] == 1 for p in files), "the record is forged")
+    return HELD
+
+
+@check("SV-08", prio="P0", forms=("run", "exec"), title="records, definition, lock and journal are out of reach inside")
+def sv08(c: Ctx):
+    name = c.new_name()
+    b = c.keeper(name=name, command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    time.sleep(0.2)
+    top = c.state / "vitrine"
+    mine = sorted(p for p in top.rglob("*") if p.is_file() and "skel" not in p.parts and "journal" not in p.parts)
+    c.need_control(any(p.name == "sandbox.json" for p in mine), f"nothing there: {mine}")
+    before = {p: p.read_bytes() for p in mine}
+    r = c.sandbox(f"find {q(str(top))} 2>&1; for f in {' '.join(q(str(p)) for p in mine)}; do cat $f; echo x >$f; "
+                  f"rm -f $f; mv $f /tmp; done; rm -rf {q(str(top))}/sandboxes {q(str(top))}/journal; true")
+    c.must(b"sandbox.json\n" not in r.out, f"it can be seen: {r}")
+    for p, text in before.items():
+        c.must(p.exists() and p.read_bytes() == text, f"{p} was changed")
+    c.must(c.vitrine("exec", name, "--", "true").ok, "the sandbox does not answer any more")
+    return HELD
+
+
+@check("SV-13", prio="P0", forms=("run", "exec"), title="a process inside does not reach any control socket")
+def sv13(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    path = c.state / "vitrine" / "sandboxes" / b.name / "control"
+    end = time.monotonic() + 3
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    c.need_control(path.exists(), "there is no control socket")
+    r = c.sandbox(f"ls -la {q(str(path))} 2>&1; grep -a control /proc/net/unix; find / -name control -type s 2>/dev/null; true")
+    c.must(b"srw" not in r.out and str(path).encode() not in r.out.replace(b"cannot access '" + str(path).encode(), b""),
+           f"it can be seen: {r}")
+    return HELD
+
+
+@check("SV-14", prio="P0", forms=("run",), title="stop, rm and prune signal nobody when what they look for is long dead")
+def sv14(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    time.sleep(0.1)
+    for k in keepers(c):
+        os.kill(k, signal.SIGKILL)
+    b.wait()
+    sentinel = subprocess.Popen(["sleep", "30"])
+    try:
+        # Whatever number a stale file may hold is somebody else's now.
+        folder = c.state / "vitrine" / "sandboxes" / b.name
+        (folder / "pid").write_text(f"{sentinel.pid}\n")
+        r = c.vitrine("stop", b.name)
+        c.must(r.ok, f"stop: {r}")
+        r = c.vitrine("ls", "--json")
+        c.must(json.loads(r.out)[0]["status"] in ("lost", "stopped"), f"ls: {r}")
+        r = c.vitrine("rm", "--force", b.name)
+        c.must(r.ok and not folder.exists(), f"rm: {r}")
+        c.must(c.vitrine("prune", "--force").ok, "prune")
+        c.must(sentinel.poll() is None, "the sentinel was signalled")
+    finally:
+        sentinel.kill()
+        sentinel.wait()
+    return HELD
+
+
+@check("SV-16", prio="P1", forms=("run",), title="a thousand signals to the keeper: it goes on or ends in order")
+def sv16(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    k = keepers(c)[0]
+    rng = random.Random(16)
+    for _ in range(1000):
+        os.kill(k, rng.choice([signal.SIGHUP, signal.SIGPIPE, signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT]))
+    c.must(c.vitrine("exec", b.name, "--", "true").ok, "the keeper does not answer after harmless signals")
+    os.kill(k, signal.SIGTERM)
+    c.must(gone([k], 5), "the keeper did not end when asked")
+    c.must(c.vitrine("stop", b.name).ok, "and it cannot be stopped")
+    return HELD
+
+
+@check("SV-17", prio="P1", forms=("run", "exec"), title="thousands of orphans are reaped")
+def sv17(c: Ctx):
+    script = ("i=0; while [ $i -lt 3000 ]; do (true &); i=$((i+1)); done; sleep 0.5; "
+              "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l")
+    r = c.sandbox(script, timeout=60)
+    c.must(r.ok and int(r.text.split()[-1]) <= 5, f"zombies: {r}")
+    return HELD
+
+
+@check("SV-31", prio="P0", forms=("run",), catches=("cp",),
+       title="cp hands out plain files only: no device, fifo, socket, link, nothing of /proc")
+def sv31(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "mkfifo /tmp/fifo; ln -s /etc/passwd /tmp/link; echo plain >/tmp/plain; echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    dest = c.ws / "out"
+    r = c.vitrine("cp", f"{b.name}:/tmp/plain", str(dest))
+    c.need_control(r.ok and dest.read_text() == "plain\n", f"cp does not work at all: {r}")
+    dest.unlink()
+    for path in ("/tmp/fifo", "/tmp/link", "/dev/null", "/dev/zero", "/dev/ptmx", "/proc/1/environ", "/proc/self/status",
+                 "/proc/1/cmdline"):
+        r = c.vitrine("cp", f"{b.name}:{path}", str(dest))
+        c.must(not r.ok and not os.path.lexists(dest), f"{path} came out: {r}")
+    return HELD

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The containment suite behind every engine that is here, and the matrix in docs/ENGINES.md.
+
+    engines.py --vitrine build/vitrine                       all engines that `vitrine engines` finds here
+    engines.py --vitrine build/vitrine --engines bwrap,crun  some of them
+    ... --write docs/ENGINES.md                              put the matrix between its marks in that file
+
+Docker's daemon and podman are not started here: DOCKER_HOST and XDG_RUNTIME_DIR say where they are. As an ordinary
+user only, because none of these engines maps root's ids away. Exit status 1: a P0 check was breached somewhere.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
+# Said by the engine itself: it ends the sandbox rather than leave a name bare.
+ENDS = "cannot cover it again"
+WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
+
+
+def engines_here(vitrine):
+    rows = json.loads(subprocess.run([vitrine, "engines", "--json"], capture_output=True, text=True).stdout)
+    return [e["name"] for e in rows["engines"] if e["works"] and not e.get("untested")]
+
+
+def run_engine(args, name):
+    """id -> (prio, title, word, why)"""
+    with tempfile.NamedTemporaryFile(suffix=".json") as f:
+        cmd = [sys.executable, str(HERE / "run.py"), "--vitrine", args.vitrine, "--ident", "user", "--form", "run",
+               "--json", f.name, "--jobs", str(args.jobs)]
+        cmd += ["--engine", name] if name != "native" else []
+        cmd += ["--only", args.only] if args.only else []
+        subprocess.run(cmd, stdout=subprocess.DEVNULL, stderr=sys.stderr)
+        text = Path(f.name).read_text()
+    out = {}
+    for r in json.loads(text)["results"] if text else []:
+        word = "n/a" if r.get("skipped") else "ends" if ENDS in r["why"] else WORDS[r["verdict"]]
+        out[r["id"]] = (r["prio"], r["title"], word, r["why"])
+    return out
+
+
+def matrix(results):
+    names, ids = list(results), sorted({i for r in results.values() for i in r})
+    lines = ["| engine | checks | held | ends | n/a | not decided | breached |", "|---|---|---|---|---|---|---|"]
+    for n in names:
+        words = [w for _, _, w, _ in results[n].values()]
+        breached = " ".join(sorted(i for i, r in results[n].items() if "BREACH" in r[2])) or "none"
+        lines.append(f"| {n} | {len(words)} | {words.count('held')} | {words.count('ends')} | {words.count('n/a')} | "
+                     f"{words.count('?')} | {breached} |")
+    lines += ["", "Checks that do not hold everywhere:", "", "| check | " + " | ".join(names) + " | what |",
+              "|---|" + "---|" * (len(names) + 1)]
+    for i in ids:
+        cells = [results[n].get(i, ("", "", "-", ""))[2] for n in names]
+        if all(c == "held" for c in cells):
+            continue
+        title = next(r[i][1] for r in results.values() if i in r)
+        lines.append(f"| {i} | " + " | ".join(cells) + f" | {title} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_into(path, text):
+    doc = path.read_text()
+    a, b = doc.index(BEGIN) + len(BEGIN), doc.index(END)
+    path.write_text(doc[:a] + "\n" + text + doc[b:])
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--vitrine", required=True)
+    p.add_argument("--engines")
+    p.add_argument("--only")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--write", type=Path)
+    p.add_argument("--json", type=Path, help="keep the results, and take those of engines not run now from there")
+    args = p.parse_args()
+    args.vitrine = os.path.abspath(args.vitrine)
+    kept = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
+    for name in args.engines.split(",") if args.engines else engines_here(args.vitrine):
+        kept[name] = run_engine(args, name)
+        if args.json:
+            args.json.write_text(json.dumps(kept))
+    text = matrix(kept)
+    print(text)
+    if args.write:
+        write_into(args.write, text)
+    p0 = [(n, i) for n, r in kept.items() for i, v in r.items() if v[0] == "P0" and "BREACH" in v[2]]
+    for n, i in p0:
+        print(f"P0 breached: {n} {i}: {kept[n][i][3][:300]}")
+    return 1 if p0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
