@@ -20,22 +20,25 @@ profile = $(DESTDIR)/etc/apparmor.d/vitrine
 # sanitizers, whose checks lead gcc to warn of what cannot happen.
 WERROR = $(if $(filter true,$(CI)),true,false)
 
-# One line per variant: its folder and what it adds.
+# One line per variant: its folder, what it adds, and what of it is wanted (nothing said: all).
 dir_build = build
 opt_build = -Dservices=false $(shell tools/musl build/musl && echo --cross-file build/musl/cross.ini)
 # What links libraries is built with the system's own libc and found beside the program it serves.
 dir_services = build/services
 dir_asan = build/asan
-opt_asan = -Db_sanitize=address,undefined -Db_lundef=false
+opt_asan = -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 werror_asan = false
 dir_sabotage = build/sabotage
-opt_sabotage = -Dsabotage=true
+opt_sabotage = -Doptimization=1 -Dsabotage=true
+targets_sabotage = vitrine vitrine-gate vitrine-init vitrine-link vitrine-otlp vitrine-seal vitrine-store
 dir_clang = build/clang
+opt_clang = -Doptimization=1
 werror_clang = true
 env_clang = CC=clang
 dir_fuzz = build/fuzz
-opt_fuzz = -Dfuzz=true -Db_lundef=false
+opt_fuzz = -Doptimization=1 -Dfuzz=true -Db_lundef=false
 env_fuzz = CC=clang
+targets_fuzz = $(patsubst %.c,%,$(shell find src -name '*_fuzz.c'))
 VARIANTS = build services asan sabotage clang fuzzers
 
 all: build
@@ -55,7 +58,7 @@ define compile
 		$(env_$(1)) $(MESON) setup $(dir_$(1)) -Dwerror=$(werror) $(opt_$(1)) >build/setup-$(1).log 2>&1 || \
 		{ cat build/setup-$(1).log >&2; exit 1; }
 	@test $(werror) = false || $(MESON) configure $(dir_$(1)) -Dwerror=true
-	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet)
+	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet) $(targets_$(1))
 endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
