@@ -26,10 +26,14 @@
 #define BATCH_BYTES ((size_t)64 * KIB)
 /* More journals of ended runs than this, and somebody must take them up. */
 #define LYING_MAX 64
+/* A named sandbox that ran for so long, or has so much to tell, is taken up when it ends. */
+#define WORTH_NS (2 * NS_PER_SEC)
+#define WORTH_BYTES (64 * KIB)
 
 struct journal {
 	char *state_dir, *sandbox;
 	bool is_named;
+	uint64_t born_ns;
 	bool is_short; /* one event: not worth a process */
 	struct loop *loop;
 	struct watch *timer;
@@ -65,6 +69,7 @@ struct journal *journal_new(const char *state_dir, const char *sandbox, bool is_
 	*j = (struct journal){ .state_dir = mem_str(state_dir),
 			       .sandbox = mem_str(sandbox),
 			       .is_named = is_named,
+			       .born_ns = clock_now(),
 			       .loop = l,
 			       .pending = BUF(PENDING_MAX + 2 * EVENT_MAX_BYTES),
 			       .fd = FD_NONE };
@@ -386,6 +391,14 @@ static bool many_lie_about(const struct journal *j)
 	return n > LYING_MAX;
 }
 
+/* A process with a database costs more than a short command did, and would be in the way of the next one; whoever reads
+ * events takes up what lies there first. */
+static bool is_worth_it(const struct journal *j)
+{
+	return j->is_named && !j->is_short &&
+	       (clock_now() - j->born_ns > WORTH_NS || j->size > WORTH_BYTES);
+}
+
 void journal_end(struct journal *j)
 {
 	if (j == NULL)
@@ -397,7 +410,7 @@ void journal_end(struct journal *j)
 		(void)journal_flush(j);  /* a full disk: the run will be found without its end */
 	}
 	fd_close(j->fd);
-	if (j->size > 0 && ((j->is_named && !j->is_short) || many_lie_about(j)))
+	if (j->size > 0 && (is_worth_it(j) || many_lie_about(j)))
 		start_ingest(j);
 	watch_free(j->timer);
 	buf_done(&j->pending);

@@ -45,7 +45,7 @@ int journal_frame(struct journal *j, uint32_t session, const void *frame, size_t
 int journal_flush(struct journal *j);
 
 /* Writes what is left and the end frame, unlocks, frees; then lets `vitrine-store ingest` run where that is due (a
- * named sandbox, or many journals lying about), without waiting. Call it after the client has its status. NULL is
+ * named sandbox that ran for a while, or many journals lying about), without waiting. Call it after the client has its status. NULL is
  * fine. */
 void journal_end(struct journal *j);
 
