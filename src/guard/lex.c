@@ -596,8 +596,9 @@ static void unquoted_piece(struct parser *p, struct word *w, int c)
 	case '\\':
 		w->has_quote = true;
 		p->at++;
+		/* Behind an eval whose text ends so, bash 5.2 does not know the next line's reserved words. */
 		if (lex_raw(p) == LEX_END)
-			add_char(p, w, '\\', true);
+			lex_fail(p, "a backslash at the very end");
 		else
 			add_char(p, w, p->s[p->at++], true);
 		break;

@@ -111,7 +111,7 @@ TEST(what_is_not_modelled_is_refused)
 					   "if a",      "case a in", "a <",    "a |",    "a &&",
 					   "; a",       "& a",       "a ;; b", "x=(a",   "a(b",
 					   "f() a",     "[[ a",      "for",    "a \x01", "$'\\x01'",
-					   "`a # b`",   "then a",    "a b(c)" };
+					   "`a # b`",   "then a",    "a b(c)", "a \\" };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		_cleanup_(arena_done) struct arena mem = ARENA(MIB);
