@@ -30,6 +30,8 @@
 /* A part still hidden after this long was left by a keeper that died while making it. */
 #define HIDDEN_NS (60 * NS_PER_SEC)
 
+#define RUNS "runs/events.db" /* of runs without a name, and of sandboxes that are gone */
+
 struct file {
 	char *name;
 	int fd; /* locked */
@@ -76,8 +78,12 @@ static int open_batch(struct ingest *in, const char *source, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/%s", in->state_dir, source);
 	_free_ char *dir = path_parent(path);
-	int r = path_make(dir, 0700);
+	bool is_common = str_eq(source, RUNS);
+	int r = is_common ? path_make(dir, 0700) : 0;
 
+	/* A sandbox that was removed just now must not come back as a folder with nothing but its record. */
+	if (!is_common && access(dir, F_OK) < 0)
+		return open_batch(in, RUNS, e);
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
 	r = eventdb_open(&in->db, path, DB_CREATE, e);
@@ -185,7 +191,7 @@ static char *source_for(const struct ingest *in, const struct event *opened)
 
 	if (event_get_num(opened, EK_IS_NAMED) && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode))
 		return mem_fmt("sandboxes/%s/events.db", sandbox);
-	return mem_str("runs/events.db");
+	return mem_str(RUNS);
 }
 
 static bool is_about_sandbox(unsigned type)

@@ -270,6 +270,17 @@ def later_host_edits_are_not_overwritten(box):
 CALLS = "openat,renameat,renameat2,rename,unlinkat,write,fdatasync,mkdir,mkdirat,symlinkat,fchmod,syncfs"
 
 
+def persist(act):
+    """A keeper still writes its record when its client has gone: what it does at the same time is tried again."""
+    for left in range(40, -1, -1):
+        try:
+            return act()
+        except (OSError, subprocess.CalledProcessError):
+            if not left:
+                raise
+            time.sleep(0.05)
+
+
 def at_every_call(box, args, what, base, check):
     def trace(*more):
         log = box.dir / "strace.log"
@@ -281,7 +292,7 @@ def at_every_call(box, args, what, base, check):
     def again():
         for p in box.ws.iterdir():
             shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
-        shutil.rmtree(box.state)
+        persist(lambda: shutil.rmtree(box.state))
         subprocess.run(["cp", "-a", f"{base}/ws/.", box.ws], check=True)
         subprocess.run(["cp", "-a", f"{base}/state", box.state], check=True)
 
@@ -307,7 +318,8 @@ def prepare(box):
     base = box.dir / "base"
     base.mkdir()
     subprocess.run(["cp", "-a", box.ws, base / "ws"], check=True)
-    subprocess.run(["cp", "-a", box.state, base / "state"], check=True)
+    persist(lambda: subprocess.run(["rm", "-rf", base / "state"], check=True) and
+            subprocess.run(["cp", "-a", box.state, base / "state"], check=True))
     return base
 
 
