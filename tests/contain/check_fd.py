@@ -158,7 +158,7 @@ def fd07(c: Ctx):
         closes = " ".join(f"{n}{'<' if n == 0 else '>'}&-" for n in range(3) if mask & 1 << n)
         argv = [c.cfg.vitrine, "run", "--", "sh", "-c",
                 f"for n in 0 1 2; do echo $n $(readlink /proc/$$/fd/$n) >> fds{mask}; done; echo end >> fds{mask}; "
-                "echo noise; echo noise >&2"]
+                "echo noi''se; echo noi''se >&2"]  # the record holds the command line
         r = c.host(["sh", "-c", f'exec "$@" {closes}', "x", *argv], env=c._vitrine_env({}))
         if not out.exists():
             c.must(r.refused, f"with {closes} it neither ran nor was refused: {r}")

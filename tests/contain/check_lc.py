@@ -12,6 +12,14 @@ from check_sv import gone, keepers
 from harness import HELD, Ctx, check, descendants
 
 
+def kill_all(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:  # it ended by itself
+            pass
+
+
 def mounts(c):
     return [l for l in Path("/proc/self/mountinfo").read_text().splitlines() if str(c.root) in l]
 
@@ -25,8 +33,7 @@ def lc01(c: Ctx):
         time.sleep(rng.random() * 0.05)
         ks = keepers(c)
         inside = [pid for pid, _ in descendants(p.pid)]
-        for k in ks:
-            os.kill(k, signal.SIGKILL)
+        kill_all(ks)
         if not ks:
             p.stop()
         p.wait(5)
@@ -44,8 +51,7 @@ def lc08(c: Ctx):
     b = c.keeper(command=["sh", "-c", "echo kept >~/note; echo ready; sleep 40"])
     c.need_control(b.wait_for("ready"), "the sandbox did not start")
     time.sleep(0.3)
-    for k in keepers(c):
-        os.kill(k, signal.SIGKILL)
+    kill_all(keepers(c))
     b.wait()
     rows = json.loads(c.vitrine("ls", "--json").out)
     c.must([(r["name"], r["status"]) for r in rows] == [(b.name, "lost")], f"{rows}")

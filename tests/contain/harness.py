@@ -768,12 +768,15 @@ class Ctx:
         for top, dirs, files in os.walk(path):
             for name in dirs + files:
                 p = os.path.join(top, name)
-                st = os.lstat(p)
+                try:
+                    st = os.lstat(p)
+                except FileNotFoundError:  # a keeper is still tidying up
+                    continue
                 if (st.st_dev, st.st_ino) in self._planted and not planted:
                     continue
                 if word in os.fsencode(name):
                     hits.append(p)
-                elif stat.S_ISREG(st.st_mode):
+                elif stat.S_ISREG(st.st_mode) and os.path.exists(p):
                     with open(p, "rb") as f:
                         if word in f.read():
                             hits.append(p)
