@@ -55,7 +55,9 @@ def lc08(c: Ctx):
     b.wait()
     rows = json.loads(c.vitrine("ls", "--json").out)
     c.must([(r["name"], r["status"]) for r in rows] == [(b.name, "lost")], f"{rows}")
-    c.must(not (c.state / "vitrine" / "sandboxes" / b.name / "control").exists(), "its socket is left")
+    control = c.state / "vitrine" / "sandboxes" / b.name / "control"
+    # The kernel may still be taking the keeper apart.
+    c.must(c.wait_until(lambda: c.vitrine("ls", "-q") and not control.exists(), 3), "its socket is left")
     r = c.vitrine("run", b.name, "--", "sh", "-c", "cat ~/note")
     c.must(r.text == "kept\n", f"{r}")
     return HELD
