@@ -94,7 +94,9 @@ int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 			 .is_link = S_ISLNK(st->st_mode),
 			 .rule = rule,
 			 .dev = st->st_dev,
-			 .ino = st->st_ino };
+			 .ino = st->st_ino,
+			 .size = st->st_size,
+			 .changed = st->st_ctim };
 
 	if (strlen(rel) > SCAN_REL_MAX)
 		return put_ancestor(sc, &h, e);
@@ -574,6 +576,8 @@ int scan_refresh(struct scan *s, int ws_fd, const char *rel, struct err *e)
 	}
 	s->v[h - s->v].dev = st.st_dev;
 	s->v[h - s->v].ino = st.st_ino;
+	s->v[h - s->v].size = st.st_size;
+	s->v[h - s->v].changed = st.st_ctim;
 	s->v[h - s->v].is_dir = S_ISDIR(st.st_mode);
 	s->v[h - s->v].is_link = S_ISLNK(st.st_mode);
 	return 1;

@@ -96,6 +96,13 @@ void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const ch
 		remember(sw, fd, rel);
 }
 
+static bool is_same_link(const struct hit *h, const struct stat *st)
+{
+	return h->is_link && h->ino == st->st_ino && h->dev == st->st_dev &&
+	       h->size == st->st_size && h->changed.tv_sec == st->st_ctim.tv_sec &&
+	       h->changed.tv_nsec == st->st_ctim.tv_nsec;
+}
+
 void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule,
 		const struct stat *st)
 {
@@ -104,7 +111,7 @@ void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *re
 
 	if (h && h->kind != HIT_PIN && !h->is_link)
 		return; /* was masked: the host made a link of it */
-	if (h == NULL || !h->is_link || h->ino != st->st_ino || h->dev != st->st_dev) {
+	if (h == NULL || !is_same_link(h, st)) {
 		sweep_take(sw, dir_fd, name, rel, rule);
 		return;
 	}

@@ -12,6 +12,7 @@
 #define VITRINE_VIEW_VIEW_H
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "policy/policy.h"
 
@@ -34,6 +35,9 @@ struct hit {
 		rule; /* the glob, or "git" for what a repository implies; borrowed from policy or static */
 	dev_t dev;
 	ino_t ino;
+	/* Of a link: a number is given to the next file at once, so more is needed to know it again. */
+	int64_t size;
+	struct timespec changed;
 };
 
 struct scan {
