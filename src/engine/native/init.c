@@ -254,11 +254,14 @@ _Noreturn void init_main(struct child *c)
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			_exit(125);
+		/* What the keeper said before a command ended is heard before its end is acted upon. */
+		if (p[0].revents) {
+			on_message(c);
+			continue;
+		}
 		if (p[1].revents)
 			while (read(p[1].fd, &info, sizeof(info)) > 0)
 				;
 		reap(c);
-		if (p[0].revents)
-			on_message(c);
 	}
 }
