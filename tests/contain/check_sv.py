@@ -3,6 +3,7 @@
 
 import json
 import os
+from pathlib import Path
 import random
 import shlex
 import signal
@@ -18,11 +19,17 @@ def keepers(c: Ctx):
     return [pid for pid, name in descendants(os.getpid()) if name == "vitrine-keeper"]
 
 
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rsplit(b") ", 1)[-1][:1] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
 def gone(pids, seconds=2.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        alive = [p for p in pids if os.path.exists(f"/proc/{p}") and
-                 open(f"/proc/{p}/stat", "rb").read().rsplit(b") ", 1)[-1][:1] not in (b"Z", b"X")]
+        alive = [p for p in pids if is_alive(p)]
         if not alive:
             return True
         time.sleep(0.01)
