@@ -258,24 +258,7 @@ static int apply(struct spot *s, struct apply_wish *w, char *const *words, struc
 	return done.refused + done.sum.conflicts ? 1 : 0;
 }
 
-int cmd_apply(int argc, char **argv, struct err *e)
-{
-	_cleanup_(spot_close) struct spot s = SPOT_NONE;
-	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
-	struct apply_wish w = { 0 };
-	const char *workspace = NULL;
-	char *const *rest = words;
-	struct opts o;
-	int r;
-
-	opts_init(&o, apply_opts, argc, argv);
-	r = parse(&o, &w, &workspace, words, e);
-	if (r == 0)
-		r = open_review(&s, workspace, &rest, e);
-	return r < 0 ? r : apply(&s, &w, rest, e);
-}
-
-static int discard(struct spot *s, char *const *words, struct err *e)
+static int discard(struct spot *s, struct apply_wish *w, char *const *words, struct err *e)
 {
 	char **paths = NULL;
 	uint64_t present = 0;
@@ -296,7 +279,9 @@ static int discard(struct spot *s, char *const *words, struct err *e)
 	return r;
 }
 
-int cmd_discard(int argc, char **argv, struct err *e)
+typedef int review_fn(struct spot *s, struct apply_wish *w, char *const *words, struct err *e);
+
+static int on_review(int argc, char **argv, const struct opt *opts, review_fn *fn, struct err *e)
 {
 	_cleanup_(spot_close) struct spot s = SPOT_NONE;
 	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
@@ -306,11 +291,21 @@ int cmd_discard(int argc, char **argv, struct err *e)
 	struct opts o;
 	int r;
 
-	opts_init(&o, discard_opts, argc, argv);
+	opts_init(&o, opts, argc, argv);
 	r = parse(&o, &w, &workspace, words, e);
 	if (r == 0)
 		r = open_review(&s, workspace, &rest, e);
-	return r < 0 ? r : discard(&s, rest, e);
+	return r < 0 ? r : fn(&s, &w, rest, e);
+}
+
+int cmd_apply(int argc, char **argv, struct err *e)
+{
+	return on_review(argc, argv, apply_opts, apply, e);
+}
+
+int cmd_discard(int argc, char **argv, struct err *e)
+{
+	return on_review(argc, argv, discard_opts, discard, e);
 }
 
 /* ---- fork ---- */
