@@ -77,6 +77,7 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->began_ns = clock_now();
 	s->sizer = k->native.tool > 0 ? k->native.ctl : FD_NONE;
 	session_begin(s, k->loop, checked_master(k, take_fd), keeper_moved, k);
+	receiver_look(k, s);
 	/* Nothing of the record is on the way of somebody who waits; who does not wait may look for it at once. */
 	if (s->flags & KEEP_BEHIND)
 		story_begin(k, s);
@@ -88,6 +89,7 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 
 static void close_session(struct keeper *k, struct session *s)
 {
+	receiver_looked(s);
 	story_end(k, s, s->status, s->why);
 	tell_session_ended(k, s, s->status, s->why);
 	clients_end(k, s, s->status, s->why);
@@ -222,6 +224,12 @@ static void on_file_done(struct keeper *k, const struct init_msg *m, int take_fd
 	clients_file_done(k, m->session, m->a, take_fd);
 }
 
+static void on_receiver(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)m;
+	receiver_take(k, take_fd);
+}
+
 static const struct {
 	enum init_msg_type type;
 	bool may_have_fd;
@@ -236,6 +244,7 @@ static const struct {
 	{ INIT_READY, false, on_ready },
 	{ INIT_SAMPLE, false, on_sample },
 	{ INIT_FILE_DONE, true, on_file_done },
+	{ INIT_RECEIVER, true, on_receiver },
 };
 
 static void dispatch(struct keeper *k, const struct init_msg *m, int take_fd)

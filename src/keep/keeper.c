@@ -278,6 +278,7 @@ static void finish(struct keeper *k)
 	}
 	masks_finish(k);
 	gate_finish(k);
+	receiver_finish(k);
 	keeper_seal(k);
 	seal_finish(k);
 }

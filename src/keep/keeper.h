@@ -62,6 +62,8 @@ struct keeper {
 	uint64_t started, started_ns;
 	struct gate *gate; /* gate.c; NULL: no network */
 	struct seal *seal; /* seal.c; NULL: nothing is inspected */
+	struct hearing
+		*hearing; /* receiver.c; NULL: nobody listens to what the inside says of itself */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
@@ -121,6 +123,12 @@ void inside_message(struct keeper *k);
 struct session *session_find(struct keeper *k, uint32_t id);
 struct session *session_live(struct keeper *k, uint32_t number); /* 0: the newest */
 size_t sessions_live(const struct keeper *k);
+
+/* receiver.c: what the inside says of itself. */
+void receiver_take(struct keeper *k, int take_listener);
+void receiver_finish(struct keeper *k);
+void receiver_look(struct keeper *k, struct session *s); /* its output may be structured */
+void receiver_looked(struct session *s);                 /* all of it went through */
 
 /* story.c: what is written down of a session. */
 void story_begin(struct keeper *k, struct session *s);

@@ -14,12 +14,6 @@
 				      ARRAY_LEN(tell_));                                           \
 	} while (0)
 
-/* A session's number in the journal: that of the folder where it has one. */
-static uint32_t number(const struct session *s)
-{
-	return s->number ? s->number : s->id;
-}
-
 void tell_started(struct keeper *k)
 {
 	const struct plan *p = k->in->plan;
@@ -51,7 +45,7 @@ void tell_session_started(struct keeper *k, struct session *s)
 	if (s->id == 0)
 		argv = event_list(EK_ARGV, (const char *const *)p->argv, &b);
 	if (argv.n > 0)
-		TELL(k, number(s), SESSION_STARTED, argv, EVENT_NUM(PID, s->pid),
+		TELL(k, session_number(s), SESSION_STARTED, argv, EVENT_NUM(PID, s->pid),
 		     EVENT_IS(IS_TTY, s->pty != 0), EVENT_STR(USER, p->user));
 	free(s->words);
 	s->words = NULL;
@@ -60,7 +54,7 @@ void tell_session_started(struct keeper *k, struct session *s)
 
 void tell_session_ended(struct keeper *k, const struct session *s, int status, enum end_reason why)
 {
-	TELL(k, number(s), SESSION_ENDED, EVENT_NUM(STATUS, status),
+	TELL(k, session_number(s), SESSION_ENDED, EVENT_NUM(STATUS, status),
 	     EVENT_STR(REASON, end_reason_name(why)),
 	     EVENT_NUM(DURATION, clock_now() - s->began_ns),
 	     EVENT_NUM(CPU, s->cpu_ns ? s->cpu_ns : s->live_cpu_ns),
@@ -72,9 +66,9 @@ void tell_viewer(struct keeper *k, const struct session *s, bool has_come, const
 	size_t n = s->feed ? feed_n_viewers(s->feed) : 0;
 
 	if (has_come)
-		TELL(k, number(s), SESSION_ATTACHED, EVENT_NUM(COUNT, n));
+		TELL(k, session_number(s), SESSION_ATTACHED, EVENT_NUM(COUNT, n));
 	else
-		TELL(k, number(s), SESSION_DETACHED, EVENT_NUM(COUNT, n ? n - 1 : 0),
+		TELL(k, session_number(s), SESSION_DETACHED, EVENT_NUM(COUNT, n ? n - 1 : 0),
 		     EVENT_STR(REASON, why));
 }
 

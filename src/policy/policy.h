@@ -62,6 +62,7 @@ enum setting_id {
 	SETTING_ISOLATION,
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
+	SETTING_TELEMETRY,
 	SETTING_COUNT_
 };
 
@@ -138,9 +139,10 @@ struct policy {
 	enum isolation isolation; /* the least an engine must have */
 	bool debug;               /* features.debug: ptrace among processes inside */
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
+	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin, check_reads_origin;
+		debug_origin, check_reads_origin, telemetry_origin;
 	enum layer isolation_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
