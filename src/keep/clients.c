@@ -70,6 +70,15 @@ bool clients_any(const struct keeper *k)
 	return false;
 }
 
+bool client_sits(const struct keeper *k, const struct session *s)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].state == CLIENT_SESSION &&
+		    k->clients[i].s == s)
+			return true;
+	return false;
+}
+
 /* ---- telling ---- */
 
 void keeper_note(struct keeper *k, const char *text)

@@ -57,6 +57,8 @@ struct keeper {
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_ending;    /* the last session is over, or somebody said so */
 	int status;        /* of the first command */
+	int last_status;   /* of the session that ended last, and why it ended */
+	enum end_reason last_why;
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
@@ -115,6 +117,7 @@ void clients_ready(struct keeper *k);
 void clients_end(struct keeper *k, struct session *s, int status, enum end_reason why);
 void clients_end_all(struct keeper *k, int status, enum end_reason why);
 bool clients_any(const struct keeper *k);
+bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
 void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd);
 

@@ -31,6 +31,7 @@ struct session {
 	uint16_t rows, cols;
 	struct relay *relays[4];
 	size_t n_relays;
+	void *owner; /* its keeper */
 	struct relay *
 		out; /* its standard output, where that goes through us and is no terminal; one of relays */
 	struct hearing *hearing; /* receiver.c: looks at it */

@@ -23,11 +23,14 @@ void tell_started(struct keeper *k)
 	     EVENT_STR(USER, p->user), EVENT_STR(VERSION, VITRINE_VERSION));
 }
 
+/* A sandbox that ended because its last command did ended as that did. */
 void tell_stopped(struct keeper *k, int status)
 {
+	bool is_own = k->why != END_EXIT;
+
 	TELL(k, EVENT_NO_SESSION, SANDBOX_STOPPED, EVENT_STR(NAME, k->in->plan->name),
-	     EVENT_STR(REASON, end_reason_name(k->why)), EVENT_NUM(STATUS, status),
-	     EVENT_STR(MESSAGE, k->err.msg),
+	     EVENT_STR(REASON, end_reason_name(is_own ? k->why : k->last_why)),
+	     EVENT_NUM(STATUS, is_own ? status : k->last_status), EVENT_STR(MESSAGE, k->err.msg),
 	     EVENT_NUM(DURATION, k->started_ns ? clock_now() - k->started_ns : 0),
 	     EVENT_NUM(CPU, k->usage.cpu_ns), EVENT_NUM(MEMORY_PEAK, k->usage.memory_peak));
 }
@@ -54,6 +57,8 @@ void tell_session_started(struct keeper *k, struct session *s)
 
 void tell_session_ended(struct keeper *k, const struct session *s, int status, enum end_reason why)
 {
+	k->last_status = status;
+	k->last_why = why;
 	TELL(k, session_number(s), SESSION_ENDED, EVENT_NUM(STATUS, status),
 	     EVENT_STR(REASON, end_reason_name(why)),
 	     EVENT_NUM(DURATION, clock_now() - s->began_ns),
