@@ -633,6 +633,8 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = pick_engine(r, e);
 	if (x == 0)
+		x = run_begin_soon(r, e);
+	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
 	if (x == 0)
 		x = run_layers(r, e);

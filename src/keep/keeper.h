@@ -76,6 +76,8 @@ struct keeper {
 	struct journal *journal;
 	/* usage.c */
 	struct usage usage;
+	/* layers.c */
+	struct left *left;
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -96,7 +98,8 @@ static inline bool keeper_is_named(const struct keeper *k)
 
 /* layers.c: before a named sandbox's view is built, and after its last process died. */
 int keeper_claim_layers(const struct keeper *k, struct err *e);
-void keeper_seal(struct keeper *k);
+void keeper_look(struct keeper *k);
+void keeper_seal(struct keeper *k); /* when the clients know */
 
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
