@@ -74,7 +74,7 @@ static int remember(const struct run *r, struct err *e)
 	return x;
 }
 
-static int save(const struct run *r, struct err *e)
+static int save(const struct run *r, struct keeper_saved *ret, struct err *e)
 {
 	_free_ char *message = mem_fmt("before %s", r->def.name);
 	struct undone resumed;
@@ -86,20 +86,25 @@ static int save(const struct run *r, struct err *e)
 		x = undo_resume(&u, &resumed, e);
 	if (x >= 0)
 		x = undo_before_start(&u, TREE_START, message, &saved, e);
+	if (x >= 0 && !saved.is_same)
+		*ret = (struct keeper_saved){ saved.id, saved.files, saved.new_bytes };
 	undo_close(&u);
 	return x;
 }
 
+struct answer {
+	struct keeper_saved saved;
+	struct err err;
+};
+
 static _Noreturn void begin_child(const struct run *r, int out)
 {
-	struct err e = ERR_INIT;
+	struct answer a = { .err = ERR_INIT };
 	int x;
 
 	mem_share_end();
-	x = r->policy.mode == WS_REVIEW ? remember(r, &e) : save(r, &e);
-	if (x < 0)
-		(void)io_write_all(out, &e,
-				   sizeof(e)); /* an empty answer with a bad status is one too */
+	x = r->policy.mode == WS_REVIEW ? remember(r, &a.err) : save(r, &a.saved, &a.err);
+	(void)io_write_all(out, &a, sizeof(a)); /* an empty answer is one too */
 	_exit(x < 0);
 }
 
@@ -142,6 +147,7 @@ void run_begin_not(struct run *r)
 
 int run_begin(struct run *r, struct err *e)
 {
+	struct answer a;
 	int status = 0, x = 0;
 	ssize_t n;
 	pid_t pid;
@@ -154,14 +160,17 @@ int run_begin(struct run *r, struct err *e)
 		x = start_saver(r, e);
 	if (x < 0)
 		return x;
-	n = io_read(r->saver_says, e, sizeof(*e));
+	n = io_read(r->saver_says, &a, sizeof(a));
 	fd_close(r->saver_says);
 	pid = r->saver;
 	r->saver = 0;
-	if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	if (n != (ssize_t)sizeof(*e))
+	x = waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	if (n != (ssize_t)sizeof(a) || x < 0)
 		return err_set(e, ERR_SYSTEM, ECHILD, "the workspace could not be saved");
+	r->saved = a.saved;
+	if (x == 0)
+		return 0;
+	*e = a.err;
 	return err_wrap(e, e->num > 0 ? -e->num : -EIO,
 			"the workspace could not be saved before the start");
 }

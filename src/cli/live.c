@@ -109,6 +109,7 @@ static int start_idle(const char *name, bool is_kept, struct err *e)
 					  .cgroups = &r->host.cgroups,
 					  .ws_fd = r->host.ws_fd,
 					  .stdio = { 0, 1, 2 },
+					  .saved = r->saved,
 					  .is_kept = is_kept };
 		x = conn = run_hand_over(r, in, false, e);
 	} else {

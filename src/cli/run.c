@@ -254,6 +254,7 @@ static int run_start(struct run *r, bool is_again, struct outcome *o, struct err
 				  .ws_fd = r->host.ws_fd,
 				  .stdio = { 0, 1, 2 },
 				  .flags = r->flags,
+				  .saved = r->saved,
 				  .is_rm = r->is_rm };
 	memcpy(in->keys, r->keys, KEEP_KEYS);
 	conn = run_hand_over(r, in, is_again, e);

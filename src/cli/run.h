@@ -40,6 +40,7 @@ struct run {
 	bool is_starting; /* planned in order to be started, not to be shown */
 	pid_t saver;      /* begin.c: the child that saves the workspace; 0: none */
 	int saver_says;
+	struct keeper_saved saved;
 };
 
 /* begin.c: before it is planned, when it may really be started: freezes what its layers hold. */

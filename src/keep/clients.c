@@ -498,7 +498,8 @@ static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET
 		return;
 	}
 	usage_take(k);
-	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U);
+	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U) |
+		      (k->gate ? STATE_NET : 0U);
 	usage_fill(k, state.v);
 	state.v[VALUE_SESSIONS] = sessions_live(k);
 	say(c, &state);

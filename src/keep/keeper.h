@@ -8,6 +8,7 @@
 #include "keep/keys.h"
 #include "keep/seal.h"
 #include "keep/session.h"
+#include "sys/sample.h"
 
 #define KEEPER_CLIENTS 96
 #define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
@@ -59,6 +60,7 @@ struct keeper {
 	int status;        /* of the first command */
 	int last_status;   /* of the session that ended last, and why it ended */
 	enum end_reason last_why;
+	uint64_t ended_cpu_ns, ended_rss; /* of all sessions that ended */
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
@@ -76,6 +78,8 @@ struct keeper {
 	struct journal *journal;
 	/* usage.c */
 	struct usage usage;
+	struct seen *seen; /* processes that were there at the last look */
+	size_t n_seen;
 	/* layers.c */
 	struct left *left;
 	/* masks.c */
@@ -151,6 +155,9 @@ void tell_session_ended(struct keeper *k, const struct session *s, int status, e
 void tell_viewer(struct keeper *k, const struct session *s, bool has_come, const char *why);
 void tell_limit(struct keeper *k, enum limit_id id, uint64_t value);
 void tell_sample(struct keeper *k);
+/* argv: words, each ended by NUL. */
+void tell_process(struct keeper *k, const char *pid, const struct process *p, const char *argv,
+		  size_t n);
 void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
 void tell_net(struct keeper *k, const struct gate_msg *m);

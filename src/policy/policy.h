@@ -192,6 +192,10 @@ void policy_print(const struct policy *p, bool as_json, struct buf *out);
 /* For people, only the values that widen the layer before them. */
 void policy_print_widenings(const struct policy *p, struct buf *out);
 
+/* The same one by one: "network.allow", "example.org". Of a variable that is set, its name alone. */
+typedef void policy_wider_fn(void *arg, const char *key, const char *value, enum layer layer);
+void policy_each_widening(const struct policy *p, policy_wider_fn *fn, void *arg);
+
 /* A path relative to the workspace against a glob: * and ? within a component, ** as a whole component for any
  * number of them (at least one at the end), [abc], [a-z], [!a], \\x; all match a leading dot. A pattern without a
  * slash matches the last component at any depth; a match of a directory covers all below it (the caller walks).

@@ -58,7 +58,7 @@ def words_that_mean_nothing(box):
     for verb in ("stop", "rm", "start", "inspect", "logs", "wait", "rename", "cp", "create"):
         refused(box.cli(verb), verb)
     for argv in (["stop", "nobody"], ["rm", "nobody"], ["start", "nobody"], ["inspect", "nobody"],
-                 ["logs", "nobody"], ["wait", "nobody"], ["attach", "nobody"], ["rename", "nobody", "other"],
+                 ["logs", "nobody"], ["wait", "nobody"], ["stats", "nobody"], ["ps", "nobody"], ["attach", "nobody"], ["rename", "nobody", "other"],
                  ["cp", "nobody:/x", "."], ["stop", "../up"], ["rm", "."]):
         r = box.cli(*argv)
         eq((r.rc, r.out), (125, ""), str(argv))
