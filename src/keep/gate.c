@@ -191,6 +191,12 @@ static void send_seal(struct gate *g)
 		(void)gate_send(g->fd[FRONT], &m, &fd, 1); /* a dead one is seen by its watch */
 }
 
+void gate_new_seal(struct keeper *k)
+{
+	if (k->gate && !k->gate->is_broken && k->gate->fd[FRONT] >= 0)
+		send_seal(k->gate);
+}
+
 static void on_front(void *arg);
 static void on_dial(void *arg);
 

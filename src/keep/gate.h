@@ -21,6 +21,9 @@ int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
 /* The rules in force, as a memfd of lines (gate/config.h). */
 int gate_show(struct keeper *k, struct err *e);
 
+/* vitrine-seal is another one. */
+void gate_new_seal(struct keeper *k);
+
 /* Ends them. */
 void gate_finish(struct keeper *k);
 

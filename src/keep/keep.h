@@ -123,6 +123,7 @@ struct keeper_in {
 	unsigned flags;                   /* enum keep_flags */
 	const struct keep_secret *values; /* not in shared memory */
 	size_t n_values;
+	char **env;   /* the caller's, for secrets that are read anew; NULL: none is */
 	bool is_rm;   /* a named sandbox goes with its last session */
 	bool is_kept; /* started to stay */
 	uint16_t rows, cols;

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
+from harness import Skip, below, describe, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
 from internet import OWN4, Internet  # noqa: E402
 from seal_upstream import Server, make_certs  # noqa: E402
 
@@ -167,6 +167,78 @@ def git_is_judged(box):
     assert f"refs/heads/{branch}" in refs and "refs/heads/main" not in refs, refs
     r = box.sh("curl -sS -m 3 telnet://own.test:22", *flags, env=w.trust)
     assert r.rc != 0
+
+
+def seals(p):
+    return [c for c in below(p.pid) + below(os.getpid()) if describe(c).startswith("vitrine-seal")]
+
+
+# Inside: a line in, a line out. "ca" counts certificates, everything else is a path to be fetched with $K.
+SLAVE = r"""
+while read -r word; do
+    if test "$word" = ca; then grep -c BEGIN "$SSL_CERT_FILE"
+    else curl -sS -m 8 -o /dev/null -w '%{http_code}\n' -H "X-Api-Key: $K" "https://own.test/$word" || echo failed; fi
+done"""
+
+
+def slave(box, w, *flags, **env):
+    return box.start("run", *OPEN, "--inspect", "own.test", *flags, "--", "sh", "-c", SLAVE, stdin=subprocess.PIPE,
+                     env={**w.trust, **env})
+
+
+def say(p, word):
+    p.stdin.write(word.encode() + b"\n")
+    p.stdin.flush()
+    return p.stdout.readline().decode().strip()
+
+
+def end(box, p):
+    p.stdin.close()
+    p.stdin = None
+    return box.finish(p).err
+
+
+@test
+def seal_starts_when_it_is_needed(box):
+    w = there()
+    p = slave(box, w)
+    soon(lambda: any("vitrine-gate" in describe(c) for c in below(os.getpid())), "the gate")
+    eq(seals(p), [], "nobody has needed it")
+    eq(say(p, "ca"), "2", "whoever opens the bundle finds the CA in it")
+    eq(len(set(seals(p))), 1)
+    eq(say(p, "x"), "200")
+    end(box, p)
+    p = slave(box, w)
+    eq(say(p, "y"), "200", "the first connection finds it too")
+    end(box, p)
+    eq([q.target for q in w.server.seen], ["/x", "/y"])
+
+
+@test
+def seal_is_started_once_more(box):
+    w = there()
+    p = slave(box, w)
+    eq(say(p, "one"), "200")
+    for word in ("200", "failed"):
+        os.kill(seals(p)[0], 9)
+        soon(lambda: say(p, "again") == word, f"after its end: {word}")
+    has(end(box, p), "vitrine-seal ended and was started again", "inspected hosts are closed")
+
+
+@test
+def values_are_read_anew(box):
+    w = there()
+    key = box.write("key.txt", SECRET + "\n")
+    other = SECRET.replace("0123", "9876") + "x"
+    box.write("count.sh", f"echo x >> {box.ws}/count; test $(wc -l < {box.ws}/count) -gt 2 && echo {other} || echo {SECRET}\n")
+    for n, source in enumerate((["--from-file", str(key)], ["--from-command", f"sh {box.ws}/count.sh", "--cache", "1s"])):
+        eq(box.cli("secret", "set", f"r{n}", "--env", "K", "--host", "own.test", *source).rc, 0)
+        p = slave(box, w, "--secret", f"r{n}")
+        eq(say(p, "first"), "200")
+        eq(w.server.seen[-1].get("x-api-key"), SECRET, str(source))
+        key.write_text(other + "\n")
+        soon(lambda: say(p, "next") == "200" and w.server.seen[-1].get("x-api-key") == other, f"the new value {source}", 8)
+        has_not(end(box, p), other)
 
 
 @test
