@@ -356,12 +356,14 @@ static void on_refresh(void *arg)
 /* A command's output is good for its cache time, a file until it changes. */
 static void refresh_begin(struct seal *s)
 {
+	static char *none[] = { NULL };
 	const struct keeper_in *in = s->k->in;
 	uint64_t every = UINT64_MAX;
 
 	if (in->n_values == 0 || s->sources)
 		return;
 	s->sources = mem_new(in->n_values, sizeof(*s->sources));
+	environ = in->env ? in->env : environ; /* a login lies below the caller's home */
 	for (size_t i = 0; i < in->n_values; i++) {
 		_cleanup_(secret_done) struct secret v = { 0 };
 		struct source *f = &s->sources[i];
@@ -371,7 +373,7 @@ static void refresh_begin(struct seal *s)
 			continue;
 		f->every = v.source == SECRET_COMMAND ? v.cache : 0;
 		f->due = clock_now() + f->every;
-		f->path = v.source == SECRET_FILE ? take(v.from) : NULL;
+		f->path = v.source == SECRET_FILE || v.source == SECRET_LOGIN ? take(v.from) : NULL;
 		if (f->path)
 			(void)has_changed(f);
 		if (f->path && every > LOOK_NS)
@@ -379,6 +381,7 @@ static void refresh_begin(struct seal *s)
 		else if (f->every && every > f->every)
 			every = f->every;
 	}
+	environ = none;
 	if (every < NS_PER_SEC / 10)
 		every = NS_PER_SEC / 10;
 	if (every != UINT64_MAX)
@@ -558,6 +561,19 @@ static int wait_for_it(struct seal *s, struct err *e)
 	return 0;
 }
 
+/* Token stores with placeholders in place of tokens; readable as the bundle is. */
+static int write_logins(const struct keeper *k, struct err *e)
+{
+	for (char *const *v = k->in->plan->net.logins; v && *v; v += 2) {
+		_close_ int fd = openat(
+			k->dir, v[0], O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+		if (fd < 0 || fchmod(fd, 0644) < 0 || io_write_all(fd, v[1], strlen(v[1])) < 0)
+			return err_sys(e, "the file for '%s'", v[0]);
+	}
+	return 0;
+}
+
 /* What would fail later is better said now. */
 static int check_trust(struct seal *s, struct err *e)
 {
@@ -583,6 +599,8 @@ int seal_start(struct keeper *k, struct err *e)
 			    .telling = FD_NONE,
 			    .ca = BUF(64 * KIB) };
 	r = check_trust(s, e);
+	if (r >= 0)
+		r = write_logins(k, e);
 	if (r >= 0)
 		r = begin_bundle(s, e);
 	if (r < 0 || s->is_leased)
