@@ -169,7 +169,7 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const char *role,
 static void send_kept(struct gate *g, const struct kept *s)
 {
 	struct gate_msg m = { .type = GATE_SOCKETS, .flags = s->m.a ? GATE_HAS_V6 : 0 };
-	size_t n = NETNS_SOCKET_COUNT_;
+	size_t n = NETNS_LISTENERS_;
 	int to = FRONT;
 
 	if (s->m.type == INIT_NET_MORE) {
@@ -300,6 +300,8 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 			fd_close(fds[i]);
 		return true;
 	}
+	if (m->type == INIT_NET)
+		origins_open(k, take_fd(fds[NETNS_DIAG]));
 	vec_reserve(g->kept, g->n_kept, g->cap_kept);
 	g->kept[g->n_kept].m = *m;
 	memcpy(g->kept[g->n_kept].fds, fds, sizeof(g->kept[0].fds));

@@ -6,6 +6,7 @@
 #include "keep/gate.h"
 #include "keep/journal.h"
 #include "keep/keys.h"
+#include "keep/origin.h"
 #include "keep/seal.h"
 #include "keep/session.h"
 
@@ -61,8 +62,9 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
-	struct gate *gate; /* gate.c; NULL: no network */
-	struct seal *seal; /* seal.c; NULL: nothing is inspected */
+	struct gate *gate;       /* gate.c; NULL: no network */
+	struct origins *origins; /* origin.c; NULL: no network */
+	struct seal *seal;       /* seal.c; NULL: nothing is inspected */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;

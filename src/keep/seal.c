@@ -298,6 +298,7 @@ static void seal_event(struct seal *s, const struct seal_msg *m)
 	o = doc.root;
 	g.id = (uint32_t)number_of(o, "connection");
 	g.port = (uint16_t)number_of(o, "port");
+	g.code = (uint32_t)number_of(o, "code");
 	g.up = number_of(o, "bytes_out");
 	g.down = number_of(o, "bytes_in");
 	g.ns = number_of(o, "duration_ns");

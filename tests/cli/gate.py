@@ -283,7 +283,14 @@ def log(box):
             raise AssertionError(f"no {t} in {r.out} {r.err}")
     has_not(r.out, "secret")
     request = next(e for e in events if e["type"] == "net.request")["data"]
-    eq((request["host"], request["method"], request["request"]), ("ok.test", "GET", "/path"))
+    eq((request["host"], request["method"], request["request"], request["code"]), ("ok.test", "GET", "/path", 200))
+    assert request["bytes_in"] > 0 and request["duration_ns"] > 0, request
+    verdicts = [e for e in events if e["type"] == "net.verdict"]
+    eq([(e["data"]["host"], e["data"]["verdict"], e["data"]["rule"]) for e in verdicts[:2]],
+       [("ok.test", "allow", "allow ok.test"), ("evil.test", "deny", "")])
+    assert all(e["session"].endswith("-1") for e in events), events
+    # A process that is gone before the kernel can be asked stays unnamed.
+    assert any(e["data"].get("pid", 0) > 1 and e["data"].get("exe", "").endswith("/curl") for e in events), events
     closed = next(e for e in events if e["type"] == "net.connect")["data"]
     eq((closed["address"], closed["port"], closed["bytes_in"] > 0), ("93.184.216.34", 80, True))
     r = box.cli("net", "log", "--denied", "logs")
