@@ -7,6 +7,7 @@
 #include "keep/journal.h"
 #include "keep/keys.h"
 #include "keep/origin.h"
+#include "keep/question.h"
 #include "keep/seal.h"
 #include "keep/session.h"
 
@@ -62,9 +63,10 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
-	struct gate *gate;       /* gate.c; NULL: no network */
-	struct origins *origins; /* origin.c; NULL: no network */
-	struct seal *seal;       /* seal.c; NULL: nothing is inspected */
+	struct gate *gate;           /* gate.c; NULL: no network */
+	struct origins *origins;     /* origin.c; NULL: no network */
+	struct questions *questions; /* question.c; NULL: nothing was asked */
+	struct seal *seal;           /* seal.c; NULL: nothing is inspected */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
@@ -82,6 +84,7 @@ struct keeper {
 
 void keeper_end(struct keeper *k, enum end_reason why);
 void keeper_note(struct keeper *k, const char *text);
+void keeper_note_now(struct keeper *k, const char *text); /* not with the others at the end */
 void keeper_fail(struct keeper *k, const struct err *e);
 /* Ends the sandbox when nobody needs it any more. */
 void keeper_end_if_idle(struct keeper *k);

@@ -269,6 +269,39 @@ def asked(box):
     box.cli("rm", "-f", "asks")
 
 
+@test(timeout=30)
+def asked_on_the_terminal(box):
+    n = net()
+    script = "stty -echo; while read -r h; do echo $(curl -s -m 9 -o /dev/null -w %{http_code} http://$h/) got; done"
+    t = box.term("run", "--name", "asked", "--allow", "ok2.test", "--ask", "--", "sh", "-c", script)
+
+    def ask(host, key, answer, code):
+        t.send(f"{host}\n")
+        t.expect(rf"may it reach {host}:80\?.*n no ")
+        t.send("a")  # typed at once: it was meant for the program below
+        time.sleep(0.5)
+        t.send(f"zz{key}")
+        t.expect(answer)
+        t.expect(f"{code} got")
+
+    try:
+        time.sleep(0.5)
+        ask("ok.test", "o", "once", 200)
+        ask("ok.test", "n", "no", 403)
+        ask("ok.test", "s", "this session", 200)
+        t.send("ok.test\n")
+        t.expect("200 got")
+        ask("evil.test", "a", "always", 200)
+        eq((len(n.hits("ok.test")), len(n.hits("evil.test"))), (3, 1))
+        t.send("\x04")
+        eq(t.wait(), 0)
+    finally:
+        t.close()
+    has((box.state / "sandboxes/asked/net").read_text(), "--allow=evil.test:80")
+    has_not((box.state / "sandboxes/asked/net").read_text(), "ok.test")
+    box.cli("rm", "-f", "asked")
+
+
 @test
 def log(box):
     net()
