@@ -551,8 +551,7 @@ static int begin_early(struct run *r, struct err *e)
 {
 	struct ids ids = plan_ids(&r->host.facts);
 
-	r->early = keeper_begin(&ids, e);
-	return r->early < 0 ? r->early : 0;
+	return keeper_begin(&ids, &r->early, e);
 }
 
 int run_parse(struct run *r, int argc, char **argv, struct err *e)
@@ -561,7 +560,7 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 	int x;
 
 	*r = (struct run){ .host = { .ws_fd = FD_NONE },
-			   .early = FD_NONE,
+			   .early = EARLY_NONE,
 			   .is_eager = r->is_eager,
 			   .argc = argc,
 			   .argv = argv };
@@ -606,7 +605,7 @@ int run_plan(struct run *r, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
-	int x = r->is_eager && r->early < 0 ? begin_early(r, e) : 0;
+	int x = r->is_eager && r->early.conn < 0 ? begin_early(r, e) : 0;
 
 	if (x == 0)
 		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);

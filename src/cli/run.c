@@ -203,17 +203,17 @@ static struct talk talk_of(const struct run *r)
 
 /* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
  * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
-static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
 	int x;
 
-	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
+	if (!is_again && r->early.conn >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
 	    r->engine->render == NULL && in->n_values == 0) {
-		x = keeper_give(r->early, in, e);
-		return x < 0 ? x : r->early;
+		x = keeper_give(&r->early, in, e);
+		return x < 0 ? x : r->early.conn;
 	}
 	if (!is_again) {
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 		if (mem_is_shared(r))
 			mem_share_give(in);
 	}
@@ -357,7 +357,7 @@ static int run_all(struct run *r, struct err *e)
 		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	if (x < 0 && !was_given)
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 	return x < 0 ? x : report(r, &o);
 }
 
@@ -376,7 +376,7 @@ int cmd_run(int argc, char **argv, struct err *e)
 	if (r->has_def)
 		r->flags |= KEEP_RECORD;
 	if (x < 0)
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 	else
 		x = run_all(r, e);
 	run_done(r);

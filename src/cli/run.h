@@ -26,9 +26,9 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
-	bool is_eager;  /* have a keeper make the namespaces while we plan */
-	int early;      /* the connection to it, or FD_NONE */
-	unsigned flags; /* enum keep_flags */
+	bool is_eager;      /* have a keeper make the namespaces while we plan */
+	struct early early; /* it */
+	unsigned flags;     /* enum keep_flags */
 	uint8_t keys[KEEP_KEYS];
 	char *const *command;
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
