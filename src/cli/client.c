@@ -91,7 +91,8 @@ static void on_signal(int conn, const struct talk *t, int signo)
 static void on_note(struct outcome *out, const struct keep_msg *m)
 {
 	if (m->a)
-		(void)fprintf(stderr, "vitrine: %s\n", m->err.msg);
+		(void)fprintf(stderr, isatty(2) ? "\r\nvitrine: %s\r\n" : "vitrine: %s\n",
+			      m->err.msg);
 	else
 		buf_add(&out->notes, m->err.msg, strlen(m->err.msg) + 1);
 }

@@ -221,6 +221,11 @@ void tell_net(struct keeper *k, const struct gate_msg *m)
 		tell_net_verdict(k, m, address, &o);
 }
 
+void tell_note(struct keeper *k, const char *reason, const char *text)
+{
+	TELL(k, EVENT_NO_SESSION, NOTE, EVENT_STR(MESSAGE, text), EVENT_STR(REASON, reason));
+}
+
 void tell_gate(struct keeper *k, const char *reason)
 {
 	TELL(k, EVENT_NO_SESSION, NET_GATE, EVENT_STR(REASON, reason));

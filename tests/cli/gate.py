@@ -192,6 +192,17 @@ def published_port(box):
 
 
 @test
+def what_listens_is_hinted_at(box):
+    net()
+    script = "python3 -m http.server 3000 >/dev/null 2>&1 & python3 -m http.server 3001 >/dev/null 2>&1 & sleep 1.7"
+    r = box.sh(script, "-p", "33001:3001")
+    eq(r.rc, 0, r.err)
+    has(r.err, "something inside listens on port 3000; -p 3000 would publish it")
+    has_not(r.err, "port 3001")
+    eq(r.err.count("port 3000;"), 1)
+
+
+@test
 def no_host_socket_inside(box):
     """The descriptors of every process inside: none is a socket but what the command made itself."""
     net()
