@@ -220,6 +220,21 @@ static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct 
 	return keeper_spawn(in, e);
 }
 
+/* The keeper forgets its environment; a secret that is read anew while it runs may need it. */
+static char **copy_env(void)
+{
+	size_t n = 0, k = 0;
+	char **v;
+
+	while (environ && environ[n])
+		n++;
+	v = mem_new(n + 1, sizeof(*v));
+	for (; k < n; k++)
+		v[k] = mem_str(environ[k]);
+	v[n] = NULL;
+	return v;
+}
+
 /* The values of secrets are handed to the keeper by its birth, in memory that nobody shares; ours are wiped as soon as
  * it lives. */
 static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
@@ -232,6 +247,7 @@ static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again,
 		given[i] = (struct keep_secret){ r->secrets.v[i].name, &values[i] };
 	in->values = given;
 	in->n_values = r->secrets.n;
+	in->env = r->secrets.n > 0 ? copy_env() : NULL;
 	if (x >= 0)
 		x = hand_over(r, in, is_again, e);
 	secrets_wipe(values);

@@ -35,7 +35,7 @@ enum keep_msg_type {
 	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
 	/* to the client */
 	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
-	KEEP_NOTE,    /* err.msg: one line for the person */
+	KEEP_NOTE,    /* err.msg: one line for the person; a: at once */
 	KEEP_ENDED, /* a = exit status, b = enum end_reason, v; err.msg: the story of END_ERROR, or the command's last words */
 	KEEP_DETACHED,
 	KEEP_STATE,     /* flags = enum state_flags, v */
@@ -124,6 +124,7 @@ struct keeper_in {
 	unsigned flags;                   /* enum keep_flags */
 	const struct keep_secret *values; /* not in shared memory */
 	size_t n_values;
+	char **env;   /* the caller's, for secrets that are read anew; NULL: none is */
 	bool is_rm;   /* a named sandbox goes with its last session */
 	bool is_kept; /* started to stay */
 	uint16_t rows, cols;

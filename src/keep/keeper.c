@@ -225,6 +225,7 @@ static int start(struct keeper *k, struct err *e)
 	masks_start(k);
 	seal_watch(k);
 	gate_start(k);
+	listening_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 

@@ -689,6 +689,26 @@ static void plan_trust(struct plan *p)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
 
+/* A login of the host: its file, with placeholders, where the agent looks for it. */
+static void plan_logins(struct plan *p, const struct facts *f)
+{
+	for (size_t i = 0; p->net.has_seal && i < f->n_secrets; i++) {
+		const struct secret_fact *s = &f->secrets[i];
+		_free_ char *src = NULL, *dst = NULL;
+
+		if (s->file == NULL)
+			continue;
+		p->net.logins =
+			mem_grow(p->net.logins, p->net.n_logins + 3, sizeof(*p->net.logins));
+		p->net.logins[p->net.n_logins++] = mem_fmt("login-%s", s->name);
+		p->net.logins[p->net.n_logins++] = mem_str(s->text);
+		p->net.logins[p->net.n_logins] = NULL;
+		src = mem_fmt("%s/sandboxes/%s/login-%s", p->state_dir, p->name, s->name);
+		dst = path_join(p->home, s->file);
+		add_mount(p, MOUNT_BIND, src, dst, MOUNT_RO, "login, as placeholders");
+	}
+}
+
 /* ---- environment ---- */
 
 /* Programs that know proxies are told of ours; the others come to it by themselves. */
@@ -845,6 +865,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	}
 	plan_net_build(&p.net, pol, f);
 	plan_trust(&p);
+	plan_logins(&p, f);
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);

@@ -57,6 +57,8 @@ struct secret_fact {
 	size_t n_env;
 	char *const *hosts;
 	size_t n_hosts;
+	const char *file,
+		*text; /* below home: what lies there instead of the agent's token store; or NULL */
 };
 
 struct facts {
@@ -185,8 +187,10 @@ struct plan_net {
 	bool has_seal;  /* some hosts are inspected */
 	char **inspect; /* "host" and "*.host", NULL-ended */
 	size_t n_inspect;
-	char *terms; /* JSON, for vitrine-seal */
-	char *trust; /* host file that servers are verified against; NULL: the system's */
+	char *terms;   /* JSON, for vitrine-seal */
+	char *trust;   /* host file that servers are verified against; NULL: the system's */
+	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
+	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
 };
 

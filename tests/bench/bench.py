@@ -23,13 +23,14 @@ sys.dont_write_bytecode = True
 import host
 import lasting
 import measure
+import net
 import peers as peers_mod
 import report
 import undo
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "undo"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "undo": 30}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "undo": 5}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "undo", "net"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "undo": 30, "net": 9}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "undo": 5, "net": 3}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -140,6 +141,7 @@ class Bench:
             "named": lambda: lasting.named_starts(h, who, good, ws, n["rounds"]),
             "density": lambda: lasting.density(who, good, n["boxes"]),
             "undo": lambda: undo.Undo(self.args.vitrine, who, n["undo"]).measure(),
+            "net": lambda: net.Net(self.args.vitrine, who, n["net"]).measure(),
         }
         for part in self.args.parts:
             if part != "limits" or (who.label == "root" and "crun" in good):

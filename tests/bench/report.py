@@ -2,6 +2,7 @@
 """Judges the figures against the targets and writes the document, whose prose is all here."""
 
 import measure
+import net
 import undo
 
 START_RATIO = 0.6
@@ -123,7 +124,7 @@ def judge(data):
             ours, crun = (data["limits"][who]["rows"][k]["median"] for k in ("vitrine", "crun"))
             out.append(target("start with memory and process limits, after rest", who, "≤ crun",
                               f"{ours:.2f} ms against {crun:.2f} ms", ours <= crun))
-        out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who)
+        out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who) + net.judge(data, who)
     return out
 
 
@@ -309,7 +310,8 @@ def document(data):
     for key, part in (("walls", walls_part), ("start", start_part), ("tree", tree_part),
                       ("limits", limits_part), ("memory", memory_part), ("calls", calls_part),
                       ("work", work_part),
-                      ("undo", lambda d: undo.document(d, table, WHO_NAMES))):
+                      ("undo", lambda d: undo.document(d, table, WHO_NAMES)),
+                      ("net", lambda d: net.document(d, table, WHO_NAMES))):
         if data.get(key):
             parts.append(part(data))
     return text + "\n".join(parts)

@@ -127,7 +127,7 @@ static int step_gate(struct child *c)
 		return r;
 	m.a = n.has_v6;
 	m.b = n.has_redirect;
-	r = hand_out(c, &m, n.fd, NETNS_SOCKET_COUNT_);
+	r = hand_out(c, &m, n.fd, n.fd[NETNS_DIAG] < 0 ? NETNS_LISTENERS_ : NETNS_SOCKET_COUNT_);
 	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
 		r = hand_out_host_port(c, p->host_ports[i]);
 	if (r == 0 && p->n_ports > 0) {
