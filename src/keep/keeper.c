@@ -280,7 +280,8 @@ static void finish(struct keeper *k)
 	}
 	masks_finish(k);
 	gate_finish(k);
-	keeper_seal(k);
+	receiver_finish(k);
+	keeper_look(k);
 	seal_finish(k);
 }
 
@@ -353,6 +354,7 @@ static void judge_all(struct keeper *k)
 /* The clients are told first: what is written here is not on their way. The name is free when this is over. */
 static void write_down(struct keeper *k)
 {
+	keeper_seal(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++) {
 		struct session *s = &k->sessions[i];
 

@@ -726,6 +726,22 @@ static void plan_proxy_env(struct plan *p)
 		add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
 }
 
+/* For OpenTelemetry, in the one form every exporter has; and for `vitrine hook`. */
+static void plan_receiver_env(struct plan *p)
+{
+	static const char *const exporters[] = { "OTEL_LOGS_EXPORTER", "OTEL_METRICS_EXPORTER",
+						 "OTEL_TRACES_EXPORTER" };
+	char url[40], port[8];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_TELEMETRY_PORT);
+	(void)snprintf(port, sizeof(port), "%d", NETNS_TELEMETRY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(exporters); i++)
+		add_env_kv(p, exporters[i], "otlp");
+	add_env_kv(p, "OTEL_EXPORTER_OTLP_ENDPOINT", url);
+	add_env_kv(p, "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+	add_env_kv(p, "VITRINE_EVENTS", port);
+}
+
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -743,6 +759,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "VITRINE", p->name);
 	if (p->net.has_gate)
 		plan_proxy_env(p);
+	if (p->net.has_receiver)
+		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
