@@ -27,11 +27,10 @@ static int put_file(const char *dir, const char *name, const char *text, struct 
 }
 
 /* Built beside its place and renamed: it is there as a whole or not at all. */
-int git_bare_make(const char *path, const char *branch, struct err *e)
+int git_bare_make(const char *path, struct err *e)
 {
 	static const char *const dirs[] = { "objects/pack", "objects/info", "refs/heads" };
 	_free_ char *part = mem_fmt("%s.part", path), *parent = path_parent(path);
-	_free_ char *head = mem_fmt("ref: refs/heads/%s\n", branch);
 	_close_ int dir = FD_NONE;
 	struct stat st;
 	int r = 0;
@@ -56,7 +55,7 @@ int git_bare_make(const char *path, const char *branch, struct err *e)
 		     "[gc]\n\tauto = 0\n[receive]\n\tdenyNonFastForwards = true\n",
 		     e);
 	if (r == 0)
-		r = put_file(part, "HEAD", head, e);
+		r = put_file(part, "HEAD", "ref: refs/vitrine/none\n", e);
 	if (r == 0 && rename(part, path) < 0)
 		r = err_sys(e, "'%s'", path);
 	return r;

@@ -4,7 +4,7 @@
  * git on the host must never run on a repository that an agent can write: its configuration names programs. So the
  * sandbox's repository is only ever read by the git inside the sandbox (`git upload-pack`), and what comes out is one
  * stream. The git that takes it, checks every object and writes the bare repository runs behind walls of its own, which
- * show it the bare repository's objects and refs and nothing else; its configuration is ours and read-only. What it
+ * show it the bare repository's objects and refs and nothing else; its configuration is ours. What it
  * left is looked at once more before anybody relies on it.
  *
  *	the sandbox                  us                    the workshop
@@ -31,8 +31,8 @@ struct git_refs {
 	size_t n;
 };
 
-/* Makes it where there is none: no hooks, no remotes, HEAD on `branch`. */
-int git_bare_make(const char *path, const char *branch, struct err *e);
+/* Makes it where there is none: no hooks, no remotes, and HEAD on a ref that is never written, so that HEAD need not be. */
+int git_bare_make(const char *path, struct err *e);
 
 /* All its refs; at the same time the proof that it is what we made: only plain files and directories, every ref one
  * object's name, no alternates, no packed refs. Anything else is ERR_DENIED. */
@@ -73,5 +73,39 @@ int git_take_from(const struct git_take *t, const char *sandbox, const char *pat
  * is the git directory itself. */
 int git_take_host(const struct git_take *t, const char *gitdir, struct git_taken *ret,
 		  struct err *e);
+
+/* ---- workspace mode `clone` ---- */
+
+#define GIT_CLONE_REPO                                                                             \
+	"repo.git" /* in the sandbox's folder: ours; inside, read-only, it is GIT_CLONE_INSIDE */
+#define GIT_CLONE_EMPTY "empty" /* what lies below a clone's layers: nothing */
+#define GIT_CLONE_INSIDE "/vitrine/repo.git"
+
+/* Where the workspace keeps its repository, and what is checked out. A link, or a `.git` file that the repository it
+ * names does not know of, is refused: who wrote in the workspace could have pointed it elsewhere. */
+struct git_place {
+	char *dir;    /* the common git directory */
+	char *branch; /* NULL: none is checked out */
+};
+int git_place_find(const char *workspace, struct git_place *ret, struct err *e);
+void git_place_done(struct git_place *p);
+
+/* Is this sandbox a clone? */
+bool git_clone_exists(const char *state_dir, const char *name);
+
+/* Brings the workspace's branches and tags into the sandbox's bare repository, which is made where there is none. */
+int git_clone_refresh(const char *state_dir, const char *name, const char *workspace,
+		      struct err *e);
+/* Makes the private clone in the empty directory `to`: a checkout of the workspace's branch, with objects borrowed from
+ * the bare repository, whose name is `host` inside. */
+int git_clone_fill(const char *state_dir, const char *name, const char *workspace, const char *to,
+		   struct err *e);
+/* The bare repository of a fork; objects are shared by hard links. */
+int git_clone_fork(const char *state_dir, const char *from, const char *to, struct err *e);
+
+/* The remote "vitrine/NAME" in the configuration of the workspace's repository, by hand: 1 when it was not there. */
+int git_remote_put(const char *state_dir, const char *name, const char *workspace, struct err *e);
+/* ... and out again, where it is ours. */
+void git_remote_drop(const char *name, const char *workspace);
 
 #endif

@@ -58,8 +58,8 @@ TEST(make_and_look)
 
 	begin();
 	path = mem_fmt("%s/repo.git", dir);
-	CHECK_INT(git_bare_make(path, "main", &e), 0);
-	CHECK_INT(git_bare_make(path, "main", &e), 0); /* again is nothing */
+	CHECK_INT(git_bare_make(path, &e), 0);
+	CHECK_INT(git_bare_make(path, &e), 0); /* again is nothing */
 	CHECK_INT(git_bare_look(path, &refs, &e), 0);
 	CHECK_INT((int)refs.n, 0);
 	put("refs/heads/b", OID "\n");
@@ -101,7 +101,7 @@ TEST(tampered)
 	link = at("refs/heads/link");
 	pipe = at("objects/pack/x");
 	hooks = at("hooks");
-	CHECK_INT(git_bare_make(repo, "main", &e), 0);
+	CHECK_INT(git_bare_make(repo, &e), 0);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		put("refs/heads/x", texts[i]);
 		refused("refs/heads/x");

@@ -138,7 +138,7 @@ static int pump_run(struct pump *p, uint64_t seconds, struct err *e)
 /* ---- the receiving git ---- */
 
 struct views {
-	char *v[5];
+	char *v[3];
 };
 
 static void views_free(struct views *w)
@@ -150,19 +150,30 @@ static void views_free(struct views *w)
 static struct views bare_views(const char *bare)
 {
 	return (struct views){ { mem_fmt("%s/objects:/repo/objects:rw", bare),
-				 mem_fmt("%s/refs:/repo/refs:rw", bare),
-				 mem_fmt("%s/HEAD:/repo/HEAD:ro", bare),
-				 mem_fmt("%s/config:/repo/config:ro", bare), NULL } };
+				 mem_fmt("%s/refs:/repo/refs:rw", bare), NULL } };
 }
 
 #define ARGS_MAX 64
 
+/* git wants to write beside objects and refs, if only locks: there it finds a place of its own that goes with it. It
+ * starts its helpers with pipes of its own for stdin and stdout, so the stream moves out of the way. */
+static const char in_the_workshop[] = "set -e; mkdir /tmp/git; cd /tmp/git; ln -s /repo/objects "
+				      "objects; ln -s /repo/refs refs\n"
+				      "echo 'ref: refs/vitrine/none' >HEAD\n"
+				      "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = "
+				      "true\\n' >config\n"
+				      "exec 3<&0 4>&1 0</dev/null 1>&2; exec \"$@\"\n";
+
 /* fetch.unpackLimit: always a pack, so that one rename makes the objects appear. */
-static int fetch_args(const struct git_take *t, const char *source, bool is_stream,
-		      const char *argv[ARGS_MAX], struct err *e)
+static int fetch_args(const struct git_take *t, const char *source, const char *argv[ARGS_MAX],
+		      struct err *e)
 {
-	static const char *const head[] = { "git",
-					    "--git-dir=/repo",
+	static const char *const head[] = { "sh",
+					    "-c",
+					    in_the_workshop,
+					    "sh",
+					    "git",
+					    "--git-dir=/tmp/git",
 					    "-c",
 					    "fetch.fsckObjects=true",
 					    "-c",
@@ -177,13 +188,8 @@ static int fetch_args(const struct git_take *t, const char *source, bool is_stre
 					    "--no-write-fetch-head",
 					    "--no-auto-maintenance",
 					    "--no-recurse-submodules" };
-	/* git starts its helpers with pipes of its own for stdin and stdout, so the stream moves out of the way. */
-	static const char *const shell[] = { "sh", "-c",
-					     "exec 3<&0 4>&1 0</dev/null 1>&2; exec \"$@\"", "sh" };
 	size_t n = 0;
 
-	for (size_t i = 0; is_stream && i < ARRAY_LEN(shell); i++)
-		argv[n++] = shell[i];
 	for (size_t i = 0; i < ARRAY_LEN(head); i++)
 		argv[n++] = head[i];
 	if (t->prune)
@@ -203,7 +209,7 @@ static struct job fetch_job(const struct git_take *t, const struct views *w, con
 			    const char *const *argv)
 {
 	struct job j = { .state_dir = t->state_dir,
-			 .views = { w->v[0], w->v[1], w->v[2], w->v[3], w->v[4] },
+			 .views = { w->v[0], w->v[1], w->v[2] },
 			 .env = { "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 				  "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", protocol },
 			 .argv = argv,
@@ -257,7 +263,7 @@ int git_take_stream(const struct git_take *t, int take_from, int take_to, struct
 	const char *argv[ARGS_MAX];
 	struct pump *p;
 	struct job j;
-	int pipes[3][2], status, r = fetch_args(t, "fd::3,4", true, argv, e);
+	int pipes[3][2], status, r = fetch_args(t, "fd::3,4", argv, e);
 	pid_t pid;
 
 	if (r == 0)
@@ -301,8 +307,7 @@ int git_take_from(const struct git_take *t, const char *sandbox, const char *pat
 {
 	_free_ char *time = mem_fmt(
 		"--timeout=%llu", (unsigned long long)(t->seconds ? t->seconds : GIT_TAKE_SECONDS));
-	const char *argv[] = { "exec",     sandbox, "--", "git", "upload-pack",
-			       "--strict", time,    path, NULL };
+	const char *argv[] = { "exec", sandbox, "--", "git", "upload-pack", time, path, NULL };
 	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
 	int pipes[3][2], r = three_pipes(pipes, e), status;
 	struct err ignored = ERR_INIT;
@@ -337,11 +342,11 @@ int git_take_host(const struct git_take *t, const char *gitdir, struct git_taken
 	_cleanup_(views_free) struct views w = bare_views(t->bare);
 	const char *argv[ARGS_MAX];
 	struct job j;
-	int r = fetch_args(t, "/host.git", false, argv, e);
+	int r = fetch_args(t, "/host.git", argv, e);
 
 	if (r < 0)
 		return r;
-	w.v[4] = mem_fmt("%s:/host.git:ro", gitdir);
+	w.v[2] = mem_fmt("%s:/host.git:ro", gitdir);
 	j = fetch_job(t, &w, "GIT_ALLOW_PROTOCOL=file", argv);
 	*ret = (struct git_taken){ 0 };
 	r = workshop_run(&j, NULL, e);
