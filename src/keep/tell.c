@@ -222,9 +222,9 @@ int tell_copied(struct keeper *k, const char *inside, const char *outside, bool 
 }
 
 /* The gate has decided; it waits for nobody, so a verdict that cannot be written down is only counted by the journal. */
-static uint32_t session_number(const struct origin *o)
+static uint32_t origin_number(const struct origin *o)
 {
-	return o->session ? number(o->session) : EVENT_NO_SESSION;
+	return o->session ? session_number(o->session) : EVENT_NO_SESSION;
 }
 
 static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const char *address,
@@ -252,8 +252,7 @@ static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const c
 		f[n++] = EVENT_STR(EXE, o->exe);
 	}
 	if (k->journal)
-		(void)journal_verdict(k->journal, session_number(o), EV_NET_VERDICT, f, n,
-				      &ignored);
+		(void)journal_verdict(k->journal, origin_number(o), EV_NET_VERDICT, f, n, &ignored);
 }
 
 static void tell_net_connect(struct keeper *k, const struct gate_msg *m, const char *address,
@@ -277,7 +276,7 @@ static void tell_net_connect(struct keeper *k, const struct gate_msg *m, const c
 		f[n++] = EVENT_STR(EXE, o->exe);
 	}
 	if (k->journal)
-		journal_event(k->journal, session_number(o), EV_NET_CONNECT, f, n);
+		journal_event(k->journal, origin_number(o), EV_NET_CONNECT, f, n);
 }
 
 static void tell_net_request(struct keeper *k, const struct gate_msg *m, const char *address,
@@ -303,7 +302,7 @@ static void tell_net_request(struct keeper *k, const struct gate_msg *m, const c
 		f[n++] = EVENT_STR(EXE, o->exe);
 	}
 	if (k->journal)
-		journal_event(k->journal, session_number(o), EV_NET_REQUEST, f, n);
+		journal_event(k->journal, origin_number(o), EV_NET_REQUEST, f, n);
 }
 
 void tell_net(struct keeper *k, const struct gate_msg *m)
