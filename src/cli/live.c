@@ -114,7 +114,7 @@ static int start_idle(const char *name, bool is_kept, struct err *e)
 		x = conn = run_hand_over(r, in, false, e);
 	} else {
 		run_begin_not(r);
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 		mem_share_end();
 	}
 	if (x >= 0)

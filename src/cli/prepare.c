@@ -77,7 +77,8 @@ const struct opt run_opts[] = {
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
 	{ "mode", 0, "MODE",
-	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'",
+	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
+	  "clone: a private clone, its commits come out by 'vitrine fetch'",
 	  OPT_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
 	  OPT_HIDE },
@@ -557,8 +558,7 @@ static int begin_early(struct run *r, struct err *e)
 {
 	struct ids ids = plan_ids(&r->host.facts);
 
-	r->early = keeper_begin(&ids, e);
-	return r->early < 0 ? r->early : 0;
+	return keeper_begin(&ids, &r->early, e);
 }
 
 int run_parse(struct run *r, int argc, char **argv, struct err *e)
@@ -567,7 +567,7 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 	int x;
 
 	*r = (struct run){ .host = { .ws_fd = FD_NONE },
-			   .early = FD_NONE,
+			   .early = EARLY_NONE,
 			   .is_eager = r->is_eager,
 			   .argc = argc,
 			   .argv = argv };
@@ -612,7 +612,7 @@ int run_plan(struct run *r, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
-	int x = r->is_eager && r->early < 0 ? begin_early(r, e) : 0;
+	int x = r->is_eager && r->early.conn < 0 ? begin_early(r, e) : 0;
 
 	if (x == 0)
 		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
@@ -674,5 +674,6 @@ void run_done(struct run *r)
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);
 	free(r->made_command);
+	free(r->ws_repo);
 	run_forget(r);
 }

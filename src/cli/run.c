@@ -201,21 +201,36 @@ static struct talk talk_of(const struct run *r)
 
 /* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
  * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
-static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
 	int x;
 
-	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
+	if (!is_again && r->early.conn >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
 	    r->engine->render == NULL && in->n_values == 0) {
-		x = keeper_give(r->early, in, e);
-		return x < 0 ? x : r->early;
+		x = keeper_give(&r->early, in, e);
+		return x < 0 ? x : r->early.conn;
 	}
 	if (!is_again) {
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 		if (mem_is_shared(r))
 			mem_share_give(in);
 	}
 	return keeper_spawn(in, e);
+}
+
+/* The keeper forgets its environment; a secret that is read anew while it runs may need it. */
+static char **copy_env(void)
+{
+	size_t n = 0, k = 0;
+	char **v;
+
+	while (environ && environ[n])
+		n++;
+	v = mem_new(n + 1, sizeof(*v));
+	for (; k < n; k++)
+		v[k] = mem_str(environ[k]);
+	v[n] = NULL;
+	return v;
 }
 
 /* The values of secrets are handed to the keeper by its birth, in memory that nobody shares; ours are wiped as soon as
@@ -230,6 +245,7 @@ static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again,
 		given[i] = (struct keep_secret){ r->secrets.v[i].name, &values[i] };
 	in->values = given;
 	in->n_values = r->secrets.n;
+	in->env = r->secrets.n > 0 ? copy_env() : NULL;
 	if (x >= 0)
 		x = hand_over(r, in, is_again, e);
 	secrets_wipe(values);
@@ -347,8 +363,12 @@ static int run_all(struct run *r, struct err *e)
 	if (x < 0)
 		run_begin_not(r);
 	if (x < 0 && !was_given)
-		keeper_drop(r->early);
-	return x < 0 ? x : report(r, &o);
+		keeper_drop(&r->early);
+	if (x < 0)
+		return x;
+	x = report(r, &o);
+	run_end(r);
+	return x;
 }
 
 int cmd_run(int argc, char **argv, struct err *e)
@@ -367,7 +387,7 @@ int cmd_run(int argc, char **argv, struct err *e)
 		r->flags |= KEEP_RECORD;
 	r->is_starting = true;
 	if (x < 0)
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 	else
 		x = run_all(r, e);
 	run_done(r);

@@ -26,9 +26,9 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
-	bool is_eager;  /* have a keeper make the namespaces while we plan */
-	int early;      /* the connection to it, or FD_NONE */
-	unsigned flags; /* enum keep_flags */
+	bool is_eager;      /* have a keeper make the namespaces while we plan */
+	struct early early; /* it */
+	unsigned flags;     /* enum keep_flags */
 	uint8_t keys[KEEP_KEYS];
 	char *const *command;
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
@@ -41,12 +41,15 @@ struct run {
 	pid_t saver;      /* begin.c: the child that saves the workspace; 0: none */
 	int saver_says;
 	struct keeper_saved saved;
+	char *ws_repo;
 };
 
 /* begin.c: before it is planned, when it may really be started: freezes what its layers hold. */
 int run_freeze(struct run *r, struct err *e);
 /* begin.c: the layers of a sandbox that lasts, as facts for the plan. */
 int run_layers(struct run *r, struct err *e);
+/* When it ended: the commits of a clone come out. */
+void run_end(const struct run *r);
 /* Before it starts: a checkpoint, or a look at what it will build on. The first half, as soon as the policy is known;
  * the second waits for the end of it; or there will be no start. */
 int run_begin_soon(struct run *r, struct err *e);

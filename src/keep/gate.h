@@ -21,8 +21,13 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 
 /* `vitrine net allow|deny`: from now on, also for what is connected. */
 int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e);
+/* A person's answer to one question. */
+void gate_said(struct keeper *k, uint32_t id, bool is_allowed);
 /* The rules in force, as a memfd of lines (gate/config.h). */
 int gate_show(struct keeper *k, struct err *e);
+
+/* vitrine-seal is another one. */
+void gate_new_seal(struct keeper *k);
 
 /* Ends them. */
 void gate_finish(struct keeper *k);

@@ -6,6 +6,8 @@
 #include "keep/gate.h"
 #include "keep/journal.h"
 #include "keep/keys.h"
+#include "keep/origin.h"
+#include "keep/question.h"
 #include "keep/seal.h"
 #include "keep/session.h"
 #include "sys/sample.h"
@@ -54,6 +56,7 @@ struct keeper {
 	uint32_t last_id, last_number, last_token;
 	uint64_t n_messages;
 	bool has_left;     /* init ended by itself */
+	bool is_empty;     /* init ended everybody else and has only itself to end */
 	bool has_visitors; /* others than the first client have come */
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_ending;    /* the last session is over, or somebody said so */
@@ -64,8 +67,11 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
-	struct gate *gate; /* gate.c; NULL: no network */
-	struct seal *seal; /* seal.c; NULL: nothing is inspected */
+	struct gate *gate;           /* gate.c; NULL: no network */
+	struct origins *origins;     /* origin.c; NULL: no network */
+	struct questions *questions; /* question.c; NULL: nothing was asked */
+	struct listening *listening; /* listening.c */
+	struct seal *seal;           /* seal.c; NULL: nothing is inspected */
 	struct hearing
 		*hearing; /* receiver.c; NULL: nobody listens to what the inside says of itself */
 	/* limits.c */
@@ -89,6 +95,7 @@ struct keeper {
 
 void keeper_end(struct keeper *k, enum end_reason why);
 void keeper_note(struct keeper *k, const char *text);
+void keeper_note_now(struct keeper *k, const char *text); /* not with the others at the end */
 void keeper_fail(struct keeper *k, const struct err *e);
 /* Ends the sandbox when nobody needs it any more. */
 void keeper_end_if_idle(struct keeper *k);
@@ -110,6 +117,9 @@ int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
 void place_hide(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
+
+/* listening.c: hints about what listens inside. */
+void listening_start(struct keeper *k);
 
 /* sockets.c: the host's unix sockets that the plan names. */
 int sockets_open(struct keeper *k, struct err *e);
@@ -162,6 +172,7 @@ void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
 void tell_net(struct keeper *k, const struct gate_msg *m);
 void tell_gate(struct keeper *k, const char *reason);
+void tell_note(struct keeper *k, const char *reason, const char *text);
 /* -errno: it could not be put on record and must not be done. */
 int tell_copied(struct keeper *k, const char *inside, const char *outside, bool is_out);
 

@@ -222,12 +222,18 @@ int tell_copied(struct keeper *k, const char *inside, const char *outside, bool 
 }
 
 /* The gate has decided; it waits for nobody, so a verdict that cannot be written down is only counted by the journal. */
-static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const char *address)
+static uint32_t origin_number(const struct origin *o)
+{
+	return o->session ? session_number(o->session) : EVENT_NO_SESSION;
+}
+
+static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const char *address,
+			     const struct origin *o)
 {
 	struct err ignored = ERR_INIT;
-	const struct event_field f[] = {
+	struct event_field f[12] = {
 		EVENT_STR(VERDICT, m->verdict == GATE_ALLOWED ? "allow" : "deny"),
-		EVENT_STR(HOST, m->host),
+		EVENT_STR(HOST, m->host[0] ? m->host : address),
 		EVENT_NUM(PORT, m->port),
 		EVENT_STR(RULE, m->rule),
 		EVENT_STR(PROTOCOL, gate_via_name(m->via)),
@@ -235,30 +241,88 @@ static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const c
 		EVENT_STR(MESSAGE, m->text),
 		EVENT_STR(ADDRESS, address),
 	};
+	size_t n = 8;
 
+	if (m->method[0]) {
+		f[n++] = EVENT_STR(METHOD, m->method);
+		f[n++] = EVENT_STR(REQUEST, m->path);
+	}
+	if (o->pid) {
+		f[n++] = EVENT_NUM(PID, o->pid);
+		f[n++] = EVENT_STR(EXE, o->exe);
+	}
 	if (k->journal)
-		(void)journal_verdict(k->journal, EVENT_NO_SESSION, EV_NET_VERDICT, f, ARRAY_LEN(f),
-				      &ignored);
+		(void)journal_verdict(k->journal, origin_number(o), EV_NET_VERDICT, f, n, &ignored);
+}
+
+static void tell_net_connect(struct keeper *k, const struct gate_msg *m, const char *address,
+			     const struct origin *o)
+{
+	struct event_field f[11] = {
+		EVENT_STR(HOST, m->host[0] ? m->host : address),
+		EVENT_NUM(PORT, m->port),
+		EVENT_STR(ADDRESS, address),
+		EVENT_STR(PROTOCOL, gate_via_name(m->via)),
+		EVENT_NUM(BYTES_IN, m->down),
+		EVENT_NUM(BYTES_OUT, m->up),
+		EVENT_NUM(DURATION, m->ns),
+		EVENT_STR(RULE, m->rule),
+		EVENT_STR(REASON, m->text),
+	};
+	size_t n = 9;
+
+	if (o->pid) {
+		f[n++] = EVENT_NUM(PID, o->pid);
+		f[n++] = EVENT_STR(EXE, o->exe);
+	}
+	if (k->journal)
+		journal_event(k->journal, origin_number(o), EV_NET_CONNECT, f, n);
+}
+
+static void tell_net_request(struct keeper *k, const struct gate_msg *m, const char *address,
+			     const struct origin *o)
+{
+	struct event_field f[12] = {
+		EVENT_STR(HOST, m->host[0] ? m->host : address),
+		EVENT_STR(METHOD, m->method),
+		EVENT_NUM(PORT, m->port),
+		EVENT_STR(REQUEST, m->path),
+		EVENT_NUM(CODE, m->code),
+		EVENT_NUM(BYTES_IN, m->down),
+		EVENT_NUM(BYTES_OUT, m->up),
+		EVENT_NUM(DURATION, m->ns),
+		EVENT_STR(RULE, m->rule),
+	};
+	size_t n = 9;
+
+	if (m->text[0])
+		f[n++] = EVENT_STR(MESSAGE, m->text);
+	if (o->pid) {
+		f[n++] = EVENT_NUM(PID, o->pid);
+		f[n++] = EVENT_STR(EXE, o->exe);
+	}
+	if (k->journal)
+		journal_event(k->journal, origin_number(o), EV_NET_REQUEST, f, n);
 }
 
 void tell_net(struct keeper *k, const struct gate_msg *m)
 {
+	struct origin o = origin_of(k, m);
 	char address[ADDR_TEXT] = "";
 
 	if (m->has_addr)
 		addr_text(&m->addr, address);
 	if (m->event == EVENT_CLOSE || m->verdict == GATE_FAILED)
-		TELL(k, EVENT_NO_SESSION, NET_CONNECT, EVENT_STR(HOST, m->host),
-		     EVENT_NUM(PORT, m->port), EVENT_STR(ADDRESS, address),
-		     EVENT_STR(PROTOCOL, gate_via_name(m->via)), EVENT_NUM(BYTES_IN, m->down),
-		     EVENT_NUM(BYTES_OUT, m->up), EVENT_NUM(DURATION, m->ns),
-		     EVENT_STR(REASON, m->text));
+		tell_net_connect(k, m, address, &o);
 	else if (m->event == EVENT_REQUEST)
-		TELL(k, EVENT_NO_SESSION, NET_REQUEST, EVENT_STR(HOST, m->host),
-		     EVENT_STR(METHOD, m->method), EVENT_NUM(PORT, m->port),
-		     EVENT_STR(REQUEST, m->path), EVENT_STR(RULE, m->rule));
+		tell_net_request(k, m, address, &o);
 	else
-		tell_net_verdict(k, m, address);
+		tell_net_verdict(k, m, address, &o);
+}
+
+void tell_note(struct keeper *k, const char *reason, const char *text)
+{
+	TELL(k, EVENT_NO_SESSION, NOTE, EVENT_STR(MESSAGE, text), EVENT_STR(REASON, reason));
 }
 
 void tell_gate(struct keeper *k, const char *reason)

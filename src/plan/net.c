@@ -15,7 +15,7 @@ static void add_text(char ***list, size_t *n, char *take_text)
 
 void plan_net_done(struct plan_net *n)
 {
-	char **lists[] = { n->rules, n->ports, n->host_ports, n->inspect };
+	char **lists[] = { n->rules, n->ports, n->host_ports, n->inspect, n->logins };
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		for (char **v = lists[i]; v && *v; v++)

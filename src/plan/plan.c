@@ -147,14 +147,14 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 
 static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
-	if (p->mode == WS_CLONE)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "workspace mode 'clone' is not available yet; use \"direct\" or "
-			       "\"review\"");
 	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
 			       "changes until you look at them; give it a --name");
+	if (p->mode == WS_CLONE && (f->ws_layers == NULL || f->ws_repo == NULL))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "workspace mode 'clone' needs a sandbox that lasts, to keep the "
+			       "clone; give it a --name");
 	return 0;
 }
 
@@ -689,6 +689,26 @@ static void plan_trust(struct plan *p)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
 
+/* A login of the host: its file, with placeholders, where the agent looks for it. */
+static void plan_logins(struct plan *p, const struct facts *f)
+{
+	for (size_t i = 0; p->net.has_seal && i < f->n_secrets; i++) {
+		const struct secret_fact *s = &f->secrets[i];
+		_free_ char *src = NULL, *dst = NULL;
+
+		if (s->file == NULL)
+			continue;
+		p->net.logins =
+			mem_grow(p->net.logins, p->net.n_logins + 3, sizeof(*p->net.logins));
+		p->net.logins[p->net.n_logins++] = mem_fmt("login-%s", s->name);
+		p->net.logins[p->net.n_logins++] = mem_str(s->text);
+		p->net.logins[p->net.n_logins] = NULL;
+		src = mem_fmt("%s/sandboxes/%s/login-%s", p->state_dir, p->name, s->name);
+		dst = path_join(p->home, s->file);
+		add_mount(p, MOUNT_BIND, src, dst, MOUNT_RO, "login, as placeholders");
+	}
+}
+
 /* ---- environment ---- */
 
 /* Programs that know proxies are told of ours; the others come to it by themselves. */
@@ -800,12 +820,19 @@ static void plan_engine(struct plan *p, const struct facts *f)
 	}
 }
 
-/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
+/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. A clone has
+ * layers only, and beside them the commits it was made from. */
 static void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	bool is_review = pol->mode == WS_REVIEW && !sabotaged("review");
 	struct mount *ws;
 
+	if (pol->mode == WS_CLONE && !sabotaged("clone")) {
+		add_overlay(p, f->ws_layers, p->workspace, "workspace, a clone");
+		add_mount(p, MOUNT_BIND, f->ws_repo, PLAN_REPO, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
+			  "the host's commits");
+		return;
+	}
 	if (is_review)
 		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
 	ws = add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,
@@ -863,6 +890,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	}
 	plan_net_build(&p.net, pol, f);
 	plan_trust(&p);
+	plan_logins(&p, f);
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);

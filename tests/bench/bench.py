@@ -25,13 +25,14 @@ import events
 import host
 import lasting
 import measure
+import net
 import peers as peers_mod
 import report
 import undo
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "undo": 30, "events": (60, 6)}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "undo": 5, "events": (4, 2)}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "events": (60, 6), "undo": 30, "net": 9}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -143,6 +144,7 @@ class Bench:
             "density": lambda: lasting.density(who, good, n["boxes"]),
             "events": lambda: events.measure(Path(self.args.vitrine).resolve().parent, events.RATE, *n["events"]),
             "undo": lambda: undo.Undo(self.args.vitrine, who, n["undo"]).measure(),
+            "net": lambda: net.Net(self.args.vitrine, who, n["net"]).measure(),
         }
         for part in self.args.parts:
             # Where it is the same for everybody, once.
