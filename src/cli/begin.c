@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "cli/run.h"
 #include "core/review.h"
+#include "core/seed.h"
 #include "core/undo.h"
 
 /* What runs, or is just being started by somebody else, is not ours to freeze. */
@@ -113,6 +114,13 @@ int run_begin(struct run *r, struct err *e)
 		return 0;
 	if (r->policy.mode == WS_REVIEW)
 		x = layers_put_first(&r->layers, r->host.ws_fd, e);
+	if (x == 0)
+		x = seed_home(&(struct seed_in){ .state_dir = r->host.state_dir,
+						 .name = r->def.name,
+						 .workspace = r->host.workspace,
+						 .self_exe = r->host.self_exe,
+						 .layers = r->home_layers },
+			      &r->preset, e);
 	if (x < 0)
 		return x;
 	if (pipe2(pair, O_CLOEXEC) < 0)

@@ -67,6 +67,7 @@ int cli_print(const struct buf *out, struct err *e);
 /* "vitrine: TEXT" on stderr, foreign bytes escaped. */
 void cli_complain(const char *text);
 
+int cmd_agents(int argc, char **argv, struct err *e);
 int cmd_run(int argc, char **argv, struct err *e);
 int cmd_exec(int argc, char **argv, struct err *e);
 int cmd_attach(int argc, char **argv, struct err *e);

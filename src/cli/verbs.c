@@ -2,6 +2,7 @@
 /* cli/verbs.c - the one table of verbs; --help, man pages and completions are made from it */
 #include "cli/run.h"
 
+extern const struct opt agents_opts[];
 extern const struct opt exec_opts[];
 extern const struct opt attach_opts[];
 extern const struct opt start_opts[];
@@ -50,6 +51,7 @@ const struct verb verbs[] = {
 	  "running; 'vitrine attach' comes back.\n\n"
 	  "A limit followed by ',optional' may be enforced by watching where the kernel cannot.\n\n"
 	  "  vitrine run -- make test\n"
+	  "  vitrine run claude .\n"
 	  "  vitrine run shell .\n"
 	  "  vitrine run shell . -- -c 'make test'\n"
 	  "  vitrine run --read ~/datasets --memory 4g,optional --time 30m -- python3 train.py\n"
@@ -204,6 +206,13 @@ const struct verb verbs[] = {
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
 	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
+	{ "agents", cmd_agents, "agents [--json|-q]",
+	  "list the agents that are known, and which are installed", agents_opts,
+	  "Each is a preset: a command, hosts, secrets, settings for an empty home. A file of the "
+	  "same name in "
+	  "~/.config/vitrine/agents takes the place of ours. docs/AGENTS.md describes them.\n\n"
+	  "  vitrine run claude .\n"
+	  "  vitrine run codex . -- codex exec 'fix the tests'" },
 	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
 	  "list the walls that are available here", engines_opts,
 	  "docs/ENGINES.md describes each of them." },
