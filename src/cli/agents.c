@@ -89,8 +89,12 @@ static int add_row(struct table *t, const char *config_dir, const char *name, co
 	struct cell *c;
 	int r = preset_load(config_dir, name, &p, e);
 
-	if (r < 0)
-		return r;
+	/* One that is broken does not hide the others. */
+	if (r < 0) {
+		cli_complain(e->msg);
+		*e = ERR_INIT;
+		return 0;
+	}
 	path = find_program(preset_program(&p));
 	if (is_quiet && !str_eq(installed(path, home), "yes"))
 		return 0;
