@@ -170,8 +170,13 @@ static void on_exited(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->cpu_ns = m->cpu_ns;
 	s->max_rss = m->max_rss;
 	s->has_ended = true;
-	if (s->id == 0 && !keeper_is_named(k))
-		return; /* init ends by itself, and the rest is done when it is dead */
+	if (s->id == 0 && !keeper_is_named(k)) {
+		/* Init ends by itself. Only a native one's word is ours; and a control group cannot be removed before. */
+		k->is_empty = m->b == 1 && k->native.tool == 0 && !k->in->plan->has_cgroup;
+		if (k->is_empty)
+			loop_stop(k->loop);
+		return;
+	}
 	keeper_end_if_idle(k);
 	/* Whoever waits for the last one is told when all is cleaned up. */
 	if (k->is_ending)

@@ -29,6 +29,7 @@
 #include "core/def.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
+#include "sys/spread.h"
 
 #define DOOR_AFTER (20 * NS_PER_MS)
 
@@ -261,7 +262,7 @@ static void finish(struct keeper *k)
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
 
 	k->is_ending = true;
-	k->has_left = engine_reap(&k->native, k->in->plan);
+	k->has_left = k->is_empty || engine_reap(&k->native, k->in->plan);
 	last_messages(k);
 	engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
@@ -407,6 +408,8 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
 	say_goodbye(k, r < 0);
+	if (k->is_empty)
+		(void)engine_reap(&k->native, in->plan);
 	write_down(k);
 	if (k->dir >= 0 && k->lock >= 0)
 		place_release(k);
@@ -474,6 +477,7 @@ static _Noreturn void begin_with_plan(struct keeper_in *in)
 /* The client's end of a connection; in the child the other one is in *ret_end and 0 is returned. */
 static int fork_connected(int *ret_end, struct err *e)
 {
+	struct spread s = spread_look();
 	int pair[2];
 	pid_t pid;
 
@@ -485,6 +489,10 @@ static int fork_connected(int *ret_end, struct err *e)
 		fd_close(pair[1]);
 		return err_sys(e, "fork");
 	}
+	if (pid == 0)
+		spread_end(&s);
+	else
+		spread_child(&s, pid);
 	fd_close(pair[pid == 0 ? 0 : 1]);
 	*ret_end = pair[1];
 	return pid == 0 ? 0 : pair[0];

@@ -53,6 +53,7 @@ struct keeper {
 	uint32_t last_id, last_number, last_token;
 	uint64_t n_messages;
 	bool has_left;     /* init ended by itself */
+	bool is_empty;     /* init ended everybody else and has only itself to end */
 	bool has_visitors; /* others than the first client have come */
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_ending;    /* the last session is over, or somebody said so */

@@ -4,18 +4,19 @@
  * Runs child_steps[] in order and stops at the first failure. Nothing here allocates or logs, so the file can be
  * read as a list of system calls. Failure leaves through the control socket as one struct err.
  *
- * ids      Must: map the ids, so that files made from here on have an owner.
  * mate     Starts a helper for the two things that take long and that nothing here waits for: the network namespace
- *          and, when we have left it, the old root.
+ *          and, when we have left it, the old root. See mate.c.
+ * ids      Must: map the ids, so that files made from here on have an owner.
  * part     Must: let no later mount of the host in.                Need not: know the plan.
  * plan     Waits until there is one. What came before was done meanwhile.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids (root only).
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
  * settle   Must: hostname, namespace limits, rlimits: the last things that need capabilities.
+ * restrict Must: lock all that entering the network can do without: bounding set, no_new_privs, landlock.
  * network  Must: be in the new network while we still may.
  * gate     Must: make its sockets and hand them out.
- * lock     Must: caps, no_new_privs, landlock, seccomp, in that order.  Must not: open anything of the host.
+ * lock     Must: caps, then seccomp.                               Must not: open anything of the host.
  * prove    Must: find each closed door closed.
  * alone    Must: the old root gone, and the mate, who was never locked in, dead.
  */
@@ -70,67 +71,6 @@ static int step_ids(struct child *c)
 		return r;
 	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 	return write_text("/proc/self/gid_map", map);
-}
-
-/* ---- the mate ---- */
-
-static int make_network(void)
-{
-	if (!sabotaged("netns") && (unshare(CLONE_NEWNET) < 0 || netns_loopback() < 0))
-		return FD_NONE;
-	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-}
-
-/* Everything in it goes, for good. The kernel waits here until no processor can be looking at it any more. */
-static bool drop_old_root(const struct child *c)
-{
-	return sabotaged("pivot") || (fchdir(c->old_root) == 0 && umount2(".", MNT_DETACH) == 0);
-}
-
-/* The network's descriptor is in the table that we share, so its number will do. */
-static _Noreturn void mate_main(const struct child *c)
-{
-	int net = make_network();
-	char go;
-
-	if (io_write_all(c->mate_says[1], &net, sizeof(net)) < 0 || net < 0)
-		_exit(1);
-	if (io_read(c->mate_hears[0], &go, 1) != 1)
-		_exit(1);
-	_exit(drop_old_root(c) ? 0 : 1);
-}
-
-/* A network namespace is the dearest of all: half of what the others and the view cost together. */
-static int step_mate(struct child *c)
-{
-	struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
-
-	c->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (c->old_root < 0 || pipe2(c->mate_says, O_CLOEXEC) < 0 ||
-	    pipe2(c->mate_hears, O_CLOEXEC) < 0)
-		return -errno;
-	c->mate = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (c->mate == 0)
-		mate_main(c);
-	return c->mate < 0 ? -errno : 0;
-}
-
-static int step_network(struct child *c)
-{
-	int net;
-
-	if (io_read(c->mate_says[0], &net, sizeof(net)) != (ssize_t)sizeof(net) || net < 0)
-		return -EIO;
-	return sabotaged("netns") || setns(net, CLONE_NEWNET) == 0 ? 0 : -errno;
-}
-
-static int step_alone(struct child *c)
-{
-	int status;
-
-	if (waitpid(c->mate, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
 /* ---- the sockets by which the gate, outside, serves this namespace ---- */
@@ -264,7 +204,8 @@ static int step_pivot(struct child *c)
 	/* The old root now lies over the new one; what "/" is for us is the new. */
 	if (!sabotaged("pivot") && chdir("/") < 0)
 		return -errno;
-	return io_write_all(c->mate_hears[1], "", 1);
+	mate_drop_root(c);
+	return 0;
 }
 
 /* A sysctl of one of our own namespaces. */
@@ -304,9 +245,14 @@ static int step_rlimits(struct child *c)
 	return rlimits_set(c->plan, true);
 }
 
+static int step_restrict(struct child *c)
+{
+	return lock_begin(c);
+}
+
 static int step_lock(struct child *c)
 {
-	return lock_all(c);
+	return lock_end(c);
 }
 
 static int step_prove(struct child *c)
@@ -318,21 +264,14 @@ static const struct {
 	const char *name;
 	int (*fn)(struct child *c);
 } child_steps[] = {
-	{ "map ids", step_ids },
-	{ "call the mate", step_mate },
-	{ "part from the host", step_part },
-	{ "take the plan", step_plan },
-	{ "open sources", step_open },
-	{ "take ids", step_become },
-	{ "build the view", step_build },
-	{ "enter the view", step_pivot },
-	{ "settle", step_settle },
-	{ "set limits", step_rlimits },
-	{ "enter the network", step_network },
-	{ "open the gate", step_gate },
-	{ "lock", step_lock },
-	{ "prove the lock", step_prove },
-	{ "leave the old root", step_alone },
+	{ "call the mate", mate_begin },     { "map ids", step_ids },
+	{ "part from the host", step_part }, { "take the plan", step_plan },
+	{ "open sources", step_open },       { "take ids", step_become },
+	{ "build the view", step_build },    { "enter the view", step_pivot },
+	{ "settle", step_settle },           { "set limits", step_rlimits },
+	{ "restrict", step_restrict },       { "enter the network", mate_network },
+	{ "open the gate", step_gate },      { "lock", step_lock },
+	{ "prove the lock", step_prove },    { "leave the old root", mate_end },
 };
 
 static enum err_kind kind_of(const char *step, int r)

@@ -23,7 +23,7 @@ enum init_msg_type {
 	INIT_FAILED = 1, /* err: set-up stopped, nothing ran */
 	INIT_STARTED, /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
-	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for */
+	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for; b = 1: nobody is left */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
 	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
 	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
@@ -135,9 +135,9 @@ struct child {
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
-	pid_t mate;        /* works beside us on what nothing of the view depends on: see child.c */
-	int mate_says[2];  /* a pipe: the number of the network's descriptor */
-	int mate_hears[2]; /* a pipe: the old root may go */
+	pid_t mate;    /* works beside us on what nothing of the view depends on: see mate.c */
+	int mate_says; /* words that it shares with us, see mate.c */
+	int mate_hears;
 	int old_root;
 	mode_t umask;    /* the caller's, for the commands */
 	char where[256]; /* what the step was working on, for its error */
@@ -145,8 +145,13 @@ struct child {
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);
+int mate_begin(struct child *c);
+int mate_network(struct child *c);    /* waits for it and enters it */
+void mate_drop_root(struct child *c); /* we have left it */
+int mate_end(struct child *c);        /* waits until the old root and the mate are gone */
 void init_file(int ctl, const struct init_msg *m, int take_request);
-int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
+int lock_begin(struct child *c); /* bounding set, no_new_privs, landlock; 0 or -errno */
+int lock_end(struct child *c);   /* caps, seccomp; 0 or -errno */
 int lock_prove(char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
