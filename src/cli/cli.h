@@ -30,7 +30,8 @@ struct verb {
 };
 
 /* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
-enum { VERB_STORE = 1 };
+/* Likewise vitrine-loop (loop_main.c). */
+enum { VERB_STORE = 1, VERB_LOOP = 2 };
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
 

@@ -29,6 +29,7 @@ extern const struct opt events_opts[];
 extern const struct opt secret_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
+extern const struct opt loop_opts[], hint_opts[], status_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
@@ -245,6 +246,36 @@ const struct verb verbs[] = {
 	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
 	  "  vitrine guard install claude\n"
 	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
+	{ "loop", NULL,
+	  "loop [options] AGENT [PATH] [-- RUN-OPTIONS...] | loop --resume [NAME] | loop "
+	  "report|stop NAME",
+	  "let an agent work on a prompt again and again, until it is done", loop_opts,
+	  "Every iteration is a session of its own with a checkpoint before it and a folder of "
+	  "records behind it. Changes "
+	  "wait for review unless --mode says otherwise. It stops when the marker is said, when "
+	  "--until succeeds (run "
+	  "inside, never on the host), when iterations, time, money or tokens are used up, when "
+	  "nothing changes any more, "
+	  "when it keeps failing in the same way, on 'loop stop' and on a signal; the reason is "
+	  "reported. Exit status: 0 "
+	  "when the goal was reached, 3 when it stopped before, 128+N on a signal. After a crash "
+	  "or a reboot --resume goes "
+	  "on: a finished iteration is neither lost nor repeated, one that was cut off is put back "
+	  "and run again. "
+	  "docs/LOOP.md describes it.\n\n"
+	  "  vitrine loop claude . --prompt PROMPT.md --until 'make test' --max 30\n"
+	  "  vitrine loop codex . --prompt 'Work through TODO.md' --marker ALL-DONE --cost 20 -- "
+	  "--allow example.org\n"
+	  "  vitrine loop report loop-claude-proj",
+	  VERB_LOOP },
+	{ "hint", NULL, "hint NAME TEXT...", "tell a loop something; the next iteration reads it",
+	  hint_opts, "  vitrine hint loop-claude-proj 'the parser is in src/parse.c'", VERB_LOOP },
+	{ "status", NULL, "status [options] [NAME]", "show how loops get on", status_opts,
+	  "--tasks counts what is open and done in the project's own list: a Markdown checklist "
+	  "(TODO.md, TASKS.md, PLAN.md, "
+	  "...) or beads, as the sandbox has it.\n\n"
+	  "  vitrine status --watch --tasks loop-claude-proj",
+	  VERB_LOOP },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
