@@ -30,7 +30,7 @@ static int check_owner(const char *path, const char *self, struct err *e)
 
 int program_find(const char *name, char **ret, struct err *e)
 {
-	static const char *const places[] = { "", "../libexec/vitrine/" };
+	static const char *const places[] = { "", "../libexec/vitrine/", "../../bin/" };
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 

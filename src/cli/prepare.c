@@ -12,7 +12,7 @@
 #include "base/sabotage.h"
 #include "cli/run.h"
 #include "core/netfile.h"
-#include "core/preset.h"
+#include "core/seed.h"
 #include "core/settings.h"
 #include "engine/engine.h"
 #include "keep/keys.h"
@@ -63,6 +63,8 @@ enum {
 	OPT_MODE,
 	OPT_FRESH,
 	OPT_TELEMETRY,
+	OPT_FREE,
+	OPT_SHARE,
 };
 
 const struct opt run_opts[] = {
@@ -119,6 +121,10 @@ const struct opt run_opts[] = {
 	  OPT_NAME },
 	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
 	  OPT_FRESH },
+	{ "share", 0, NULL,
+	  "show your own skills, commands and instructions for the agent, read-only", OPT_SHARE },
+	{ "dsp", 0, NULL, "no questions; agents are run that way anyway", OPT_FREE },
+	{ "yolo", 0, NULL, "the same", OPT_FREE },
 	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
 	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
 	{ "detach-keys", 0, "KEYS",
@@ -204,6 +210,8 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->is_rm = true;
 		else if (id == OPT_FRESH)
 			r->is_fresh = true;
+		else if (id == OPT_FREE)
+			r->is_free = true;
 		else if (id == OPT_INTERACTIVE)
 			r->flags |= KEEP_WANT_STDIN;
 		else if (id == OPT_TTY)
@@ -220,6 +228,9 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 		}
 	}
 	r->command = argv + o.at;
+	if (x == 0 && r->is_free && r->n_words == 0)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	return x;
 }
 
@@ -381,6 +392,22 @@ static int apply_net(struct policy *p, int id, const char *value, struct err *e)
 	}
 }
 
+/* What of the user's own the preset names, as far as it is there. */
+static int add_share(struct run *r, struct err *e)
+{
+	int x = 0;
+
+	if (!r->has_def || r->preset.share == NULL)
+		return err_set(e, ERR_USAGE, EINVAL, "the preset names nothing to share");
+	for (const struct json *v = r->preset.share->first; x == 0 && v; v = v->next) {
+		_free_ char *path = user_path(r, v->text);
+
+		if (access(path, F_OK) == 0)
+			x = policy_add(&r->policy, LIST_READ, path, LAYER_FLAGS, e);
+	}
+	return x;
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
@@ -403,6 +430,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SHARE:
+		return add_share(r, e);
 	case OPT_SOCKET:
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
@@ -423,7 +452,7 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH;
+	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH || id == OPT_FREE;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -598,14 +627,29 @@ static const char *def_policy(const struct def *d)
 	return file;
 }
 
-static int add_preset_env(struct run *r, struct err *e)
+/* Where a preset's agent finds the program that its hooks call. */
+static int add_hook(struct run *r, struct policy *p, struct err *e)
 {
-	const struct preset *p = r->has_def ? preset_find(r->def.agent) : NULL;
-	int x = 0;
+	_free_ char *mount = NULL;
 
-	for (const char *const *v = p ? p->env : NULL; x == 0 && v && *v; v++)
-		x = policy_add(&r->policy, LIST_ENV_SET, *v, LAYER_FLAGS, e);
-	return x;
+	/* One that lies in the workspace is seen there, and protected. */
+	if (r->preset.hook == NULL || path_is_beneath(r->host.self_exe, r->host.workspace))
+		return 0;
+	mount = mem_fmt("%s:" SEED_PROGRAM ":ro", r->host.self_exe);
+	return policy_add(p, LIST_MOUNT, mount, LAYER_PRESET, e);
+}
+
+/* The layer between the user's file and the project's. Secrets are used where there are any. */
+static int add_preset(struct policy *p, void *arg, struct err *e)
+{
+	struct run *r = arg;
+	const struct json *names = r->preset.secrets;
+	int x = preset_apply(&r->preset, p, e);
+
+	for (const struct json *v = names ? names->first : NULL; x == 0 && v; v = v->next)
+		if (secrets_has(r->host.state_dir, v->text))
+			x = policy_add(p, LIST_SECRETS, v->text, LAYER_PRESET, e);
+	return x < 0 ? x : add_hook(r, p, e);
 }
 
 int run_plan(struct run *r, struct err *e)
@@ -623,9 +667,9 @@ int run_plan(struct run *r, struct err *e)
 	in.config_dir = r->host.config_dir;
 	in.workspace = r->host.workspace;
 	in.policy_file = r->policy_file ? r->policy_file : def_policy(&r->def);
+	in.preset = r->has_def ? add_preset : NULL;
+	in.arg = r;
 	x = settings_load(&r->policy, &in, e);
-	if (x == 0)
-		x = add_preset_env(r, e);
 	if (x == 0)
 		x = second_pass(r, r->argc, r->argv, e);
 	if (x == 0)
@@ -675,5 +719,6 @@ void run_done(struct run *r)
 	layers_paths_free(r->home_layers);
 	free(r->made_command);
 	free(r->ws_repo);
+	preset_done(&r->preset);
 	run_forget(r);
 }

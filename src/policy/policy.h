@@ -161,6 +161,11 @@ void items_done(struct items *l);
 int policy_merge_text(struct policy *p, const char *name, const char *text, size_t n,
 		      enum layer layer, bool may_widen, struct err *e);
 
+/* The same for a policy that stands inside another file: its object, whose values know their places in `name`. */
+struct json;
+int policy_merge_json(struct policy *p, const char *name, const struct json *object,
+		      enum layer layer, bool may_widen, struct err *e);
+
 /* One value from a flag, checked as in a file but without a place in the message: the caller puts "--memory" or the
  * like in front. Always allowed to widen, and a widening is recorded. ERR_USAGE. */
 
