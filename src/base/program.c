@@ -46,9 +46,10 @@ int program_find(const char *name, char **ret, struct err *e)
 		if (access(path, X_OK) == 0) {
 			int r = check_owner(path, self, e);
 
-			if (r == 0)
-				*ret = take(path);
-			return r;
+			if (r < 0)
+				return r;
+			*ret = take(path);
+			return 0;
 		}
 	}
 	return err_set(e, ERR_NOTFOUND, ENOENT,
