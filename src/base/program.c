@@ -63,7 +63,7 @@ int program_exec(const char *name, char *const argv[], struct err *e)
 	_free_ char *path = NULL;
 	int r = program_find(name, &path, e);
 
-	if (r < 0)
+	if (r < 0 || path == NULL)
 		return r;
 	(void)execv(path, argv);
 	return err_sys(e, "'%s'", path);
