@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -227,9 +226,6 @@ static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 		if (!is_waiting)
 			argv[4] = NULL;
 		(void)signal(SIGHUP, SIG_IGN);
-		/* Nobody waits for it: whatever else wants the processor goes first. */
-		if (!is_waiting)
-			(void)setpriority(PRIO_PROCESS, 0, 15);
 		(void)execv(path, argv);
 		_exit(127);
 	}
