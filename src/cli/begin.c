@@ -5,12 +5,26 @@
  * place) or looked at (changes kept for review); a child does it, because it needs memory that the keeper, which
  * shares ours, shall not have.
  */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "cli/run.h"
 #include "core/review.h"
 #include "core/undo.h"
+#include "core/workshop.h"
+#include "git/git.h"
+
+/* What lies below the layers of the workspace. */
+static int open_base(const char *state_dir, const struct def *d)
+{
+	_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, state_dir, d->name);
+	bool is_clone = git_clone_exists(state_dir, d->name);
+
+	return open(is_clone ? empty : d->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
 
 /* What runs, or is just being started by somebody else, is not ours to freeze. */
 int run_freeze(struct run *r, struct err *e)
@@ -33,13 +47,32 @@ int run_freeze(struct run *r, struct err *e)
 		return 0;
 	}
 	x = layers_read(r->host.state_dir, r->def.name, &l, e);
-	base = open(r->def.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	base = open_base(r->host.state_dir, &r->def);
 	if (x == 0 && r->is_fresh)
 		x = layers_fresh(&l, false, &id, e);
 	else if (x == 0 && base >= 0)
 		x = layers_before_start(&l, base, message, e);
 	layers_done(&l);
 	def_let_go(&o);
+	return x;
+}
+
+/* The layers of a clone have nothing below them, those of a review the workspace: they do not go over into each other. */
+static int check_mode(const struct run *r, struct err *e)
+{
+	bool is_clone = git_clone_exists(r->host.state_dir, r->def.name);
+	struct git_place place = { 0 };
+	int x = 0;
+
+	if (r->layers.ws.n > 0 && is_clone != (r->policy.mode == WS_CLONE) &&
+	    (is_clone || r->policy.mode == WS_CLONE))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "the sandbox '%s' was made with workspace mode '%s' and keeps it; "
+			       "make another one with --name",
+			       r->def.name, is_clone ? "clone" : "review");
+	if (r->policy.mode == WS_CLONE)
+		x = git_place_find(r->host.workspace, &place, e);
+	git_place_done(&place);
 	return x;
 }
 
@@ -51,19 +84,24 @@ int run_layers(struct run *r, struct err *e)
 	if (!r->has_def)
 		return 0;
 	x = layers_read(r->host.state_dir, r->def.name, &r->layers, e);
-	if (x == 0 && r->policy.mode == WS_REVIEW && r->layers.ws.n == 0)
+	if (x == 0)
+		x = check_mode(r, e);
+	if (x == 0 && r->policy.mode != WS_DIRECT && r->layers.ws.n == 0)
 		x = layers_first(&r->layers, e);
 	if (x < 0)
 		return x;
-	if (r->policy.mode == WS_REVIEW)
+	if (r->policy.mode != WS_DIRECT)
 		f->ws_layers = r->ws_layers = layers_paths(&r->layers, &r->layers.ws);
+	if (r->policy.mode == WS_CLONE)
+		f->ws_repo = r->ws_repo =
+			mem_fmt("%s/sandboxes/%s/" GIT_CLONE_REPO, r->host.state_dir, r->def.name);
 	f->home_layers = r->home_layers = layers_paths(&r->layers, &r->layers.home);
 	return 0;
 }
 
 /* ---- in the child ---- */
 
-static int remember(const struct run *r, struct err *e)
+static int remember(struct run *r, struct err *e)
 {
 	struct review v;
 	int x = review_open(&v, r->host.state_dir, r->def.name, r->host.ws_fd, &r->policy, e);
@@ -74,7 +112,7 @@ static int remember(const struct run *r, struct err *e)
 	return x;
 }
 
-static int save(const struct run *r, struct err *e)
+static int save(struct run *r, struct err *e)
 {
 	_free_ char *message = mem_fmt("before %s", r->def.name);
 	struct undone resumed;
@@ -90,13 +128,41 @@ static int save(const struct run *r, struct err *e)
 	return x;
 }
 
-static _Noreturn void begin_child(const struct run *r, int out)
+/* What cannot be refreshed is as it was; what cannot be made is not there. */
+static int clone(struct run *r, struct err *e)
+{
+	const char *state = r->host.state_dir, *name = r->def.name, *ws = r->host.workspace;
+	_free_ char *part = mem_fmt("%s/sandboxes/%s/clone.part", state, name);
+	_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, state, name);
+	_free_ char *top = mem_fmt("%s/layers/%s", state, r->layers.ws.v[0]);
+	bool is_new = access(top, F_OK) < 0;
+	int x = git_clone_refresh(state, name, ws, e);
+
+	if (x < 0 && !is_new) {
+		cli_complain(e->msg);
+		*e = ERR_INIT;
+	}
+	if (!is_new)
+		return 0;
+	if (x < 0)
+		return x;
+	(void)path_remove(AT_FDCWD, part); /* somebody was killed at it */
+	if (mkdir(part, 0755) < 0 || (mkdir(empty, 0700) < 0 && errno != EEXIST))
+		return err_sys(e, "'%s'", part);
+	x = git_clone_fill(state, name, ws, part, e);
+	return x < 0 ? x : layers_put_full(&r->layers, part, e);
+}
+
+static _Noreturn void begin_child(struct run *r, int out)
 {
 	struct err e = ERR_INIT;
 	int x;
 
 	mem_share_end();
-	x = r->policy.mode == WS_REVIEW ? remember(r, &e) : save(r, &e);
+	if (r->policy.mode == WS_CLONE)
+		x = clone(r, &e);
+	else
+		x = r->policy.mode == WS_REVIEW ? remember(r, &e) : save(r, &e);
 	if (x < 0)
 		(void)io_write_all(out, &e,
 				   sizeof(e)); /* an empty answer with a bad status is one too */
@@ -133,4 +199,17 @@ int run_begin(struct run *r, struct err *e)
 		return err_set(e, ERR_SYSTEM, ECHILD, "the workspace could not be saved");
 	return err_wrap(e, e->num > 0 ? -e->num : -EIO,
 			"the workspace could not be saved before the start");
+}
+
+void run_end(const struct run *r)
+{
+	const char *argv[] = { "fetch", "--quiet", r->def.name, NULL };
+	struct err e = ERR_INIT;
+	pid_t pid;
+
+	if (!r->has_def || !r->has_plan || r->policy.mode != WS_CLONE)
+		return;
+	pid = workshop_self(argv, FD_NONE, FD_NONE, 2, &e);
+	if (pid > 0)
+		(void)workshop_wait(pid); /* it has said what was wrong */
 }

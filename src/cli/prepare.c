@@ -76,7 +76,8 @@ const struct opt run_opts[] = {
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
 	{ "mode", 0, "MODE",
-	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'",
+	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
+	  "clone: a private clone, its commits come out by 'vitrine fetch'",
 	  OPT_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
 	  OPT_HIDE },
@@ -666,5 +667,6 @@ void run_done(struct run *r)
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);
 	free(r->made_command);
+	free(r->ws_repo);
 	run_forget(r);
 }

@@ -342,7 +342,11 @@ static int run_all(struct run *r, struct err *e)
 	}
 	if (x < 0 && !was_given)
 		keeper_drop(r->early);
-	return x < 0 ? x : report(r, &o);
+	if (x < 0)
+		return x;
+	x = report(r, &o);
+	run_end(r);
+	return x;
 }
 
 int cmd_run(int argc, char **argv, struct err *e)

@@ -37,12 +37,15 @@ struct run {
 	char **made_command;
 	struct layers layers;
 	char **ws_layers, **home_layers;
+	char *ws_repo;
 };
 
 /* begin.c: before it is planned, when it may really be started: freezes what its layers hold. */
 int run_freeze(struct run *r, struct err *e);
 /* begin.c: the layers of a sandbox that lasts, as facts for the plan. */
 int run_layers(struct run *r, struct err *e);
+/* When it ended: the commits of a clone come out. */
+void run_end(const struct run *r);
 /* Directly before it starts: a checkpoint, or a look at what it will build on. */
 int run_begin(struct run *r, struct err *e);
 

@@ -16,6 +16,7 @@ struct spot {
 	struct policy policy; /* in force there, as far as files say; for what is protected */
 	struct review review;
 	bool is_review;     /* its changes wait in layers */
+	bool is_clone;      /* ... with nothing of the host's below them */
 	struct owned owned; /* when it does not run */
 };
 

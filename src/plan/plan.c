@@ -147,14 +147,14 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 
 static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
-	if (p->mode == WS_CLONE)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "workspace mode 'clone' is not available yet; use \"direct\" or "
-			       "\"review\"");
 	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
 			       "changes until you look at them; give it a --name");
+	if (p->mode == WS_CLONE && (f->ws_layers == NULL || f->ws_repo == NULL))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "workspace mode 'clone' needs a sandbox that lasts, to keep the "
+			       "clone; give it a --name");
 	return 0;
 }
 
@@ -782,12 +782,19 @@ static void plan_engine(struct plan *p, const struct facts *f)
 	}
 }
 
-/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
+/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. A clone has
+ * layers only, and beside them the commits it was made from. */
 static void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	bool is_review = pol->mode == WS_REVIEW && !sabotaged("review");
 	struct mount *ws;
 
+	if (pol->mode == WS_CLONE && !sabotaged("clone")) {
+		add_overlay(p, f->ws_layers, p->workspace, "workspace, a clone");
+		add_mount(p, MOUNT_BIND, f->ws_repo, PLAN_REPO, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
+			  "the host's commits");
+		return;
+	}
 	if (is_review)
 		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
 	ws = add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,

@@ -73,6 +73,7 @@ struct facts {
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
+	const char *ws_repo; /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
@@ -268,7 +269,10 @@ void plan_net_done(struct plan_net *n);
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
 
-/* Is the workspace an overlay whose changes wait for review? */
+/* Where a clone finds the host's commits. */
+#define PLAN_REPO "/vitrine/repo.git"
+
+/* Is the workspace made of layers of the sandbox's own, so that nothing written there is on the host? */
 bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
