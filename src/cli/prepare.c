@@ -62,6 +62,9 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
+	OPT_TOOLS,
+	OPT_BROKER_FETCH,
+	OPT_BROKER_PUSH,
 };
 
 const struct opt run_opts[] = {
@@ -112,6 +115,12 @@ const struct opt run_opts[] = {
 	{ "git-push", 0, "HOST/PATH:REF", "let git push this ref, and on that host no other",
 	  OPT_GIT_PUSH },
 	{ "secret", 0, "NAME", "use a secret ('vitrine secret set') for its hosts", OPT_SECRET },
+	{ "broker-fetch", 0, "URL", "let the broker, outside, fetch this repository for it",
+	  OPT_BROKER_FETCH },
+	{ "broker-push", 0, "'URL REF'",
+	  "let the broker, outside, push this ref for it (docs/BROKER.md)", OPT_BROKER_PUSH },
+	{ "tools", 0, "WHEN", "safe tools first on PATH: auto (named sandboxes), always, never",
+	  OPT_TOOLS },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
@@ -404,6 +413,12 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_TOOLS:
+		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
+	case OPT_BROKER_FETCH:
+		return policy_add(p, LIST_BROKER_FETCH, value, LAYER_FLAGS, e);
+	case OPT_BROKER_PUSH:
+		return policy_add(p, LIST_BROKER_PUSH, value, LAYER_FLAGS, e);
 	case OPT_MODE:
 		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
@@ -629,6 +644,8 @@ int run_plan(struct run *r, struct err *e)
 		x = pick_engine(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))
+		x = host_tools(&r->host, e);
 	if (x == 0)
 		x = run_layers(r, e);
 	if (x == 0 && !r->has_def)

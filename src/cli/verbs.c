@@ -29,6 +29,8 @@ extern const struct opt events_opts[];
 extern const struct opt secret_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
+extern const struct opt trash_opts[];
+extern const struct opt broker_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
@@ -152,8 +154,10 @@ const struct verb verbs[] = {
 	  "  vitrine diff --stat --since 3" },
 	{ "fetch", cmd_fetch, "fetch [options] NAME",
 	  "take the commits out of a sandbox that works in a clone", fetch_opts,
-	  "The git inside packs them, a git behind walls of its own checks every object, and they lie in a "
-	  "repository beside the sandbox. Your repository knows it as the remote vitrine/NAME. Happens by itself "
+	  "The git inside packs them, a git behind walls of its own checks every object, and they "
+	  "lie in a "
+	  "repository beside the sandbox. Your repository knows it as the remote vitrine/NAME. "
+	  "Happens by itself "
 	  "when a session of 'run' ends.\n\n"
 	  "  vitrine run --name box --mode clone -- make\n"
 	  "  git fetch vitrine/box && git log vitrine/box/main" },
@@ -244,6 +248,16 @@ const struct verb verbs[] = {
 	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
 	  "  vitrine guard install claude\n"
 	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
+	{ "trash", cmd_trash, "trash ls NAME | trash restore NAME ID|PATH... | trash empty NAME",
+	  "what 'rm' inside a sandbox kept", trash_opts,
+	  "In a sandbox that has a name, 'rm' is a safe tool: what it removes is kept in the "
+	  "sandbox's home first "
+	  "(docs/TOOLS.md). A path means the newest that was removed there." },
+	{ "broker", cmd_broker, "broker ls | broker show|approve|deny NAME ID",
+	  "answer what the broker asks before it acts", broker_opts,
+	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "
+	  "prints what would be pushed "
+	  "or run, with the changes. docs/BROKER.md" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },

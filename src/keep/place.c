@@ -128,6 +128,7 @@ void place_release(struct keeper *k)
 
 	(void)unlinkat(k->dir, "ca-bundle.pem", 0); /* only of an inspected one */
 	sockets_close(k);
+	broker_remove(k);
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 
