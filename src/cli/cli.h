@@ -98,6 +98,8 @@ int cmd_doctor(int argc, char **argv, struct err *e);
 int cmd_demo(int argc, char **argv, struct err *e);
 int cmd_hook(int argc, char **argv, struct err *e);
 int cmd_guard(int argc, char **argv, struct err *e);
+int cmd_trash(int argc, char **argv, struct err *e);
+int cmd_broker(int argc, char **argv, struct err *e);
 int cmd_checkpoint(int argc, char **argv, struct err *e);
 int cmd_checkpoints(int argc, char **argv, struct err *e);
 int cmd_restore(int argc, char **argv, struct err *e);

@@ -31,6 +31,8 @@ extern const struct opt secret_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
 extern const struct opt loop_opts[], hint_opts[], status_opts[];
+extern const struct opt trash_opts[];
+extern const struct opt broker_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
@@ -286,6 +288,16 @@ const struct verb verbs[] = {
 	  "...) or beads, as the sandbox has it.\n\n"
 	  "  vitrine status --watch --tasks loop-claude-proj",
 	  VERB_LOOP },
+	{ "trash", cmd_trash, "trash ls NAME | trash restore NAME ID|PATH... | trash empty NAME",
+	  "what 'rm' inside a sandbox kept", trash_opts,
+	  "In a sandbox that has a name, 'rm' is a safe tool: what it removes is kept in the "
+	  "sandbox's home first "
+	  "(docs/TOOLS.md). A path means the newest that was removed there." },
+	{ "broker", cmd_broker, "broker ls | broker show|approve|deny NAME ID",
+	  "answer what the broker asks before it acts", broker_opts,
+	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "
+	  "prints what would be pushed "
+	  "or run, with the changes. docs/BROKER.md" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
