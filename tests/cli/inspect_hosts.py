@@ -321,4 +321,4 @@ def refusals_before_the_start(box):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
