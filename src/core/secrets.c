@@ -2,12 +2,69 @@
 /* core/secrets.c - see secrets.h */
 #include "core/secrets.h"
 
+/* What the agent reads instead of its token store. */
+static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(MIB);
+	int r = secret_login_file(&s->v[i], seed, s->placeholders[i], &text, e);
+
+	if (r < 0)
+		return r;
+	s->texts[i] = buf_take(&text);
+	s->facts[i].file = secret_login_find(s->v[i].name)->path;
+	s->facts[i].text = s->texts[i];
+	return 0;
+}
+
+static const char *service_variable(const char *name)
+{
+	const struct secret_service *known = secret_service_find(name);
+
+	for (size_t i = 0; known && i < ARRAY_LEN(known->env) && known->env[i]; i++) {
+		const char *value = getenv(known->env[i]);
+
+		if (value && value[0])
+			return known->env[i];
+	}
+	return NULL;
+}
+
+static void from_variable(const char *name, const char *variable, struct secret *ret)
+{
+	*ret = (struct secret){ .name = mem_str(name),
+				.source = SECRET_VARIABLE,
+				.from = mem_str(variable) };
+	secret_apply_service(ret);
+	secret_take_shape(ret, str_of(getenv(variable)));
+}
+
+static int load(const char *state_dir, const char *name, struct secret *ret, struct err *e)
+{
+	const char *variable = service_variable(name);
+	int r = secret_load(state_dir, name, ret, e);
+
+	if (r != -ENOENT || variable == NULL)
+		return r;
+	*e = ERR_INIT;
+	from_variable(name, variable, ret);
+	return secret_check(ret, e);
+}
+
+bool secrets_has(const char *state_dir, const char *name)
+{
+	_cleanup_(secret_done) struct secret s = { 0 };
+	struct err e = ERR_INIT;
+
+	/* One that is there and cannot be read is an error of the start, not a reason to go without. */
+	return load(state_dir, name, &s, &e) != -ENOENT;
+}
+
 static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_t *seed,
 		const char *name, struct err *e)
 {
 	_cleanup_(buf_done) struct buf holder = BUF(2 * SECRET_VALUE_MAX), terms = BUF(64 * KIB);
 	struct secret *v = &s->v[i];
-	int r = secret_load(state_dir, name, v, e);
+	int r = load(state_dir, name, v, e);
 
 	if (r < 0)
 		return r;
@@ -23,7 +80,7 @@ static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_
 					    .n_env = v->env.n,
 					    .hosts = v->hosts.v,
 					    .n_hosts = v->hosts.n };
-	return 0;
+	return v->source == SECRET_LOGIN ? look_login(s, i, seed, e) : 0;
 }
 
 int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
@@ -49,6 +106,7 @@ int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 	s->facts = mem_new(n, sizeof(*s->facts));
 	s->placeholders = mem_new(n, sizeof(*s->placeholders));
 	s->terms = mem_new(n, sizeof(*s->terms));
+	s->texts = mem_new(n, sizeof(*s->texts));
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = look(s, i, state_dir, seed, p->secrets.v[i].text, e);
 	return r;
@@ -78,10 +136,12 @@ void secrets_done(struct secrets *s)
 		secret_done(&s->v[i]);
 		free(s->placeholders[i]);
 		free(s->terms[i]);
+		free(s->texts[i]);
 	}
 	free(s->v);
 	free(s->facts);
 	free(s->placeholders);
 	free(s->terms);
+	free(s->texts);
 	*s = (struct secrets){ 0 };
 }

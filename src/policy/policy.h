@@ -68,6 +68,7 @@ enum setting_id {
 	SETTING_ISOLATION,
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
+	SETTING_TELEMETRY,
 	SETTING_TOOLS,
 	SETTING_COUNT_
 };
@@ -154,9 +155,10 @@ struct policy {
 	enum isolation isolation; /* the least an engine must have */
 	bool debug;               /* features.debug: ptrace among processes inside */
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
+	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin, check_reads_origin;
+		debug_origin, check_reads_origin, telemetry_origin;
 	enum layer isolation_origin, tools_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
@@ -173,6 +175,11 @@ void items_done(struct items *l);
  * `may_widen` is false for an untrusted project file: anything that would widen is an ERR_CONFIG that names
  * file:line:column, what it would widen, and `vitrine trust`. Errors leave *p unspecified but safe to done. */
 int policy_merge_text(struct policy *p, const char *name, const char *text, size_t n,
+		      enum layer layer, bool may_widen, struct err *e);
+
+/* The same for a policy that stands inside another file: its object, whose values know their places in `name`. */
+struct json;
+int policy_merge_json(struct policy *p, const char *name, const struct json *object,
 		      enum layer layer, bool may_widen, struct err *e);
 
 /* One value from a flag, checked as in a file but without a place in the message: the caller puts "--memory" or the
@@ -205,6 +212,10 @@ void policy_print(const struct policy *p, bool as_json, struct buf *out);
 
 /* For people, only the values that widen the layer before them. */
 void policy_print_widenings(const struct policy *p, struct buf *out);
+
+/* The same one by one: "network.allow", "example.org". Of a variable that is set, its name alone. */
+typedef void policy_wider_fn(void *arg, const char *key, const char *value, enum layer layer);
+void policy_each_widening(const struct policy *p, policy_wider_fn *fn, void *arg);
 
 /* A path relative to the workspace against a glob: * and ? within a component, ** as a whole component for any
  * number of them (at least one at the end), [abc], [a-z], [!a], \\x; all match a leading dot. A pattern without a

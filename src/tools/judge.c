@@ -117,7 +117,7 @@ static void judge_rm(const struct place *p, int argc, char *const *argv, struct 
 						 "exists nowhere else; to undo work, use "
 						 "'git restore' or 'git revert'"
 					       : "'rm -r' of the whole workspace was blocked; list "
-						"it first, then remove what you name");
+						 "it first, then remove what you name");
 		return;
 	}
 }
