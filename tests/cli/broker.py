@@ -215,9 +215,9 @@ def https_tokens_stay_outside(box):
     web.root, web.seen = box.dir, []
     web.want = "Basic " + base64.b64encode(b"x-access-token:canary-token-1234").decode()
     threading.Thread(target=web.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{web.server_port}/up.git"
+    url = f"http://localhost:{web.server_port}/up.git"
     try:
-        r = box.cli("secret", "set", "forge", "--host", "forge.test", "--env", "FORGE_TOKEN",
+        r = box.cli("secret", "set", "forge", "--host", "localhost", "--env", "FORGE_TOKEN",
                     input=b"canary-token-1234\n")
         eq(r.rc, 0, r.err)
         r = box.sh(SHARE + f"""
@@ -231,6 +231,10 @@ def https_tokens_stay_outside(box):
         eq(set(web.seen), {web.want})
         r = box.sh(f"git ls-remote {url}", "--broker-fetch", url, timeout=40)
         eq(r.rc, 128, "without the secret the server says no")
+        box.cli("secret", "set", "other", "--host", "forge.test", "--env", "X_TOKEN", input=b"canary-token-1234\n")
+        r = box.sh(f"git ls-remote {url}", "--broker-fetch", url + " secret=other", timeout=40)
+        eq(r.rc, 128)
+        has(r.err, "secret 'other': it is not for localhost")
     finally:
         web.shutdown()
 
@@ -324,7 +328,7 @@ def a_command_on_an_approved_commit(box):
 def gh_pr_create(box):
     p = program(box, "gh", 'for a; do echo "<$a>"; done; echo "token $GH_TOKEN"; ls -A; echo https://forge/pull/1\n')
     user_policy(box, gh=[f"me/app secret=forge program={p}"])
-    r = box.cli("secret", "set", "forge", "--host", "forge.test", "--env", "FORGE_TOKEN",
+    r = box.cli("secret", "set", "forge", "--host", "api.github.com", "--env", "FORGE_TOKEN",
                 input=b"canary-token-1234\n")
     eq(r.rc, 0, r.err)
     r = box.sh("gh pr create --title 'a b' --head agent/x --body '--web' -d")
