@@ -21,6 +21,7 @@
 #define SAID_MAX 2000
 #define OUTSIDE_MAX 100
 #define KEPT_CHECKPOINTS 100
+#define TRIES_MAX 20
 
 /* One try while it is being made. */
 struct
@@ -137,6 +138,25 @@ static int quietly(const struct loop *l, char *const *argv, struct buf *text, st
 		l, &(struct tool){ .argv = argv, .out = FD_NONE, .err = FD_NONE, .text = text }, e);
 }
 
+/* For what needs a sandbox that does not run: one that was cut off may still be ending, or have to be ended. */
+static int patiently(const struct loop *l, char *const *argv, struct buf *text, struct err *e)
+{
+	char stop[] = "stop";
+	char *stop_argv[] = { stop, l->name, NULL };
+	int r = 0;
+
+	for (int i = 0; i < TRIES_MAX && !loop_signal; i++) {
+		r = quietly(l, argv, text, e);
+		if (r <= 0)
+			return r;
+		if (text)
+			text->n = 0;
+		(void)quietly(l, stop_argv, NULL, e); /* it may have ended by now */
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000 * 1000 }, NULL);
+	}
+	return r;
+}
+
 static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 {
 	_cleanup_(buf_done) struct buf text = BUF(64 * KIB);
@@ -145,7 +165,7 @@ static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 		mem_fmt("before try %llu of the loop", (unsigned long long)t->number);
 	char verb[] = "checkpoint", json[] = "--json", flag[] = "-m";
 	char *argv[] = { verb, l->name, json, flag, message, NULL };
-	int r = quietly(l, argv, &text, e);
+	int r = patiently(l, argv, &text, e);
 
 	if (r < 0)
 		return r;
@@ -168,7 +188,7 @@ static int restore(const struct loop *l, const struct try *t, struct err *e)
 	int r;
 
 	(void)quietly(l, stop_argv, NULL, e); /* nothing runs, as a rule */
-	r = quietly(l, argv, NULL, e);
+	r = patiently(l, argv, NULL, e);
 	if (r < 0)
 		return r;
 	return r == 0 ? 0
