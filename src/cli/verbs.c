@@ -22,6 +22,7 @@ extern const struct opt checkpoints_opts[];
 extern const struct opt restore_opts[];
 extern const struct opt diff_opts[];
 extern const struct opt apply_opts[];
+extern const struct opt fetch_opts[];
 extern const struct opt discard_opts[];
 extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
@@ -152,6 +153,15 @@ const struct verb verbs[] = {
 	  "show what changed since a checkpoint, or what waits for review", diff_opts,
 	  "The form is that of git. Nothing of the workspace is executed, and no git is needed.\n\n"
 	  "  vitrine diff --stat --since 3" },
+	{ "fetch", cmd_fetch, "fetch [options] NAME",
+	  "take the commits out of a sandbox that works in a clone", fetch_opts,
+	  "The git inside packs them, a git behind walls of its own checks every object, and they "
+	  "lie in a "
+	  "repository beside the sandbox. Your repository knows it as the remote vitrine/NAME. "
+	  "Happens by itself "
+	  "when a session of 'run' ends.\n\n"
+	  "  vitrine run --name box --mode clone -- make\n"
+	  "  git fetch vitrine/box && git log vitrine/box/main" },
 	{ "apply", cmd_apply, "apply [options] [NAME] [PATHS...]",
 	  "take over changes that wait for review", apply_opts,
 	  "Each file is replaced in one step. Files that were edited on the host meanwhile, links "

@@ -347,6 +347,8 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 
 		if (hit->is_alias && sabotaged("aliases"))
 			continue;
+		if (p->mode == WS_CLONE && hit->kind != HIT_HIDE)
+			continue; /* nothing of the host's can be changed there */
 		f->covers[f->n_covers++] = (struct cover){
 			.rel = hit->rel,
 			.rule = hit->rule,

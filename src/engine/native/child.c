@@ -9,6 +9,7 @@
  * ids      Must: map the ids, so that files made from here on have an owner.
  * part     Must: let no later mount of the host in.                Need not: know the plan.
  * plan     Waits until there is one. What came before was done meanwhile.
+ * trees    Waits for root's, which the keeper makes.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids (root only).
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
@@ -19,6 +20,7 @@
  * lock     Must: caps, then seccomp.                               Must not: open anything of the host.
  * prove    Must: find each closed door closed.
  * alone    Must: the old root gone, and the mate, who was never locked in, dead.
+ * stdio    Takes what the first command gets. From here on all comes from the keeper.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -48,19 +50,31 @@ static int write_text(const char *path, const char *text)
 	return io_write_all(fd, text, strlen(text));
 }
 
+/* Waits for one message. The plan may come before it is asked for, from another process. No message, no sandbox: the
+ * keeper or its client gave up, and said why to whom it concerns. */
+static void receive(struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS])
+{
+	do {
+		if (init_recv(c->ctl, m, fds) != 1 || (m->type != type && m->type != INIT_PLAN))
+			_exit(125);
+		if (m->type == INIT_PLAN)
+			c->given = m->plan;
+	} while (m->type != type);
+}
+
 /* An ordinary user maps the one id they have. For root the keeper writes the map (it is not our own id) and says
- * so with a byte on the control socket. */
+ * so. */
 static int step_ids(struct child *c)
 {
 	const struct ids *ids = &c->ids;
+	struct init_msg m;
+	int fds[PACKET_FDS];
 	char map[64];
-	char go;
 	int r;
 
 	if (ids->is_root) {
-		ssize_t n = io_read(c->ctl, &go, 1);
-
-		return n == 1 ? 0 : n < 0 ? (int)n : -EPIPE;
+		receive(c, INIT_MAPPED, &m, fds);
+		return 0;
 	}
 	r = write_text("/proc/self/setgroups", "deny");
 	if (r < 0)
@@ -99,21 +113,33 @@ static int hand_out_host_port(struct child *c, const char *text)
 	return hand_out(c, &m, &fd, 1);
 }
 
+static int hand_out_receiver(struct child *c)
+{
+	struct init_msg m = { .type = INIT_RECEIVER };
+	int fd = netns_listen(NETNS_TELEMETRY_PORT);
+
+	return hand_out(c, &m, &fd, 1);
+}
+
 static int step_gate(struct child *c)
 {
 	const struct plan_net *p = &c->plan->net;
 	struct init_msg m = { .type = INIT_NET };
 	struct netns n;
-	int r;
+	int r = 0;
 
-	if (!p->has_gate || sabotaged("netns"))
+	if (sabotaged("netns"))
 		return 0;
+	if (p->has_receiver)
+		r = hand_out_receiver(c);
+	if (r < 0 || !p->has_gate)
+		return r;
 	r = netns_open(&n);
 	if (r < 0)
 		return r;
 	m.a = n.has_v6;
 	m.b = n.has_redirect;
-	r = hand_out(c, &m, n.fd, NETNS_SOCKET_COUNT_);
+	r = hand_out(c, &m, n.fd, n.fd[NETNS_DIAG] < 0 ? NETNS_LISTENERS_ : NETNS_SOCKET_COUNT_);
 	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
 		r = hand_out_host_port(c, p->host_ports[i]);
 	if (r == 0 && p->n_ports > 0) {
@@ -136,38 +162,51 @@ static int step_part(struct child *c)
 	return 0;
 }
 
-/* No plan, no sandbox: the keeper or its client gave up, and said why to whom it concerns. */
-static void receive(const struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS])
-{
-	if (init_recv(c->ctl, m, fds) != 1 || m->type != type)
-		_exit(125);
-}
-
 static int step_plan(struct child *c)
 {
-	struct init_msg m, tree;
+	struct init_msg m;
 	int fds[PACKET_FDS];
-	size_t at = 0;
-	void *trees;
 
-	receive(c, INIT_PLAN, &m, fds);
+	if (c->given == NULL)
+		receive(c, INIT_PLAN, &m, fds);
 	if (mem_share_take() < 0)
 		return -errno;
-	c->plan = m.plan;
-	c->io = (struct stdio){ .flags = m.flags, .rows = m.rows, .cols = m.cols };
-	for (int i = 0; i < 3; i++)
-		c->io.fd[i] = m.flags & BIT(i) ? FD_NONE : fds[at++];
-	trees = mmap(NULL, (c->plan->n_mounts + 1) * sizeof(int), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	c->plan = c->given;
+	return 0;
+}
+
+/* Root's only: ids are mapped on them, which only root can do. */
+static int step_trees(struct child *c)
+{
+	struct init_msg m;
+	int fds[PACKET_FDS];
+	void *trees = mmap(NULL, (c->plan->n_mounts + 1) * sizeof(int), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	if (trees == MAP_FAILED)
 		return -errno;
 	c->trees = trees;
 	for (size_t i = 0; i < c->plan->n_mounts; i++)
 		c->trees[i] = FD_NONE;
-	for (int i = 0; i < m.a; i++) {
-		receive(c, INIT_TREE, &tree, fds);
-		c->trees[tree.a] = fds[0];
+	for (size_t i = 0; c->ids.is_root && i < c->plan->n_mounts; i++) {
+		if (!(c->plan->mounts[i].flags & MOUNT_IDMAP))
+			continue;
+		receive(c, INIT_TREE, &m, fds);
+		c->trees[m.a] = fds[0];
 	}
+	return 0;
+}
+
+static int step_stdio(struct child *c)
+{
+	struct init_msg m;
+	int fds[PACKET_FDS];
+	size_t at = 0;
+
+	receive(c, INIT_STDIO, &m, fds);
+	c->io = (struct stdio){ .flags = m.flags, .rows = m.rows, .cols = m.cols };
+	for (int i = 0; i < 3; i++)
+		c->io.fd[i] = m.flags & BIT(i) ? FD_NONE : fds[at++];
 	return 0;
 }
 
@@ -264,14 +303,26 @@ static const struct {
 	const char *name;
 	int (*fn)(struct child *c);
 } child_steps[] = {
-	{ "call the mate", mate_begin },     { "map ids", step_ids },
-	{ "part from the host", step_part }, { "take the plan", step_plan },
-	{ "open sources", step_open },       { "take ids", step_become },
-	{ "build the view", step_build },    { "enter the view", step_pivot },
-	{ "settle", step_settle },           { "set limits", step_rlimits },
-	{ "restrict", step_restrict },       { "enter the network", mate_network },
-	{ "open the gate", step_gate },      { "lock", step_lock },
-	{ "prove the lock", step_prove },    { "leave the old root", mate_end },
+	/* clang-format off: one below the other, they are a list */
+	{ "call the mate", mate_begin },
+	{ "map ids", step_ids },
+	{ "part from the host", step_part },
+	{ "take the plan", step_plan },
+	{ "take trees", step_trees },
+	{ "open sources", step_open },
+	{ "take ids", step_become },
+	{ "build the view", step_build },
+	{ "enter the view", step_pivot },
+	{ "settle", step_settle },
+	{ "set limits", step_rlimits },
+	{ "restrict", step_restrict },
+	{ "enter the network", mate_network },
+	{ "open the gate", step_gate },
+	{ "lock", step_lock },
+	{ "prove the lock", step_prove },
+	{ "leave the old root", mate_end },
+	{ "take stdio", step_stdio },
+	/* clang-format on */
 };
 
 static enum err_kind kind_of(const char *step, int r)

@@ -25,6 +25,7 @@
 #include "sys/spread.h"
 
 #define MATE_STACK (16 * KIB)
+#define MATE_SPINS 300 /* some 0.1 ms: to be put to sleep and woken would take as long */
 #define MATE_FAILED (-1) /* in `says`; 0: no word yet; else the network's descriptor and one */
 
 static _Alignas(16) char stack[MATE_STACK];
@@ -118,6 +119,8 @@ int mate_network(struct child *c)
 	static const struct timespec a_second = { .tv_sec = 1 };
 	int net;
 
+	for (int i = 0; i < MATE_SPINS && __atomic_load_n(&c->mate_says, __ATOMIC_ACQUIRE) == 0; i++)
+		(void)sched_yield();
 	while ((net = word_await(&c->mate_says, &a_second)) == 0)
 		if (is_dead(c->mate))
 			return -EIO;
