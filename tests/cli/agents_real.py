@@ -129,6 +129,8 @@ def claude_works(box):
     assert any(e["method"] == "POST" and "/v1/messages" in e["request"] for e in requests), requests
     eq(events(box, name, "session.started")[-1]["argv"][:2], ["claude", "--dangerously-skip-permissions"])
     has_not(json.dumps(requests), key)
+    told = events(box, name, "otel")
+    assert any(e.get("service") == "claude-code" for e in told), f"its own telemetry is kept: {told[:3]}"
 
 
 @test(who=("user",), timeout=60)
