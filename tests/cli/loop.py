@@ -77,6 +77,20 @@ def direct_mode(box):
     eq(box.read("log"), "1\n2\n")
 
 
+@test(who=("user",), timeout=30)
+def thirty_iterations(box):
+    """All that a loop adds, walls included: under three seconds."""
+    took = []
+    for name in ("a", "b", "c"):
+        from_ = time.monotonic()
+        s = loop(box, "shell", ".", "--name", name, "--prompt", APPEND, "--max", "30")
+        took.append(time.monotonic() - from_)
+        eq(s["iterations"], 30)
+        if took[-1] < 3:
+            return
+    raise AssertionError(f"30 iterations took {took} s")
+
+
 @test
 def stops_for_a_reason(box):
     for n, (args, reason, count, rc) in enumerate((
