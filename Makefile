@@ -115,7 +115,8 @@ lint:
 # The man pages and completions are printed by the program itself, from the tables it parses with.
 install: build
 	install -d $(bindir) $(libexecdir) $(mandir) $(sharedir)/bash-completion/completions \
-		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d
+		$(sharedir)/zsh/site-functions $(sharedir)/fish/vendor_completions.d $(sharedir)/vitrine/agents
+	install -m 644 agents/*.json $(sharedir)/vitrine/agents/
 	install -m 755 build/vitrine $(bindir)/vitrine
 	for program in build/vitrine-*; do \
 		test ! -f "$$program" || install -m 755 "$$program" $(libexecdir)/ || exit 1; \
