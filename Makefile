@@ -30,7 +30,7 @@ opt_asan = -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 werror_asan = false
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-gate vitrine-init vitrine-link vitrine-otlp vitrine-seal vitrine-store
+targets_sabotage = vitrine vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-otlp vitrine-seal vitrine-store
 dir_clang = build/clang
 opt_clang = -Doptimization=1
 werror_clang = true

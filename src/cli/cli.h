@@ -101,6 +101,8 @@ int cmd_checkpoints(int argc, char **argv, struct err *e);
 int cmd_restore(int argc, char **argv, struct err *e);
 int cmd_undo(int argc, char **argv, struct err *e);
 int cmd_fetch(int argc, char **argv, struct err *e);
+int cmd_save(int argc, char **argv, struct err *e);
+int cmd_load(int argc, char **argv, struct err *e);
 int cmd_apply(int argc, char **argv, struct err *e);
 int cmd_discard(int argc, char **argv, struct err *e);
 int cmd_fork(int argc, char **argv, struct err *e);

@@ -646,3 +646,40 @@ int layers_fork(struct layers *from, const char *name, struct err *e)
 	layers_done(&to);
 	return r;
 }
+
+/* The tree becomes a frozen layer, with a new one on top. The lock is held. */
+static int import_tree(const struct layers *l, struct stack *s, const char *tree, struct err *e)
+{
+	_free_ char *fs = NULL;
+	char id[LAYER_ID_BYTES];
+	struct stat st;
+	int r = lstat(tree, &st) < 0 ? err_sys(e, "'%s'", tree) : make_layer(l, 0700, false, id, e);
+
+	if (r < 0)
+		return r;
+	fs = layer_path(l, id, "/fs");
+	if (rename(tree, fs) < 0)
+		return err_sys(e, "'%s'", tree);
+	stack_push(s, id);
+	r = make_layer(l, st.st_mode, true, id, e);
+	if (r == 0)
+		stack_push(s, id);
+	return r;
+}
+
+int layers_import(const char *state_dir, const char *name, const char *home, const char *ws,
+		  struct err *e)
+{
+	struct layers l = { .state_dir = mem_str(state_dir), .name = mem_str(name) };
+	_close_ int lock = layers_lock(state_dir, e);
+	int r = lock < 0 ? lock : 0;
+
+	if (r == 0 && home)
+		r = import_tree(&l, &l.home, home, e);
+	if (r == 0 && ws)
+		r = import_tree(&l, &l.ws, ws, e);
+	if (r == 0)
+		r = layers_write(&l, e);
+	layers_done(&l);
+	return r;
+}

@@ -88,6 +88,10 @@ int layers_reset_home(struct layers *l, struct err *e);
 /* A new sandbox's layers, with all that `from` has. Writes its file. */
 int layers_fork(struct layers *from, const char *name, struct err *e);
 
+/* A new sandbox's layers, from trees that are ready: both are moved; NULL where there is none. Writes its file. */
+int layers_import(const char *state_dir, const char *name, const char *home, const char *ws,
+		  struct err *e);
+
 /* Descriptors of the layers of a stack, for comparing. */
 int layers_open(const struct layers *l, const struct stack *s, int base, struct overlay *ret,
 		struct err *e);
