@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/begin.c - what a sandbox that lasts needs before it starts: its layers, and a way back
  *
- * Which layers make up its view is a fact for the plan. Directly before the start the workspace is saved (written in
- * place) or looked at (changes kept for review); a child does it, because it needs memory that the keeper, which
- * shares ours, shall not have.
+ * Which layers make up its view is a fact for the plan. Before the start the workspace is saved (written in place) or
+ * looked at (changes kept for review); a child does it, because it needs memory that the keeper, which shares ours,
+ * shall not have. Saving needs nothing of the plan and goes on beside it; nothing starts before it is done.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -112,7 +112,7 @@ static int remember(struct run *r, struct err *e)
 	return x;
 }
 
-static int save(struct run *r, struct err *e)
+static int save(const struct run *r, struct keeper_saved *ret, struct err *e)
 {
 	_free_ char *message = mem_fmt("before %s", r->def.name);
 	struct undone resumed;
@@ -124,6 +124,8 @@ static int save(struct run *r, struct err *e)
 		x = undo_resume(&u, &resumed, e);
 	if (x >= 0)
 		x = undo_before_start(&u, TREE_START, message, &saved, e);
+	if (x >= 0 && !saved.is_same)
+		*ret = (struct keeper_saved){ saved.id, saved.files, saved.new_bytes };
 	undo_close(&u);
 	return x;
 }
@@ -153,34 +155,31 @@ static int clone(struct run *r, struct err *e)
 	return x < 0 ? x : layers_put_full(&r->layers, part, e);
 }
 
+struct answer {
+	struct keeper_saved saved;
+	struct err err;
+};
+
 static _Noreturn void begin_child(struct run *r, int out)
 {
-	struct err e = ERR_INIT;
+	struct answer a = { .err = ERR_INIT };
 	int x;
 
 	mem_share_end();
 	if (r->policy.mode == WS_CLONE)
-		x = clone(r, &e);
+		x = clone(r, &a.err);
 	else
-		x = r->policy.mode == WS_REVIEW ? remember(r, &e) : save(r, &e);
-	if (x < 0)
-		(void)io_write_all(out, &e,
-				   sizeof(e)); /* an empty answer with a bad status is one too */
+		x = r->policy.mode == WS_REVIEW ? remember(r, &a.err) : save(r, &a.saved, &a.err);
+	(void)io_write_all(out, &a, sizeof(a)); /* an empty answer is one too */
 	_exit(x < 0);
 }
 
-int run_begin(struct run *r, struct err *e)
+/* Forked from here on it sees what it needs of *r, and nobody changes that. */
+static int start_saver(struct run *r, struct err *e)
 {
-	int pair[2], status = 0, x = 0;
-	ssize_t n;
+	int pair[2];
 	pid_t pid;
 
-	if (!r->has_def)
-		return 0;
-	if (r->policy.mode == WS_REVIEW)
-		x = layers_put_first(&r->layers, r->host.ws_fd, e);
-	if (x < 0)
-		return x;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return err_sys(e, "pipe");
 	pid = fork();
@@ -191,12 +190,53 @@ int run_begin(struct run *r, struct err *e)
 		fd_close(pair[0]);
 		return err_sys(e, "fork");
 	}
-	n = io_read(pair[0], e, sizeof(*e));
-	fd_close(pair[0]);
-	if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	r->saver = pid;
+	r->saver_says = pair[0];
+	return 0;
+}
+
+int run_begin_soon(struct run *r, struct err *e)
+{
+	if (!r->is_starting || !r->has_def || r->policy.mode != WS_DIRECT)
 		return 0;
-	if (n != (ssize_t)sizeof(*e))
+	return start_saver(r, e);
+}
+
+void run_begin_not(struct run *r)
+{
+	if (r->saver <= 0)
+		return;
+	fd_close(r->saver_says);
+	(void)waitpid(r->saver, NULL, 0); /* what it saved is saved, and does no harm */
+	r->saver = 0;
+}
+
+int run_begin(struct run *r, struct err *e)
+{
+	struct answer a;
+	int status = 0, x = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (!r->has_def)
+		return 0;
+	if (r->policy.mode == WS_REVIEW)
+		x = layers_put_first(&r->layers, r->host.ws_fd, e);
+	if (x == 0 && r->saver <= 0)
+		x = start_saver(r, e);
+	if (x < 0)
+		return x;
+	n = io_read(r->saver_says, &a, sizeof(a));
+	fd_close(r->saver_says);
+	pid = r->saver;
+	r->saver = 0;
+	x = waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	if (n != (ssize_t)sizeof(a) || x < 0)
 		return err_set(e, ERR_SYSTEM, ECHILD, "the workspace could not be saved");
+	r->saved = a.saved;
+	if (x == 0)
+		return 0;
+	*e = a.err;
 	return err_wrap(e, e->num > 0 ? -e->num : -EIO,
 			"the workspace could not be saved before the start");
 }

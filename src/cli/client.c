@@ -90,7 +90,11 @@ static void on_signal(int conn, const struct talk *t, int signo)
 
 static void on_note(struct outcome *out, const struct keep_msg *m)
 {
-	buf_add(&out->notes, m->err.msg, strlen(m->err.msg) + 1);
+	if (m->a)
+		(void)fprintf(stderr, isatty(2) ? "\r\nvitrine: %s\r\n" : "vitrine: %s\n",
+			      m->err.msg);
+	else
+		buf_add(&out->notes, m->err.msg, strlen(m->err.msg) + 1);
 }
 
 /* One message of the keeper. 1: the session has ended; 0: go on; < 0: there is no keeper any more. */

@@ -62,6 +62,7 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
+	OPT_TELEMETRY,
 };
 
 const struct opt run_opts[] = {
@@ -127,6 +128,8 @@ const struct opt run_opts[] = {
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
 	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
+	{ "telemetry", 0, NULL, "keep what the inside says of itself (OpenTelemetry, tool calls)",
+	  OPT_TELEMETRY },
 	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -404,6 +407,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_TELEMETRY:
+		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
 	case OPT_MODE:
 		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
@@ -541,6 +546,7 @@ static int pick_engine(struct run *r, struct err *e)
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
 	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.engine_is_foreign = r->engine->render != NULL;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);
 	r->policy.engine = mem_str(r->engine->name);
@@ -552,8 +558,7 @@ static int begin_early(struct run *r, struct err *e)
 {
 	struct ids ids = plan_ids(&r->host.facts);
 
-	r->early = keeper_begin(&ids, e);
-	return r->early < 0 ? r->early : 0;
+	return keeper_begin(&ids, &r->early, e);
 }
 
 int run_parse(struct run *r, int argc, char **argv, struct err *e)
@@ -562,7 +567,7 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 	int x;
 
 	*r = (struct run){ .host = { .ws_fd = FD_NONE },
-			   .early = FD_NONE,
+			   .early = EARLY_NONE,
 			   .is_eager = r->is_eager,
 			   .argc = argc,
 			   .argv = argv };
@@ -607,7 +612,7 @@ int run_plan(struct run *r, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
-	int x = r->is_eager && r->early < 0 ? begin_early(r, e) : 0;
+	int x = r->is_eager && r->early.conn < 0 ? begin_early(r, e) : 0;
 
 	if (x == 0)
 		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
@@ -627,6 +632,8 @@ int run_plan(struct run *r, struct err *e)
 		x = policy_validate(&r->policy, e);
 	if (x == 0)
 		x = pick_engine(r, e);
+	if (x == 0)
+		x = run_begin_soon(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
 	if (x == 0)

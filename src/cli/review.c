@@ -97,6 +97,7 @@ int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, str
 		r = layers_merge(&s->review.layers, s->host.ws_fd, e);
 	if (r < 0)
 		return r;
+	spot_tell(s, false, id, 0, 0);
 	(void)printf(as_json ? "{\"checkpoint\":%llu}\n" : "checkpoint %llu\n",
 		     (unsigned long long)id);
 	return 0;
@@ -165,6 +166,7 @@ int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
 	r = layers_restore(&s->review.layers, id, &present, e);
 	if (r < 0)
 		return r;
+	spot_tell(s, true, id, 0, 0);
 	if (as_json)
 		(void)printf("{\"checkpoint\":%llu,\"present\":%llu}\n", (unsigned long long)id,
 			     (unsigned long long)present);

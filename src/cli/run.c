@@ -199,25 +199,38 @@ static struct talk talk_of(const struct run *r)
 	return (struct talk){ .flags = r->flags, .keys = r->keys, .leaves_on_hangup = r->has_def };
 }
 
-#define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
-
 /* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
  * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
-static int hand_over(const struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
 {
 	int x;
 
-	if (!is_again && r->early >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
+	if (!is_again && r->early.conn >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
 	    r->engine->render == NULL && in->n_values == 0) {
-		x = keeper_give(r->early, in, e);
-		return x < 0 ? x : r->early;
+		x = keeper_give(&r->early, in, e);
+		return x < 0 ? x : r->early.conn;
 	}
 	if (!is_again) {
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 		if (mem_is_shared(r))
 			mem_share_give(in);
 	}
 	return keeper_spawn(in, e);
+}
+
+/* The keeper forgets its environment; a secret that is read anew while it runs may need it. */
+static char **copy_env(void)
+{
+	size_t n = 0, k = 0;
+	char **v;
+
+	while (environ && environ[n])
+		n++;
+	v = mem_new(n + 1, sizeof(*v));
+	for (; k < n; k++)
+		v[k] = mem_str(environ[k]);
+	v[n] = NULL;
+	return v;
 }
 
 /* The values of secrets are handed to the keeper by its birth, in memory that nobody shares; ours are wiped as soon as
@@ -232,10 +245,16 @@ static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again,
 		given[i] = (struct keep_secret){ r->secrets.v[i].name, &values[i] };
 	in->values = given;
 	in->n_values = r->secrets.n;
+	in->env = r->secrets.n > 0 ? copy_env() : NULL;
 	if (x >= 0)
 		x = hand_over(r, in, is_again, e);
 	secrets_wipe(values);
 	return x;
+}
+
+int run_hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+{
+	return r->secrets.n ? hand_over_secrets(r, in, is_again, e) : hand_over(r, in, is_again, e);
 }
 
 static int run_start(struct run *r, bool is_again, struct outcome *o, struct err *e)
@@ -251,9 +270,10 @@ static int run_start(struct run *r, bool is_again, struct outcome *o, struct err
 				  .ws_fd = r->host.ws_fd,
 				  .stdio = { 0, 1, 2 },
 				  .flags = r->flags,
+				  .saved = r->saved,
 				  .is_rm = r->is_rm };
 	memcpy(in->keys, r->keys, KEEP_KEYS);
-	conn = r->secrets.n ? hand_over_secrets(r, in, is_again, e) : hand_over(r, in, is_again, e);
+	conn = run_hand_over(r, in, is_again, e);
 	if (conn < 0)
 		return conn;
 	/* The keeper has its own copy; what we do not need for the report goes while we would wait anyway. */
@@ -340,8 +360,10 @@ static int run_all(struct run *r, struct err *e)
 		buf_done(&o.notes);
 		(void)usleep(i < 20 ? 500 : 10000);
 	}
+	if (x < 0)
+		run_begin_not(r);
 	if (x < 0 && !was_given)
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 	if (x < 0)
 		return x;
 	x = report(r, &o);
@@ -351,7 +373,7 @@ static int run_all(struct run *r, struct err *e)
 
 int cmd_run(int argc, char **argv, struct err *e)
 {
-	bool is_eager = mem_share(SHARE_MAX) == 0;
+	bool is_eager = mem_share(RUN_SHARE_MAX) == 0;
 	struct run *r = mem_new(1, sizeof(*r));
 	int x;
 
@@ -363,8 +385,9 @@ int cmd_run(int argc, char **argv, struct err *e)
 			    "'vitrine help run'");
 	if (r->has_def)
 		r->flags |= KEEP_RECORD;
+	r->is_starting = true;
 	if (x < 0)
-		keeper_drop(r->early);
+		keeper_drop(&r->early);
 	else
 		x = run_all(r, e);
 	run_done(r);

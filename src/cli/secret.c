@@ -128,6 +128,7 @@ static int say_saved(const struct secret *s, struct err *e)
 	case SECRET_FILE:
 	case SECRET_VARIABLE:
 	case SECRET_COMMAND:
+	case SECRET_LOGIN:
 	case SECRET_SOURCE_COUNT_:
 		buf_printf(&out, "; fetched at every start (%s)\n", secret_source_name(s->source));
 		break;

@@ -68,8 +68,8 @@ static int open_sandbox(struct spot *s, struct err *e)
 
 	s->is_clone = git_clone_exists(s->host.state_dir, s->sandbox);
 	if (s->is_clone) { /* nothing lies below its layers */
-		_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, s->host.state_dir,
-					     s->sandbox);
+		_free_ char *empty =
+			mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, s->host.state_dir, s->sandbox);
 
 		fd_close(s->host.ws_fd);
 		s->host.ws_fd = open(empty, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -32,6 +32,9 @@ int spot_open(struct spot *s, const char *workspace, bool wants_review, char *co
 int spot_own(struct spot *s, struct err *e);
 void spot_close(struct spot *s);
 
+/* A checkpoint was made or gone back to: on the record of the sandbox that was named, else of those that work there. */
+void spot_tell(const struct spot *s, bool is_restored, uint64_t id, uint64_t files, uint64_t bytes);
+
 /* Paths as the user means them -> relative to the workspace, NULL-ended; *ret is NULL when there are none. */
 int spot_paths(const struct spot *s, char *const *words, char ***ret, struct err *e);
 void spot_paths_free(char **paths);

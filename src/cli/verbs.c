@@ -154,8 +154,10 @@ const struct verb verbs[] = {
 	  "  vitrine diff --stat --since 3" },
 	{ "fetch", cmd_fetch, "fetch [options] NAME",
 	  "take the commits out of a sandbox that works in a clone", fetch_opts,
-	  "The git inside packs them, a git behind walls of its own checks every object, and they lie in a "
-	  "repository beside the sandbox. Your repository knows it as the remote vitrine/NAME. Happens by itself "
+	  "The git inside packs them, a git behind walls of its own checks every object, and they "
+	  "lie in a "
+	  "repository beside the sandbox. Your repository knows it as the remote vitrine/NAME. "
+	  "Happens by itself "
 	  "when a session of 'run' ends.\n\n"
 	  "  vitrine run --name box --mode clone -- make\n"
 	  "  git fetch vitrine/box && git log vitrine/box/main" },

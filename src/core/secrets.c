@@ -2,6 +2,20 @@
 /* core/secrets.c - see secrets.h */
 #include "core/secrets.h"
 
+/* What the agent reads instead of its token store. */
+static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(MIB);
+	int r = secret_login_file(&s->v[i], seed, s->placeholders[i], &text, e);
+
+	if (r < 0)
+		return r;
+	s->texts[i] = buf_take(&text);
+	s->facts[i].file = secret_login_find(s->v[i].name)->path;
+	s->facts[i].text = s->texts[i];
+	return 0;
+}
+
 static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_t *seed,
 		const char *name, struct err *e)
 {
@@ -23,7 +37,7 @@ static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_
 					    .n_env = v->env.n,
 					    .hosts = v->hosts.v,
 					    .n_hosts = v->hosts.n };
-	return 0;
+	return v->source == SECRET_LOGIN ? look_login(s, i, seed, e) : 0;
 }
 
 int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
@@ -49,6 +63,7 @@ int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 	s->facts = mem_new(n, sizeof(*s->facts));
 	s->placeholders = mem_new(n, sizeof(*s->placeholders));
 	s->terms = mem_new(n, sizeof(*s->terms));
+	s->texts = mem_new(n, sizeof(*s->texts));
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = look(s, i, state_dir, seed, p->secrets.v[i].text, e);
 	return r;
@@ -78,10 +93,12 @@ void secrets_done(struct secrets *s)
 		secret_done(&s->v[i]);
 		free(s->placeholders[i]);
 		free(s->terms[i]);
+		free(s->texts[i]);
 	}
 	free(s->v);
 	free(s->facts);
 	free(s->placeholders);
 	free(s->terms);
+	free(s->texts);
 	*s = (struct secrets){ 0 };
 }

@@ -9,7 +9,7 @@
 struct secrets {
 	struct secret *v;
 	struct secret_fact *facts;
-	char **placeholders, **terms;
+	char **placeholders, **terms, **texts;
 	size_t n;
 };
 

@@ -11,7 +11,7 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 		 struct native *ret, struct err *e)
 {
 	const struct engine *en = engine_find(p->engine);
-	int r = 0;
+	int ctl[2], r = 0;
 
 	if (en == NULL)
 		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'", p->engine);
@@ -19,8 +19,11 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 		engine_done(ret); /* namespaces that were made before the engine was known */
 		return wall_start(en, p, io, cg, ret, e);
 	}
-	if (ret->pidfd < 0)
-		r = native_begin(&p->ids, cg, ret, e);
+	if (ret->pidfd < 0) {
+		r = native_pair(ctl, e);
+		if (r == 0)
+			r = native_begin(&p->ids, cg, ctl, ret, e);
+	}
 	return r < 0 ? r : native_go(ret, p, io, e);
 }
 

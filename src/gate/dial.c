@@ -93,6 +93,10 @@ static void verdict_event(struct ask *a, enum gate_verdict verdict, const char *
 	/* Names that are found are told of when they are connected to. */
 	if (a->is_lookup && verdict == GATE_ALLOWED)
 		return;
+	m.from = a->from;
+	m.to = a->to;
+	m.from_port = a->from_port;
+	m.to_port = a->to_port;
 	memcpy(m.host, a->host.name, sizeof(m.host));
 	memcpy(m.rule, a->rule, sizeof(m.rule));
 	gate_say(m.text, sizeof(m.text), "%s", text);
@@ -458,6 +462,10 @@ static void on_ask(struct dial *d, const struct gate_msg *m)
 			   .id = m->id,
 			   .via = m->via,
 			   .port = m->port,
+			   .from = m->from,
+			   .to = m->to,
+			   .from_port = m->from_port,
+			   .to_port = m->to_port,
 			   .next = d->asks };
 	d->asks = a;
 	d->n_asks++;

@@ -27,6 +27,8 @@ struct ask {
 	unsigned via;
 	struct host_id host;
 	uint16_t port;
+	struct addr from, to; /* the connection inside that asks */
+	uint16_t from_port, to_port;
 	char rule[288];
 	struct addr v[DNS_ADDRS];
 	size_t n, at;

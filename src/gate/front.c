@@ -110,6 +110,24 @@ static void tell_done(struct conn *c)
 		add_done(c->f, c->id);
 }
 
+/* Who inside it is about. */
+static void put_origin(const struct conn *c, struct gate_msg *m)
+{
+	m->from = c->from;
+	m->to = c->to;
+	m->from_port = c->from_port;
+	m->to_port = c->to_port;
+}
+
+void conn_event(struct conn *c, struct gate_msg *m)
+{
+	put_origin(c, m);
+	memcpy(m->host, c->host, sizeof(m->host));
+	memcpy(m->rule, c->rule, sizeof(m->rule));
+	if (gate_send(c->f->keeper.fd, m, NULL, 0) < 0)
+		_exit(0);
+}
+
 static void close_event(struct conn *c)
 {
 	struct gate_msg m = { .type = GATE_EVENT,
@@ -124,16 +142,14 @@ static void close_event(struct conn *c)
 
 	if (!c->is_open)
 		return;
-	memcpy(m.host, c->host, sizeof(m.host));
-	memcpy(m.rule, c->rule, sizeof(m.rule));
 	m.has_addr = c->has_peer;
 	m.addr = c->peer;
-	if (gate_send(c->f->keeper.fd, &m, NULL, 0) < 0)
-		_exit(0);
+	conn_event(c, &m);
 }
 
 void conn_drop_server(struct conn *c)
 {
+	http_told(c);
 	tell_done(c);
 	close_event(c);
 	c->is_open = false;
@@ -155,6 +171,7 @@ void conn_close(struct conn *c)
 	if (c->is_refused && c->half[CLIENT].mode != MODE_LAST && c->end[CLIENT].fd >= 0)
 		(void)setsockopt(c->end[CLIENT].fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	inspect_end(c);
+	http_told(c);
 	tell_done(c);
 	close_event(c);
 	forget_id(c);
@@ -192,11 +209,8 @@ void conn_alert(struct conn *c, const char *text)
 			      .verdict = GATE_REFUSED,
 			      .port = c->port };
 
-	memcpy(m.host, c->host, sizeof(m.host));
-	memcpy(m.rule, c->rule, sizeof(m.rule));
 	gate_say(m.text, sizeof(m.text), "%s", text);
-	if (gate_send(c->f->keeper.fd, &m, NULL, 0) < 0)
-		_exit(0);
+	conn_event(c, &m);
 }
 
 void conn_ask(struct conn *c)
@@ -209,6 +223,7 @@ void conn_ask(struct conn *c)
 
 	new_id(c, front_next_id(c->f));
 	m.id = c->id;
+	put_origin(c, &m);
 	memcpy(m.host, c->host, sizeof(m.host));
 	memcpy(m.method, c->x.method, sizeof(m.method));
 	memcpy(m.path, c->x.path, sizeof(m.path));
@@ -369,6 +384,8 @@ static void begin(struct conn *c, const struct listener *l)
 	uint16_t port = 0;
 
 	if (l->host_port) {
+		c->to = c->from; /* it listens on loopback alone */
+		c->to_port = l->host_port;
 		c->via = VIA_HOST_PORT;
 		c->port = l->host_port;
 		c->half[CLIENT].mode = MODE_WAIT;
@@ -380,6 +397,8 @@ static void begin(struct conn *c, const struct listener *l)
 		return;
 	}
 	to = addr_of(&here, &port);
+	c->to = to;
+	c->to_port = port;
 	if (l->is_dns || port == 53) {
 		c->via = VIA_DNS;
 		c->half[CLIENT].mode = MODE_DNS;
@@ -411,7 +430,9 @@ static void on_listener(struct source *s, unsigned ready)
 
 	(void)ready;
 	for (int i = 0; i < 16; i++) {
-		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct sockaddr_storage from = { 0 };
+		socklen_t n = sizeof(from);
+		int fd = accept4(s->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct conn *c;
 
 		if (fd < 0)
@@ -422,6 +443,7 @@ static void on_listener(struct source *s, unsigned ready)
 			continue;
 		}
 		c = conn_new(f, fd);
+		c->from = addr_of(&from, &c->from_port);
 		begin(c, l);
 		if (!c->is_dead)
 			conn_start(c);

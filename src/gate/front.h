@@ -57,7 +57,10 @@ struct exchange {
 	bool is_last; /* no further request on this connection */
 	bool wants_upgrade;
 	bool wants_json;
-	bool is_server_last; /* the server closes behind this answer */
+	bool is_server_last;      /* the server closes behind this answer */
+	bool is_sent;             /* and not yet on record */
+	unsigned code;            /* of the answer */
+	uint64_t begun, up, down; /* when it was sent, and what had gone through before */
 	struct http_framing framing;
 	struct buf head; /* of the request, as the server will get it */
 	char method[24];
@@ -82,7 +85,9 @@ struct conn {
 	int socks_step;
 	uint64_t begun, due; /* due 0: no deadline */
 	bool has_peer;
-	struct addr peer; /* where the server is */
+	struct addr peer;     /* where the server is */
+	struct addr from, to; /* of the client's connection */
+	uint16_t from_port, to_port;
 	struct conn *next, *prev, *next_id;
 };
 
@@ -116,6 +121,8 @@ _Noreturn void front_main(void);
 /* front.c */
 struct conn *conn_new(struct front *f, int take_client);
 void conn_close(struct conn *c);
+/* An event about it: who inside, host and rule are filled in. */
+void conn_event(struct conn *c, struct gate_msg *m);
 void conn_alert(struct conn *c, const char *text);
 /* Asks dial for a connection to host:port or addr:port; the answer goes on in conn_answered(). */
 void conn_ask(struct conn *c);
@@ -140,6 +147,7 @@ void http_start(struct conn *c);
 bool http_request(struct conn *c);
 bool http_response(struct conn *c);
 void http_answered(struct conn *c, const struct gate_msg *m);
+void http_told(struct conn *c);
 void http_refuse(struct conn *c, unsigned status, const char *text);
 void http_message_end(struct conn *c, int from);
 bool http_server_gone(struct conn *c);

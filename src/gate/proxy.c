@@ -189,21 +189,28 @@ static void put_request(struct conn *c, const struct target *t, const struct htt
 	http_put_end(b);
 }
 
-static void request_event(struct conn *c)
+/* One request and its answer, when both are through or the connection is. */
+void http_told(struct conn *c)
 {
 	struct gate_msg m = { .type = GATE_EVENT,
 			      .id = c->id,
 			      .event = EVENT_REQUEST,
 			      .via = c->via,
 			      .verdict = GATE_ALLOWED,
-			      .port = c->port };
+			      .port = c->port,
+			      .code = c->x.code,
+			      .up = c->half[CLIENT].bytes - c->x.up,
+			      .down = c->half[SERVER].bytes - c->x.down,
+			      .ns = clock_now() - c->x.begun,
+			      .has_addr = c->has_peer,
+			      .addr = c->peer };
 
-	memcpy(m.host, c->host, sizeof(m.host));
-	memcpy(m.rule, c->rule, sizeof(m.rule));
+	if (!c->x.is_sent)
+		return;
+	c->x.is_sent = false;
 	memcpy(m.method, c->x.method, sizeof(m.method));
 	memcpy(m.path, c->x.path, sizeof(m.path));
-	if (gate_send(c->f->keeper.fd, &m, NULL, 0) < 0)
-		_exit(0);
+	conn_event(c, &m);
 }
 
 /* The server is there: the head goes out, then the body. */
@@ -211,7 +218,10 @@ static void send_request(struct conn *c)
 {
 	struct half *up = &c->half[CLIENT];
 
-	request_event(c);
+	c->x.is_sent = true;
+	c->x.begun = clock_now();
+	c->x.up = c->half[CLIENT].bytes;
+	c->x.down = c->half[SERVER].bytes;
 	c->half[SERVER].mode = MODE_HEAD;
 	conn_put(c, SERVER, c->x.head.p, c->x.head.n);
 	buf_done(&c->x.head);
@@ -390,6 +400,7 @@ static void response_body(struct conn *c, const struct http_framing *f)
 
 static void switch_protocols(struct conn *c)
 {
+	http_told(c);
 	c->x.is_on = false;
 	c->half[CLIENT].mode = c->half[SERVER].mode = MODE_RAW;
 	conn_again(c, CLIENT);
@@ -419,6 +430,7 @@ bool http_response(struct conn *c)
 	if (f.kind == HTTP_UNTIL_CLOSE)
 		c->x.is_last = true;
 	c->x.is_server_last = !http_is_persistent(&head);
+	c->x.code = head.status;
 	put_response(c, &f, &b);
 	conn_drop_input(c, SERVER, (size_t)n);
 	conn_put(c, CLIENT, b.p, b.n);
@@ -436,6 +448,7 @@ bool http_response(struct conn *c)
 
 static void next_request(struct conn *c)
 {
+	http_told(c);
 	if (c->x.is_last || (!c->x.is_proxy && c->x.is_server_last)) {
 		conn_last_words(c, NULL, 0);
 		return;

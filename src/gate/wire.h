@@ -96,10 +96,13 @@ struct gate_msg {
 	uint16_t port;
 	bool has_addr;
 	struct addr addr;
-	struct addr fake4, fake6; /* of an answer to GATE_NAME */
-	uint64_t up, down, ns;    /* bytes from inside, bytes to inside, how long */
-	char host[HOST_TEXT];     /* canonical name; "" when only the address is known */
-	char rule[288];           /* as written; "" when none matched */
+	struct addr fake4, fake6;    /* of an answer to GATE_NAME */
+	struct addr from, to;        /* the connection inside: who asks, and where it went... */
+	uint16_t from_port, to_port; /* ...0: not known */
+	uint32_t code;               /* of an answer */
+	uint64_t up, down, ns;       /* bytes from inside, bytes to inside, how long */
+	char host[HOST_TEXT];        /* canonical name; "" when only the address is known */
+	char rule[288];              /* as written; "" when none matched */
 	char method[24];
 	union {
 		char path[512];

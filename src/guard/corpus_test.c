@@ -142,10 +142,10 @@ static void judge(struct entry *e)
 	guard_command(&g, &mem, e->rows[0]->command, strlen(e->rows[0]->command), &j);
 	e->ours = j.verdict;
 	e->rule = "";
-	for (size_t i = 0; i < rules_built_in.n_rules; i++)
-		if (str_eq(j.rule, rules_built_in.rules[i].id)) {
-			e->rule = rules_built_in.rules[i].id;
-			e->say = rules_built_in.rules[i].say;
+	for (size_t i = 0; i < rules_built_in()->n_rules; i++)
+		if (str_eq(j.rule, rules_built_in()->rules[i].id)) {
+			e->rule = rules_built_in()->rules[i].id;
+			e->say = rules_built_in()->rules[i].say;
 		}
 }
 

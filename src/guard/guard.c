@@ -86,7 +86,7 @@ void guard_file(const struct guard *g, struct arena *mem, const char *path, bool
 void guard_init_plain(struct guard *g, const char *home, const char *cwd)
 {
 	*g = (struct guard){ .mem = ARENA(8 * MIB),
-			     .sets = { &rules_built_in },
+			     .sets = { rules_built_in() },
 			     .n_sets = 1,
 			     .home = home,
 			     .cwd = cwd,

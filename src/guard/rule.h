@@ -97,7 +97,7 @@ struct rules {
 };
 
 /* The tables made by the build. */
-extern const struct rules rules_built_in;
+const struct rules *rules_built_in(void);
 
 /* One file. Everything that is found lives in the arena. `may_allow`: safe entries are accepted (not from projects). */
 int rules_load(struct arena *mem, const char *text, size_t n, bool may_allow, struct rules *ret,

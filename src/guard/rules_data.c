@@ -1,23 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/rules_data.c - the rules as compiled in; the tables are made by rules_gen.c from rules/ */
+/* guard/rules_data.c - the rules as compiled in; the tables are made by rules_gen.c from rules/
+ *
+ * A program that may lie anywhere in memory has each pointer in its tables set right whenever it starts, and most starts
+ * judge no command. So the compiled tables hold offsets into one text, and the structs with pointers are made from them
+ * when the rules are first asked for.
+ */
 #include "guard/rule.h"
+
+struct rule_row {
+	uint32_t id;
+	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, env, via, target, source;
+	uint32_t finding;
+	uint32_t say;
+	uint8_t args, verdict, intent;
+};
+
+struct syntax_row {
+	uint32_t name, values;
+	bool has_sub, single_dash;
+};
+
+struct index_row {
+	uint32_t name;
+	uint16_t first, n;
+};
 
 #include "rules_data.h"
 
-const struct rules rules_built_in = {
-	.rules = rules,
-	.n_rules = ARRAY_LEN(rules),
-	.safe = safe,
-	.n_safe = ARRAY_LEN(safe),
-	.syntaxes = syntaxes,
-	.n_syntaxes = ARRAY_LEN(syntaxes),
-	.index = rule_names,
-	.n_index = ARRAY_LEN(rule_names),
-	.order = order,
-	.secret_names = secret_names,
-	.n_secret_names = ARRAY_LEN(secret_names),
-	.secret_paths = secret_paths,
-	.n_secret_paths = ARRAY_LEN(secret_paths),
-	.secret_not = secret_not,
-	.n_secret_not = ARRAY_LEN(secret_not),
-};
+static const char *text(uint32_t at)
+{
+	return at ? rule_texts + at : NULL;
+}
+
+static void make_rules(struct rule *to, const struct rule_row *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct rule_row *r = &from[i];
+
+		to[i] = (struct rule){
+			.id = text(r->id),
+			.program = text(r->program),
+			.no_program = text(r->no_program),
+			.sub = text(r->sub),
+			.no_option = text(r->no_option),
+			.arg = text(r->arg),
+			.no_arg = text(r->no_arg),
+			.env = text(r->env),
+			.via = text(r->via),
+			.target = text(r->target),
+			.source = text(r->source),
+			.finding = text(r->finding),
+			.say = text(r->say),
+			.args = r->args,
+			.verdict = r->verdict,
+			.intent = r->intent,
+		};
+		for (size_t k = 0; k < RULE_OPTIONS; k++)
+			to[i].option[k] = text(r->option[k]);
+	}
+}
+
+static void make_texts(const char **to, const uint32_t *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = text(from[i]);
+}
+
+const struct rules *rules_built_in(void)
+{
+	static struct rule rules[ARRAY_LEN(rules_rows)], safe[ARRAY_LEN(safe_rows)];
+	static struct syntax syntaxes[ARRAY_LEN(syntax_rows)];
+	static struct rule_index index[ARRAY_LEN(index_rows)];
+	static const char *names[ARRAY_LEN(secret_names_rows)], *paths[ARRAY_LEN(secret_paths_rows)],
+		*not[ARRAY_LEN(secret_not_rows)];
+	static struct rules all;
+
+	if (all.rules)
+		return &all;
+	make_rules(rules, rules_rows, ARRAY_LEN(rules));
+	make_rules(safe, safe_rows, ARRAY_LEN(safe));
+	for (size_t i = 0; i < ARRAY_LEN(syntaxes); i++)
+		syntaxes[i] = (struct syntax){ .name = text(syntax_rows[i].name),
+					       .values = text(syntax_rows[i].values),
+					       .has_sub = syntax_rows[i].has_sub,
+					       .single_dash = syntax_rows[i].single_dash };
+	for (size_t i = 0; i < ARRAY_LEN(index); i++)
+		index[i] = (struct rule_index){ text(index_rows[i].name), index_rows[i].first, index_rows[i].n };
+	make_texts(names, secret_names_rows, ARRAY_LEN(names));
+	make_texts(paths, secret_paths_rows, ARRAY_LEN(paths));
+	make_texts(not, secret_not_rows, ARRAY_LEN(not));
+	all = (struct rules){
+		.rules = rules,
+		.n_rules = ARRAY_LEN(rules),
+		.safe = safe,
+		.n_safe = ARRAY_LEN(safe),
+		.syntaxes = syntaxes,
+		.n_syntaxes = ARRAY_LEN(syntaxes),
+		.index = index,
+		.n_index = ARRAY_LEN(index),
+		.order = order,
+		.secret_names = names,
+		.n_secret_names = ARRAY_LEN(names),
+		.secret_paths = paths,
+		.n_secret_paths = ARRAY_LEN(paths),
+		.secret_not = not,
+		.n_secret_not = ARRAY_LEN(not),
+	};
+	return &all;
+}

@@ -19,11 +19,31 @@ struct set {
 	size_t n;
 };
 
+/* Every text once, one behind the other; tables hold offsets. 0 is no text. */
+static struct buf texts = BUF(4 * MIB);
+
+static size_t keep_text(const char *s)
+{
+	size_t n = strlen(s) + 1, at;
+
+	if (texts.n == 0)
+		buf_putc(&texts, '\0');
+	for (at = 1; at < texts.n; at += strlen(texts.p + at) + 1)
+		if (str_eq(texts.p + at, s))
+			return at;
+	buf_add(&texts, s, n);
+	return at;
+}
+
 static void put_text(struct buf *out, const char *field, const char *s)
 {
-	if (s == NULL)
-		return;
-	buf_printf(out, "%s%s\"", field, field[0] ? " = " : "");
+	if (s)
+		buf_printf(out, "%s%s%zu, ", field, field[0] ? " = " : "", keep_text(s));
+}
+
+static void put_literal(struct buf *out, const char *s)
+{
+	buf_puts(out, "\t\"");
 	for (; *s; s++)
 		if (*s == '"' || *s == '\\')
 			buf_printf(out, "\\%c", *s);
@@ -31,7 +51,15 @@ static void put_text(struct buf *out, const char *field, const char *s)
 			buf_printf(out, "\\%03o", (unsigned char)*s);
 		else
 			buf_putc(out, *s);
-	buf_puts(out, "\", ");
+	buf_puts(out, "\\0\"\n");
+}
+
+static void put_texts(struct buf *out)
+{
+	buf_puts(out, "static const char rule_texts[] =\n");
+	for (size_t at = 0; at < texts.n; at += strlen(texts.p + at) + 1)
+		put_literal(out, texts.p + at);
+	buf_puts(out, ";\n");
 }
 
 static void put_rule(struct buf *out, const struct rule *r)
@@ -62,7 +90,7 @@ static void put_rule(struct buf *out, const struct rule *r)
 
 static void put_rules(struct buf *out, const struct set *s, const char *name, bool is_safe)
 {
-	buf_printf(out, "static const struct rule %s[] = {\n", name);
+	buf_printf(out, "static const struct rule_row %s_rows[] = {\n", name);
 	for (size_t f = 0; f < s->n; f++) {
 		const struct rule *v = is_safe ? s->files[f].safe : s->files[f].rules;
 		size_t n = is_safe ? s->files[f].n_safe : s->files[f].n_rules;
@@ -75,7 +103,7 @@ static void put_rules(struct buf *out, const struct set *s, const char *name, bo
 
 static void put_strings(struct buf *out, const struct set *s, const char *name, int which)
 {
-	buf_printf(out, "static const char *const %s[] = {\n", name);
+	buf_printf(out, "static const uint32_t %s_rows[] = {\n", name);
 	for (size_t f = 0; f < s->n; f++) {
 		const struct rules *r = &s->files[f];
 		const char *const *v = which == 0   ? r->secret_names
@@ -132,7 +160,7 @@ static void put_index(struct buf *out, struct set *s)
 	buf_puts(out, "static const uint16_t order[] = {");
 	for (size_t i = 0; i < n; i++)
 		buf_printf(out, " %zu,", v[i].rule);
-	buf_puts(out, " };\nstatic const struct rule_index rule_names[] = {\n");
+	buf_puts(out, " };\nstatic const struct index_row index_rows[] = {\n");
 	for (size_t i = 0, k; i < n; i = k) {
 		for (k = i; k < n && str_eq(v[k].name, v[i].name); k++)
 			;
@@ -157,7 +185,7 @@ static void put_syntaxes(struct buf *out, struct set *s)
 			count++;
 		}
 	qsort(v, n, sizeof(*v), by_name);
-	buf_puts(out, "static const struct syntax syntaxes[] = {\n");
+	buf_puts(out, "static const struct syntax_row syntax_rows[] = {\n");
 	for (size_t i = 0; i < n; i++) {
 		const struct syntax *x = all[v[i].rule];
 
@@ -183,6 +211,7 @@ static void put_c(struct buf *out, struct set *s)
 	put_strings(out, s, "secret_names", 0);
 	put_strings(out, s, "secret_paths", 1);
 	put_strings(out, s, "secret_not", 2);
+	put_texts(out);
 }
 
 /* The page. */

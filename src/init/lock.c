@@ -80,7 +80,9 @@ static int step_limits(struct child *c)
 
 static int step_lock(struct child *c)
 {
-	return lock_all(c);
+	int r = lock_begin(c);
+
+	return r < 0 ? r : lock_end(c);
 }
 
 static int step_prove(struct child *c)

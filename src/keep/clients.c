@@ -46,6 +46,7 @@ static void leave_seat(struct client *c)
 	if (c->view && c->s && c->s->feed)
 		feed_leave(c->s->feed, c->view);
 	c->view = NULL;
+	question_leave(c);
 }
 
 static void drop(struct client *c)
@@ -70,16 +71,35 @@ bool clients_any(const struct keeper *k)
 	return false;
 }
 
+bool client_sits(const struct keeper *k, const struct session *s)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].state == CLIENT_SESSION &&
+		    k->clients[i].s == s)
+			return true;
+	return false;
+}
+
 /* ---- telling ---- */
 
-void keeper_note(struct keeper *k, const char *text)
+static void note(struct keeper *k, const char *text, bool is_now)
 {
-	struct keep_msg m = { .type = KEEP_NOTE };
+	struct keep_msg m = { .type = KEEP_NOTE, .a = is_now };
 
 	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", text);
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		if (k->clients[i].is_used && k->clients[i].state == CLIENT_SESSION)
 			say(&k->clients[i], &m);
+}
+
+void keeper_note(struct keeper *k, const char *text)
+{
+	note(k, text, false);
+}
+
+void keeper_note_now(struct keeper *k, const char *text)
+{
+	note(k, text, true);
 }
 
 static void last_words(const struct session *s, struct err *ret)
@@ -214,6 +234,10 @@ static bool filter_keys(void *arg, char *p, size_t *n)
 	struct client *c = arg;
 	_free_ char *out = NULL;
 
+	if (question_typed(c, p, *n)) {
+		*n = 0;
+		return true;
+	}
 	if (c->keys.n == 0)
 		return true;
 	/* Room for what was held back: the relay's buffer is read up to its end, its copy may be longer. */
@@ -489,7 +513,8 @@ static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET
 		return;
 	}
 	usage_take(k);
-	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U);
+	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U) |
+		      (k->gate ? STATE_NET : 0U);
 	usage_fill(k, state.v);
 	state.v[VALUE_SESSIONS] = sessions_live(k);
 	say(c, &state);

@@ -162,7 +162,7 @@ static void put_ring(struct viewer *v)
 
 static void write_out(struct viewer *v)
 {
-	while (v->n > 0 && !v->is_broken) {
+	while (v->n > 0 && !v->is_broken && !v->is_held) {
 		ssize_t n = relay_write_some(v->out, v->buf + v->at, v->n);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -181,7 +181,15 @@ static void write_out(struct viewer *v)
 		v->is_behind = false;
 		put_ring(v);
 	}
-	watch_set(v->on_out, v->n > 0);
+	watch_set(v->on_out, v->n > 0 && !v->is_held);
+}
+
+void viewer_hold(struct viewer *v, bool is_held)
+{
+	v->is_held = is_held;
+	write_out(v);
+	if (!is_held && v->feed->on_room)
+		v->feed->on_room(v->feed->arg);
 }
 
 static void on_out(void *arg)

@@ -24,6 +24,7 @@ struct viewer {
 	size_t at, n;
 	bool is_behind; /* lost something: sees the ring once it has caught up */
 	bool is_broken;
+	bool is_held; /* gets nothing for now; the command waits */
 };
 
 struct feed {
@@ -53,6 +54,7 @@ void feed_record(struct feed *f, int sessions, uint32_t number);
 /* Takes out. `sees_past`: the ring comes first. NULL: no place left. */
 struct viewer *feed_view(struct feed *f, int take_out, bool sees_past);
 void feed_leave(struct feed *f, struct viewer *v);
+void viewer_hold(struct viewer *v, bool is_held);
 size_t feed_n_viewers(const struct feed *f);
 
 /* The command is dead: viewers get what is left; slow ones have until then (0: no time). False: something is left. */

@@ -169,7 +169,7 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const char *role,
 static void send_kept(struct gate *g, const struct kept *s)
 {
 	struct gate_msg m = { .type = GATE_SOCKETS, .flags = s->m.a ? GATE_HAS_V6 : 0 };
-	size_t n = NETNS_SOCKET_COUNT_;
+	size_t n = NETNS_LISTENERS_;
 	int to = FRONT;
 
 	if (s->m.type == INIT_NET_MORE) {
@@ -189,6 +189,12 @@ static void send_seal(struct gate *g)
 
 	if (fd >= 0)
 		(void)gate_send(g->fd[FRONT], &m, &fd, 1); /* a dead one is seen by its watch */
+}
+
+void gate_new_seal(struct keeper *k)
+{
+	if (k->gate && !k->gate->is_broken && k->gate->fd[FRONT] >= 0)
+		send_seal(k->gate);
 }
 
 static void on_front(void *arg);
@@ -294,6 +300,8 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 			fd_close(fds[i]);
 		return true;
 	}
+	if (m->type == INIT_NET)
+		origins_open(k, take_fd(fds[NETNS_DIAG]));
 	vec_reserve(g->kept, g->n_kept, g->cap_kept);
 	g->kept[g->n_kept].m = *m;
 	memcpy(g->kept[g->n_kept].fds, fds, sizeof(g->kept[0].fds));
@@ -303,6 +311,12 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 			       "that "
 			       "use the proxy variables get through ('vitrine doctor')");
 	return true;
+}
+
+void gate_bytes(const struct keeper *k, uint64_t *ret_in, uint64_t *ret_out)
+{
+	*ret_in = k->gate ? k->gate->bytes_in : 0;
+	*ret_out = k->gate ? k->gate->bytes_out : 0;
 }
 
 /* ---- changes while it runs ---- */
@@ -338,7 +352,20 @@ int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
 	add_rule(g, take(line));
 	put_config(g, &config);
 	r = tell_text(g, GATE_RULES, &config);
+	if (r >= 0)
+		questions_settle(k, text);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+}
+
+void gate_said(struct keeper *k, uint32_t id, bool is_allowed)
+{
+	struct gate_msg m = { .type = GATE_SAID,
+			      .id = id,
+			      .verdict = is_allowed ? GATE_ALLOWED : GATE_REFUSED };
+
+	if (k->gate && k->gate->fd[DIAL] >= 0)
+		(void)gate_send(k->gate->fd[DIAL], &m, NULL,
+				0); /* a dead one is seen by its watch */
 }
 
 int gate_show(struct keeper *k, struct err *e)
@@ -383,12 +410,16 @@ static void on_event(struct gate *g, const struct gate_msg *m)
 static void on_question(struct gate *g, const struct gate_msg *m)
 {
 	const char *name = g->k->in->plan->name;
-	_free_ char *line = mem_fmt("network: may it reach %s:%u? 'vitrine net allow %s %s' or "
-				    "'vitrine "
-				    "net deny %s %s', within a minute",
-				    m->host, m->port, name, m->host, name, m->host);
+	_free_ char *line = NULL;
 
-	keeper_note(g->k, line);
+	if (question_ask(g->k, m))
+		return;
+	line = mem_fmt("network: may it reach %s:%u? 'vitrine net allow %s %s' or "
+		       "'vitrine "
+		       "net deny %s %s', within a minute",
+		       m->host, m->port, name, m->host, name, m->host);
+
+	keeper_note_now(g->k, line);
 }
 
 static void on_message(struct gate *g, int which)

@@ -13,13 +13,21 @@ struct gate;
  * not, it waits in the listener's queue. */
 void gate_start(struct keeper *k);
 
+/* Bytes of the connections that have ended. */
+void gate_bytes(const struct keeper *k, uint64_t *ret_in, uint64_t *ret_out);
+
 /* A message of init with sockets of the sandbox's network: true when it was one, and the descriptors are taken. */
 bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 
 /* `vitrine net allow|deny`: from now on, also for what is connected. */
 int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e);
+/* A person's answer to one question. */
+void gate_said(struct keeper *k, uint32_t id, bool is_allowed);
 /* The rules in force, as a memfd of lines (gate/config.h). */
 int gate_show(struct keeper *k, struct err *e);
+
+/* vitrine-seal is another one. */
+void gate_new_seal(struct keeper *k);
 
 /* Ends them. */
 void gate_finish(struct keeper *k);

@@ -20,7 +20,8 @@
 enum keep_msg_type {
 	/* from the client */
 	KEEP_PLAN =
-		1, /* the first client's first word: struct keeper_in is in shared memory; descriptor: the workspace */
+		1, /* the first client's first word: struct keeper_in is in shared memory; descriptors: the workspace and, where
+		    * init has the plan already, the skeleton */
 	KEEP_EXEC, /* flags, rows, cols, keys; descriptors: request, stdin, stdout, stderr */
 	KEEP_ATTACH, /* session (0: the newest), flags, rows, cols, keys; descriptors: stdin, stdout */
 	KEEP_SIGNAL, /* a = signal for the client's session */
@@ -34,7 +35,7 @@ enum keep_msg_type {
 	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
 	/* to the client */
 	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
-	KEEP_NOTE,    /* err.msg: one line for the person */
+	KEEP_NOTE,    /* err.msg: one line for the person; a: at once */
 	KEEP_ENDED, /* a = exit status, b = enum end_reason, v; err.msg: the story of END_ERROR, or the command's last words */
 	KEEP_DETACHED,
 	KEEP_STATE,     /* flags = enum state_flags, v */
@@ -86,7 +87,13 @@ enum keep_flags {
 	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
 };
 
-enum state_flags { STATE_KEPT = 1, STATE_TTY = 2, STATE_RECORDED = 4, STATE_NAMED = 8 };
+enum state_flags {
+	STATE_KEPT = 1,
+	STATE_TTY = 2,
+	STATE_RECORDED = 4,
+	STATE_NAMED = 8,
+	STATE_NET = 16 /* it has a gate */
+};
 
 struct keep_msg {
 	uint32_t type;
@@ -111,6 +118,12 @@ struct keep_secret {
 	struct buf *value; /* wiped when it has been told */
 };
 
+/* What was saved before the start. */
+struct keeper_saved {
+	uint64_t checkpoint; /* 0: nothing had changed */
+	uint64_t files, bytes;
+};
+
 /* Everything the keeper takes over from the process that forks it. */
 struct keeper_in {
 	struct plan *plan; /* without argv: the sandbox stands ready and runs nothing */
@@ -123,6 +136,8 @@ struct keeper_in {
 	unsigned flags;                   /* enum keep_flags */
 	const struct keep_secret *values; /* not in shared memory */
 	size_t n_values;
+	char **env;   /* the caller's, for secrets that are read anew; NULL: none is */
+	struct keeper_saved saved;
 	bool is_rm;   /* a named sandbox goes with its last session */
 	bool is_kept; /* started to stay */
 	uint16_t rows, cols;
@@ -134,10 +149,17 @@ int keeper_spawn(struct keeper_in *in, struct err *e);
 
 /* The same in two halves, so that namespaces are made while the plan is: forks a keeper that makes init and waits.
  * After mem_share(); everything in struct keeper_in is then made before keeper_give() and never changed again. */
-int keeper_begin(const struct ids *ids, struct err *e);
-int keeper_give(int conn, struct keeper_in *in, struct err *e);
+struct early {
+	int conn; /* to the keeper; FD_NONE: none was begun */
+	int init; /* the keeper's end to init */
+};
+#define EARLY_NONE ((struct early){ .conn = FD_NONE, .init = FD_NONE })
+
+int keeper_begin(const struct ids *ids, struct early *ret, struct err *e);
+/* Init hears the plan from us where it needs nothing from the keeper first. */
+int keeper_give(struct early *early, struct keeper_in *in, struct err *e);
 /* There will be no plan: returns when nothing of it is left. */
-void keeper_drop(int take_conn);
+void keeper_drop(struct early *early);
 
 /* Connects to the keeper of a running sandbox. -ENOENT: it does not run. */
 int keep_connect(const char *state_dir, const char *name, struct err *e);

@@ -29,6 +29,7 @@
 #include "core/def.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
+#include "sys/spread.h"
 
 #define DOOR_AFTER (20 * NS_PER_MS)
 
@@ -63,10 +64,10 @@ void keeper_moved(void *keeper)
 
 /* ---- a life ---- */
 
-/* Leave everything of the client behind but the connection, the workspace and its stdio. */
-static void part(int client, int ws_fd)
+/* Leave everything of the client behind but its stdio and what is still needed. */
+static void part(const int needed[3])
 {
-	int keep[] = { client, ws_fd, mem_share_fd() };
+	int keep[] = { needed[0], needed[1], needed[2], mem_share_fd() };
 	int max = 3;
 
 	(void)setsid(); /* we were just forked, so this cannot fail */
@@ -75,7 +76,7 @@ static void part(int client, int ws_fd)
 	for (size_t i = 0; i < ARRAY_LEN(keep); i++)
 		max = keep[i] >= max ? keep[i] + 1 : max;
 	for (int fd = 3; fd < max && !sabotaged("fds"); fd++)
-		if (fd != keep[0] && fd != keep[1] && fd != keep[2])
+		if (fd != keep[0] && fd != keep[1] && fd != keep[2] && fd != keep[3])
 			(void)close(fd);
 	if (!sabotaged("fds"))
 		(void)syscall(SYS_close_range, max, ~0U, 0);
@@ -224,6 +225,7 @@ static int start(struct keeper *k, struct err *e)
 	masks_start(k);
 	seal_watch(k);
 	gate_start(k);
+	listening_start(k);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 
@@ -261,7 +263,7 @@ static void finish(struct keeper *k)
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
 
 	k->is_ending = true;
-	k->has_left = engine_reap(&k->native, k->in->plan);
+	k->has_left = k->is_empty || engine_reap(&k->native, k->in->plan);
 	last_messages(k);
 	engine_complains(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
@@ -278,7 +280,8 @@ static void finish(struct keeper *k)
 	}
 	masks_finish(k);
 	gate_finish(k);
-	keeper_seal(k);
+	receiver_finish(k);
+	keeper_look(k);
 	seal_finish(k);
 }
 
@@ -351,6 +354,7 @@ static void judge_all(struct keeper *k)
 /* The clients are told first: what is written here is not on their way. The name is free when this is over. */
 static void write_down(struct keeper *k)
 {
+	keeper_seal(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++) {
 		struct session *s = &k->sessions[i];
 
@@ -407,6 +411,8 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
 	say_goodbye(k, r < 0);
+	if (k->is_empty)
+		(void)engine_reap(&k->native, in->plan);
 	write_down(k);
 	if (k->dir >= 0 && k->lock >= 0)
 		place_release(k);
@@ -444,19 +450,22 @@ static struct keeper_in *await_plan(struct keeper *k, int client)
 	*in = *(struct keeper_in *)mem_share_root();
 	in->client = client;
 	in->ws_fd = fds[0];
+	k->native.skel = fds[1];
 	return in;
 }
 
-static _Noreturn void begin(const struct ids *ids, int client)
+static _Noreturn void begin(const struct ids *ids, int client, const int ctl[2])
 {
+	struct native n = NATIVE_NONE;
 	struct err e = ERR_INIT;
 	struct keeper *k;
 	int r;
 
 	mem_share_end();
-	part(client, FD_NONE);
+	part((int[]){ client, ctl[0], ctl[1] });
+	r = native_begin(ids, NULL, ctl, &n, &e);
 	k = keeper_new();
-	r = native_begin(ids, NULL, &k->native, &e);
+	k->native = n;
 	k->in = await_plan(k, client);
 	live(k, r, &e);
 }
@@ -466,7 +475,7 @@ static _Noreturn void begin_with_plan(struct keeper_in *in)
 	struct err e = ERR_INIT;
 	struct keeper *k = keeper_new();
 
-	part(in->client, in->ws_fd);
+	part((int[]){ in->client, in->ws_fd, FD_NONE });
 	k->in = in;
 	live(k, 0, &e);
 }
@@ -474,6 +483,7 @@ static _Noreturn void begin_with_plan(struct keeper_in *in)
 /* The client's end of a connection; in the child the other one is in *ret_end and 0 is returned. */
 static int fork_connected(int *ret_end, struct err *e)
 {
+	struct spread s = spread_look();
 	int pair[2];
 	pid_t pid;
 
@@ -485,6 +495,10 @@ static int fork_connected(int *ret_end, struct err *e)
 		fd_close(pair[1]);
 		return err_sys(e, "fork");
 	}
+	if (pid == 0)
+		spread_end(&s);
+	else
+		spread_child(&s, pid);
 	fd_close(pair[pid == 0 ? 0 : 1]);
 	*ret_end = pair[1];
 	return pid == 0 ? 0 : pair[0];
@@ -504,32 +518,57 @@ int keeper_spawn(struct keeper_in *in, struct err *e)
 	return r;
 }
 
-int keeper_begin(const struct ids *ids, struct err *e)
+int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 {
-	int end = FD_NONE, r = fork_connected(&end, e);
+	int end = FD_NONE, ctl[2], r = native_pair(ctl, e);
 
+	if (r < 0)
+		return r;
+	r = fork_connected(&end, e);
 	if (r == 0)
-		begin(ids, end);
-	return r;
+		begin(ids, end, ctl);
+	fd_close(ctl[1]);
+	*ret = (struct early){ .conn = r, .init = ctl[0] };
+	if (r < 0)
+		fd_close(take_fd(ret->init));
+	return r < 0 ? r : 0;
 }
 
-int keeper_give(int conn, struct keeper_in *in, struct err *e)
+/* Whatever start() does before engine_start() for these, init would miss. */
+static bool is_for_init(const struct plan *p)
+{
+	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal;
+}
+
+int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 {
 	struct keep_msg m = { .type = KEEP_PLAN };
-	int r, ws_fd = in->ws_fd;
+	int fds[2] = { in->ws_fd };
+	_close_ int init = take_fd(early->init); /* it lies in what is given away */
+	_close_ int skel = FD_NONE;
+	bool has_plan;
+	int r;
 
+	if (is_for_init(in->plan)) {
+		skel = fds[1] = skel_open(in->plan, e);
+		if (skel < 0)
+			return skel;
+	}
 	mem_share_give(in);
-	r = keep_send(conn, &m, &ws_fd, 1);
+	/* If there is no init the keeper knows why, and says so when it has the plan. */
+	has_plan = skel >= 0 && native_plan(init, in->plan) == 0;
+	r = keep_send(early->conn, &m, fds, has_plan ? 2 : 1);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
 }
 
-void keeper_drop(int take_conn)
+void keeper_drop(struct early *early)
 {
 	char end;
 
-	if (take_conn < 0)
+	fd_close(take_fd(early->init));
+	if (early->conn < 0)
 		return;
-	(void)shutdown(take_conn, SHUT_WR);
-	(void)io_read(take_conn, &end, 1); /* its end is the answer */
-	fd_close(take_conn);
+	(void)shutdown(early->conn, SHUT_WR);
+	(void)io_read(early->conn, &end, 1); /* its end is the answer */
+	fd_close(take_fd(early->conn));
 }

@@ -6,8 +6,11 @@
 #include "keep/gate.h"
 #include "keep/journal.h"
 #include "keep/keys.h"
+#include "keep/origin.h"
+#include "keep/question.h"
 #include "keep/seal.h"
 #include "keep/session.h"
+#include "sys/sample.h"
 
 #define KEEPER_CLIENTS 96
 #define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
@@ -53,15 +56,24 @@ struct keeper {
 	uint32_t last_id, last_number, last_token;
 	uint64_t n_messages;
 	bool has_left;     /* init ended by itself */
+	bool is_empty;     /* init ended everybody else and has only itself to end */
 	bool has_visitors; /* others than the first client have come */
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_ending;    /* the last session is over, or somebody said so */
 	int status;        /* of the first command */
+	int last_status;   /* of the session that ended last, and why it ended */
+	enum end_reason last_why;
+	uint64_t ended_cpu_ns, ended_rss; /* of all sessions that ended */
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
-	struct gate *gate; /* gate.c; NULL: no network */
-	struct seal *seal; /* seal.c; NULL: nothing is inspected */
+	struct gate *gate;           /* gate.c; NULL: no network */
+	struct origins *origins;     /* origin.c; NULL: no network */
+	struct questions *questions; /* question.c; NULL: nothing was asked */
+	struct listening *listening; /* listening.c */
+	struct seal *seal;           /* seal.c; NULL: nothing is inspected */
+	struct hearing
+		*hearing; /* receiver.c; NULL: nobody listens to what the inside says of itself */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
@@ -72,6 +84,10 @@ struct keeper {
 	struct journal *journal;
 	/* usage.c */
 	struct usage usage;
+	struct seen *seen; /* processes that were there at the last look */
+	size_t n_seen;
+	/* layers.c */
+	struct left *left;
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -79,6 +95,7 @@ struct keeper {
 
 void keeper_end(struct keeper *k, enum end_reason why);
 void keeper_note(struct keeper *k, const char *text);
+void keeper_note_now(struct keeper *k, const char *text); /* not with the others at the end */
 void keeper_fail(struct keeper *k, const struct err *e);
 /* Ends the sandbox when nobody needs it any more. */
 void keeper_end_if_idle(struct keeper *k);
@@ -92,13 +109,17 @@ static inline bool keeper_is_named(const struct keeper *k)
 
 /* layers.c: before a named sandbox's view is built, and after its last process died. */
 int keeper_claim_layers(const struct keeper *k, struct err *e);
-void keeper_seal(struct keeper *k);
+void keeper_look(struct keeper *k);
+void keeper_seal(struct keeper *k); /* when the clients know */
 
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
 void place_hide(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
+
+/* listening.c: hints about what listens inside. */
+void listening_start(struct keeper *k);
 
 /* sockets.c: the host's unix sockets that the plan names. */
 int sockets_open(struct keeper *k, struct err *e);
@@ -113,6 +134,7 @@ void clients_ready(struct keeper *k);
 void clients_end(struct keeper *k, struct session *s, int status, enum end_reason why);
 void clients_end_all(struct keeper *k, int status, enum end_reason why);
 bool clients_any(const struct keeper *k);
+bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
 void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd);
 
@@ -121,6 +143,12 @@ void inside_message(struct keeper *k);
 struct session *session_find(struct keeper *k, uint32_t id);
 struct session *session_live(struct keeper *k, uint32_t number); /* 0: the newest */
 size_t sessions_live(const struct keeper *k);
+
+/* receiver.c: what the inside says of itself. */
+void receiver_take(struct keeper *k, int take_listener);
+void receiver_finish(struct keeper *k);
+void receiver_look(struct keeper *k, struct session *s); /* its output may be structured */
+void receiver_looked(struct session *s);                 /* all of it went through */
 
 /* story.c: what is written down of a session. */
 void story_begin(struct keeper *k, struct session *s);
@@ -137,10 +165,14 @@ void tell_session_ended(struct keeper *k, const struct session *s, int status, e
 void tell_viewer(struct keeper *k, const struct session *s, bool has_come, const char *why);
 void tell_limit(struct keeper *k, enum limit_id id, uint64_t value);
 void tell_sample(struct keeper *k);
+/* argv: words, each ended by NUL. */
+void tell_process(struct keeper *k, const char *pid, const struct process *p, const char *argv,
+		  size_t n);
 void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
 void tell_net(struct keeper *k, const struct gate_msg *m);
 void tell_gate(struct keeper *k, const char *reason);
+void tell_note(struct keeper *k, const char *reason, const char *text);
 /* -errno: it could not be put on record and must not be done. */
 int tell_copied(struct keeper *k, const char *inside, const char *outside, bool is_out);
 

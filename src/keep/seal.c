@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/seal.c - see seal.h
  *
- * Started before the sandbox, because its certificate must be in the bundle when the first program inside reads it.
- * The CA's key never leaves vitrine-seal; if that ends, what was trusted is worthless, so it is not started again:
- * inspected hosts are closed and a note says so. What it sends is foreign.
+ * seal takes longer to start than a sandbox and most commands never need it, so it sleeps until it is needed. The file
+ * that is the bundle inside exists from the beginning, empty, and the keeper has a lease on it: whoever opens it waits
+ * in open(), the keeper hears of it, and goes on when the bundle is complete. The first connection to an inspected host
+ * wakes it too, and waits in the socket that front already has. Where there are no leases the start waits instead.
+ *
+ * What seal must know it is told by a child of the keeper (the teller), which reads the secrets where they are and may
+ * take its time. The CA's key never leaves vitrine-seal: if that ends, inspected hosts are closed; it is started once
+ * more, with a key of its own, which programs that run already do not know. What it sends is foreign.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -19,14 +26,43 @@
 #include "keep/keeper.h"
 #include "keep/seal.h"
 #include "seal/wire.h"
+#include "secret/secret.h"
 
 #define ANSWER_MS 10000
+#define LOOK_NS NS_PER_SEC /* at files that values come from */
+
+enum seal_state {
+	SEAL_SLEEPS, /* nobody has needed it */
+	SEAL_BEGINS, /* has not sent its certificate */
+	SEAL_TOLD,   /* the teller is at work */
+	SEAL_SERVES,
+	SEAL_CLOSED,
+};
+
+/* Where a value can be read anew. */
+struct source {
+	char *path;          /* a file... */
+	uint64_t mark;       /* ...as it was */
+	uint64_t every, due; /* of a command's output */
+};
 
 struct seal {
 	struct keeper *k;
 	int fd;
 	pid_t pid;
-	struct watch *on;
+	struct watch *on, *on_opened, *on_way;
+	enum seal_state state;
+	unsigned n_starts;
+	int bundle; /* being written, and leased; FD_NONE: complete */
+	bool is_leased;
+	int way;       /* front's, held back until the terms are in force */
+	struct buf ca; /* as far as it has come */
+	pid_t teller;
+	int telling; /* ends with the teller */
+	struct watch *on_teller;
+	bool is_due[SECRETS_MAX]; /* to be read anew */
+	struct source *sources;   /* of each value; NULL: not looked at yet */
+	struct watch *on_refresh;
 };
 
 static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
@@ -82,98 +118,141 @@ static int spawn(struct seal *s, struct err *e)
 		become(path, pair[1]);
 	fd_close(pair[1]);
 	s->fd = pair[0];
+	s->state = SEAL_BEGINS;
+	s->n_starts++;
 	return s->pid < 0 ? err_sys(e, "fork") : 0;
 }
 
-static int tell(struct seal *s, const struct buf *trust)
+/* ---- the bundle inside ---- */
+
+static void on_opened(void *arg);
+
+/* Readable for whoever the sandbox's user is outside; there is nothing secret in it. Written in place: what is mounted
+ * inside is this very file. */
+static int begin_bundle(struct seal *s, struct err *e)
 {
-	struct keeper_in *in = s->k->in;
-	const char *terms = in->plan->net.terms;
-	int r = seal_send_all(s->fd, SEAL_TRUST, NULL, trust->p, trust->n);
-
-	if (r >= 0)
-		r = seal_send_all(s->fd, SEAL_RULES, NULL, terms, strlen(terms));
-	for (size_t i = 0; i < in->n_values && r >= 0; i++)
-		r = seal_send_all(s->fd, SEAL_VALUE, in->values[i].name, in->values[i].value->p,
-				  in->values[i].value->n);
-	for (size_t i = 0; i < in->n_values; i++)
-		explicit_bzero(in->values[i].value->p, in->values[i].value->cap);
-	return r < 0 ? r : seal_send(s->fd, SEAL_COMMIT, 0, NULL, NULL, 0);
-}
-
-/* Its certificate, and that it has taken what it was told. */
-static int hear(const struct seal *s, struct buf *ca, struct err *e)
-{
-	for (;;) {
-		struct pollfd p = { .fd = s->fd, .events = POLLIN };
-		struct seal_msg m;
-		int fds[PACKET_FDS];
-
-		if (poll(&p, 1, ANSWER_MS) <= 0 || seal_recv(s->fd, &m, fds) != 1)
-			return err_set(e, ERR_SYSTEM, EPIPE, "vitrine-seal ended, or says nothing");
-		if (m.type == SEAL_CA)
-			buf_add(ca, m.data, m.n);
-		else if (m.type == SEAL_FAILED)
-			return err_set(e, ERR_CONFIG, EINVAL, "inspection: %.*s",
-				       m.n < 400 ? (int)m.n : 400, m.data);
-		else if (m.type == SEAL_READY)
-			return ca->is_over ? err_set(e, ERR_BUG, EMSGSIZE, "a CA without end") : 0;
-	}
-}
-
-/* Readable for whoever the sandbox's user is outside; there is nothing secret in it. */
-static int write_bundle(const struct keeper *k, const struct buf *trust, const struct buf *ca,
-			struct err *e)
-{
-	_close_ int fd = openat(k->dir, "ca-bundle.pem",
+	_close_ int fd = openat(s->k->dir, "ca-bundle.pem",
 				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 
-	if (fd < 0 || fchmod(fd, 0644) < 0 || io_write_all(fd, trust->p, trust->n) < 0 ||
-	    io_write_all(fd, "\n", 1) < 0 || io_write_all(fd, ca->p, ca->n) < 0)
+	if (fd < 0 || fchmod(fd, 0644) < 0)
 		return err_sys(e, "the bundle with the sandbox's CA");
+	/* The signal is heard once the loop runs; until then it must not end us. */
+	if (str_eq(s->k->in->plan->engine, "native") && s->on_opened == NULL)
+		s->on_opened = watch_signal(s->k->loop, SIGIO, on_opened, s);
+	s->is_leased = s->on_opened && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+	s->bundle = take_fd(fd);
+	s->ca.n = 0;
 	return 0;
 }
 
-int seal_start(struct keeper *k, struct err *e)
+/* Closing ends the lease: whoever waits goes on. */
+static void end_bundle(struct seal *s, bool has_ca)
 {
-	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB), ca = BUF(64 * KIB);
-	struct seal *s;
-	int r;
+	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	struct err e = ERR_INIT;
 
-	if (!k->in->plan->net.has_seal)
-		return 0;
-	s = k->seal = mem_new(1, sizeof(*s));
-	*s = (struct seal){ .k = k, .fd = FD_NONE };
-	r = read_trust(&k->in->plan->net, &trust, e);
-	if (r >= 0)
-		r = spawn(s, e);
-	if (r < 0)
-		return r;
-	r = tell(s, &trust);
-	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "vitrine-seal: %s", strerror(-r));
-	r = hear(s, &ca, e);
-	if (r >= 0)
-		r = write_bundle(k, &trust, &ca, e);
-	if (r >= 0)
-		(void)fcntl(s->fd, F_SETFL, O_NONBLOCK);
-	return r;
+	if (s->bundle < 0)
+		return;
+	if (read_trust(&s->k->in->plan->net, &b, &e) >= 0)
+		buf_putc(&b, '\n');
+	if (has_ca)
+		buf_add(&b, s->ca.p, s->ca.n);
+	if (io_write_all(s->bundle, buf_cstr(&b), b.n) < 0)
+		keeper_note(s->k, "network: the bundle with the sandbox's CA could not be written");
+	(void)fcntl(s->bundle, F_SETLEASE, F_UNLCK); /* a teller may still hold a copy */
+	fd_close(s->bundle);
+	s->bundle = FD_NONE;
 }
 
-int seal_connect(struct keeper *k)
-{
-	struct seal_msg m = { .type = SEAL_FRONT };
-	int pair[2];
+/* ---- the teller ---- */
 
-	if (k->seal == NULL || k->seal->fd < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return FD_NONE;
-	if (packet_send(k->seal->fd, &m, sizeof(m), &pair[1], 1) < 0) {
-		fd_close(pair[0]);
-		pair[0] = FD_NONE;
+static void wipe_values(const struct keeper_in *in)
+{
+	for (size_t i = 0; i < in->n_values; i++)
+		explicit_bzero(in->values[i].value->p, in->values[i].value->cap);
+}
+
+static int tell_value(int fd, const char *state_dir, const char *name, struct err *e)
+{
+	_cleanup_(secret_done) struct secret v = { 0 };
+	_cleanup_(secret_wipe) struct buf value = secret_buf();
+	int r = secret_load(state_dir, name, &v, e);
+
+	if (r >= 0)
+		r = secret_value(state_dir, &v, &value, e);
+	return r < 0 ? r : seal_send_all(fd, SEAL_VALUE, name, value.p, value.n);
+}
+
+/* The values that came with the keeper's birth are as good as those that lie on the host, and there already. */
+static int tell_all(struct seal *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB);
+	struct keeper_in *in = s->k->in;
+	const char *terms = in->plan->net.terms;
+	int r = read_trust(&in->plan->net, &trust, e);
+
+	if (r >= 0)
+		r = seal_send_all(s->fd, SEAL_TRUST, NULL, trust.p, trust.n);
+	if (r >= 0)
+		r = seal_send_all(s->fd, SEAL_RULES, NULL, terms, strlen(terms));
+	for (size_t i = 0; i < in->n_values && r >= 0; i++) {
+		const struct keep_secret *v = &in->values[i];
+
+		r = s->n_starts > 1
+			    ? tell_value(s->fd, in->plan->state_dir, v->name, e)
+			    : seal_send_all(s->fd, SEAL_VALUE, v->name, v->value->p, v->value->n);
 	}
-	fd_close(pair[1]);
-	return pair[0];
+	return r < 0 ? r : seal_send(s->fd, SEAL_COMMIT, 0, NULL, NULL, 0);
+}
+
+/* Those that are due; what cannot be read stays as it was, and is tried again when it is due the next time. */
+static int tell_due(struct seal *s, struct err *e)
+{
+	struct keeper_in *in = s->k->in;
+
+	for (size_t i = 0; i < in->n_values; i++)
+		if (s->is_due[i] &&
+		    tell_value(s->fd, in->plan->state_dir, in->values[i].name, e) >= 0)
+			(void)seal_send(s->fd, SEAL_REFRESH, 0, in->values[i].name, NULL, 0);
+	return e->kind == ERR_NONE ? 0 : -EIO;
+}
+
+static void on_told(void *arg);
+
+static void forget_teller(struct seal *s)
+{
+	watch_free(s->on_teller);
+	s->on_teller = NULL;
+	fd_close(s->telling);
+	s->telling = FD_NONE;
+	if (s->teller > 0) {
+		(void)kill(s->teller, SIGKILL);
+		(void)waitpid(s->teller, NULL, 0);
+	}
+	s->teller = 0;
+}
+
+/* One at a time: what two say would be mixed. Says why it failed through the pipe. */
+static void tell(struct seal *s, int (*what)(struct seal *s, struct err *e))
+{
+	struct err e = ERR_INIT;
+	int end[2];
+
+	if (pipe2(end, O_CLOEXEC) < 0)
+		return;
+	s->teller = fork();
+	if (s->teller == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		(void)signal(SIGPIPE, SIG_IGN);
+		if (s->k->in->env)
+			environ = s->k->in->env; /* a command's or a variable's */
+		if (what(s, &e) < 0)
+			(void)io_write_all(end[1], e.msg, strlen(e.msg));
+		_exit(0);
+	}
+	fd_close(end[1]);
+	s->telling = end[0];
+	s->on_teller = watch_fd(s->k->loop, s->telling, WATCH_READ, on_told, s);
 }
 
 /* ---- what it says, as events like the gate's ---- */
@@ -207,7 +286,7 @@ static void say_secrets(const struct json *o, char *to, size_t size)
 	gate_say(to, size, "%s", buf_cstr(&b));
 }
 
-static void on_event(struct seal *s, const struct seal_msg *m)
+static void seal_event(struct seal *s, const struct seal_msg *m)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	struct gate_msg g = { .type = GATE_EVENT, .via = VIA_CONNECT };
@@ -219,6 +298,7 @@ static void on_event(struct seal *s, const struct seal_msg *m)
 	o = doc.root;
 	g.id = (uint32_t)number_of(o, "connection");
 	g.port = (uint16_t)number_of(o, "port");
+	g.code = (uint32_t)number_of(o, "code");
 	g.up = number_of(o, "bytes_out");
 	g.down = number_of(o, "bytes_in");
 	g.ns = number_of(o, "duration_ns");
@@ -236,6 +316,222 @@ static void on_event(struct seal *s, const struct seal_msg *m)
 	tell_net(s->k, &g);
 }
 
+/* ---- values that change while it runs ---- */
+
+/* Whether a file is another one, or has other content, than when it was last looked at. */
+static bool has_changed(struct source *f)
+{
+	struct stat st;
+	uint64_t mark;
+
+	if (stat(f->path, &st) < 0)
+		return false; /* being replaced: the next look sees it */
+	mark = (uint64_t)st.st_ino * 31 + (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC +
+	       (uint64_t)st.st_mtim.tv_nsec + (uint64_t)st.st_size;
+	if (mark == f->mark)
+		return false;
+	f->mark = mark;
+	return true;
+}
+
+static void on_refresh(void *arg)
+{
+	struct seal *s = arg;
+	uint64_t now = clock_now();
+	bool is_any = false;
+
+	if (s->teller > 0 || s->state != SEAL_SERVES)
+		return;
+	for (size_t i = 0; i < s->k->in->n_values; i++) {
+		struct source *f = &s->sources[i];
+
+		s->is_due[i] = f->path ? has_changed(f) : f->every > 0 && now >= f->due;
+		if (s->is_due[i])
+			f->due = now + f->every;
+		is_any |= s->is_due[i];
+	}
+	if (is_any)
+		tell(s, tell_due);
+}
+
+/* A command's output is good for its cache time, a file until it changes. */
+static void refresh_begin(struct seal *s)
+{
+	static char *none[] = { NULL };
+	const struct keeper_in *in = s->k->in;
+	uint64_t every = UINT64_MAX;
+
+	if (in->n_values == 0 || s->sources)
+		return;
+	s->sources = mem_new(in->n_values, sizeof(*s->sources));
+	environ = in->env ? in->env : environ; /* a login lies below the caller's home */
+	for (size_t i = 0; i < in->n_values; i++) {
+		_cleanup_(secret_done) struct secret v = { 0 };
+		struct source *f = &s->sources[i];
+		struct err e = ERR_INIT;
+
+		if (secret_load(in->plan->state_dir, in->values[i].name, &v, &e) < 0)
+			continue;
+		f->every = v.source == SECRET_COMMAND ? v.cache : 0;
+		f->due = clock_now() + f->every;
+		f->path = v.source == SECRET_FILE || v.source == SECRET_LOGIN ? take(v.from) : NULL;
+		if (f->path)
+			(void)has_changed(f);
+		if (f->path && every > LOOK_NS)
+			every = LOOK_NS;
+		else if (f->every && every > f->every)
+			every = f->every;
+	}
+	environ = none;
+	if (every < NS_PER_SEC / 10)
+		every = NS_PER_SEC / 10;
+	if (every != UINT64_MAX)
+		s->on_refresh = watch_timer(s->k->loop, every, true, on_refresh, s);
+}
+
+/* ---- a life ---- */
+
+static void serve(struct seal *s)
+{
+	struct seal_msg m = { .type = SEAL_FRONT };
+
+	end_bundle(s, true);
+	s->state = SEAL_SERVES;
+	(void)fcntl(s->fd, F_SETFL, O_NONBLOCK); /* a seal that does not read is not waited for */
+	if (s->way >= 0)
+		(void)packet_send(s->fd, &m, sizeof(m), &s->way, 1);
+	fd_close(s->way);
+	s->way = FD_NONE;
+	refresh_begin(s);
+}
+
+static void stop(struct seal *s)
+{
+	wipe_values(s->k->in);
+	forget_teller(s);
+	watch_free(s->on);
+	watch_free(s->on_way);
+	s->on = s->on_way = NULL;
+	fd_close(s->fd);
+	s->fd = FD_NONE;
+	fd_close(s->way);
+	s->way = FD_NONE;
+	if (s->pid > 0) {
+		(void)kill(s->pid, SIGKILL); /* it has nothing to finish */
+		(void)waitpid(s->pid, NULL, 0);
+	}
+	s->pid = 0;
+}
+
+/* Inspected hosts are closed from here on; the bundle is the host's own. */
+static void close_seal(struct seal *s, const char *why)
+{
+	_free_ char *line = mem_fmt("network: %.300s; inspected hosts are closed", why);
+
+	stop(s);
+	end_bundle(s, false);
+	s->state = SEAL_CLOSED;
+	keeper_note(s->k, line);
+}
+
+static void on_told(void *arg)
+{
+	struct seal *s = arg;
+	char why[400];
+	ssize_t n = io_read(s->telling, why, sizeof(why) - 1);
+
+	forget_teller(s);
+	memset(s->is_due, 0, sizeof(s->is_due));
+	why[n > 0 ? n : 0] = '\0';
+	if (n > 0 && s->state == SEAL_TOLD) {
+		close_seal(s, why);
+	} else if (n > 0) {
+		_free_ char *line = mem_fmt("network: a secret could not be read anew: %s", why);
+
+		keeper_note(s->k, line);
+	}
+}
+
+static void on_message(void *arg);
+
+static void wake(struct seal *s)
+{
+	struct err e = ERR_INIT;
+
+	if (s->state != SEAL_SLEEPS)
+		return;
+	watch_free(s->on_way);
+	s->on_way = NULL;
+	if (spawn(s, &e) < 0)
+		close_seal(s, e.msg);
+	else
+		s->on = watch_fd(s->k->loop, s->fd, WATCH_READ, on_message, s);
+}
+
+/* Somebody inside waits for the bundle. */
+static void on_opened(void *arg)
+{
+	wake(arg);
+}
+
+/* Front has handed a connection over. */
+static void on_way(void *arg)
+{
+	wake(arg);
+}
+
+static void lost(struct seal *s)
+{
+	bool is_first = s->n_starts < 2 && s->state == SEAL_SERVES;
+	struct err e = ERR_INIT;
+
+	if (!is_first) {
+		close_seal(s, "vitrine-seal ended");
+		return;
+	}
+	stop(s);
+	tell_gate(s->k, "seal_lost");
+	if (begin_bundle(s, &e) < 0) {
+		close_seal(s, e.msg);
+		return;
+	}
+	s->state = SEAL_SLEEPS;
+	if (!s->is_leased) /* it is open in some program: nobody can be made to wait for it */
+		wake(s);
+	gate_new_seal(s->k);
+	keeper_note(s->k, "network: vitrine-seal ended and was started again; programs that run "
+			  "already do not trust its new certificate");
+}
+
+static void hear(struct seal *s, const struct seal_msg *m)
+{
+	char why[400];
+
+	switch (m->type) {
+	case SEAL_CA:
+		buf_add(&s->ca, m->data, m->n);
+		if (s->state == SEAL_BEGINS)
+			tell(s, tell_all);
+		wipe_values(s->k->in); /* the teller has its own */
+		s->state = SEAL_TOLD;
+		return;
+	case SEAL_READY:
+		if (s->state == SEAL_TOLD)
+			serve(s);
+		return;
+	case SEAL_FAILED:
+		(void)snprintf(why, sizeof(why), "inspection: %.*s", m->n < 380 ? (int)m->n : 380,
+			       m->data);
+		close_seal(s, why);
+		return;
+	case SEAL_EVENT:
+		seal_event(s, m);
+		return;
+	default:
+		lost(s);
+	}
+}
+
 static void on_message(void *arg)
 {
 	struct seal *s = arg;
@@ -247,12 +543,98 @@ static void on_message(void *arg)
 		return;
 	for (int i = 0; i < PACKET_FDS && r == 1; i++)
 		fd_close(fds[i]);
-	if (r == 1 && m.type == SEAL_EVENT) {
-		on_event(s, &m);
-		return;
+	if (r == 1)
+		hear(s, &m);
+	else
+		lost(s);
+}
+
+/* Where nobody can be made to wait for the bundle we do. */
+static int wait_for_it(struct seal *s, struct err *e)
+{
+	while (s->state != SEAL_SERVES) {
+		struct pollfd p = { .fd = s->fd, .events = POLLIN };
+
+		if (s->state == SEAL_CLOSED || poll(&p, 1, ANSWER_MS) <= 0)
+			return err_set(e, ERR_SYSTEM, EPIPE, "vitrine-seal ended, or says nothing");
+		on_message(s);
 	}
-	seal_finish(s->k);
-	keeper_note(s->k, "network: vitrine-seal ended; inspected hosts are closed");
+	return 0;
+}
+
+/* Token stores with placeholders in place of tokens; readable as the bundle is. */
+static int write_logins(const struct keeper *k, struct err *e)
+{
+	for (char *const *v = k->in->plan->net.logins; v && *v; v += 2) {
+		_close_ int fd = openat(
+			k->dir, v[0], O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+		if (fd < 0 || fchmod(fd, 0644) < 0 || io_write_all(fd, v[1], strlen(v[1])) < 0)
+			return err_sys(e, "the file for '%s'", v[0]);
+	}
+	return 0;
+}
+
+/* What would fail later is better said now. */
+static int check_trust(struct seal *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	_free_ char *path = NULL;
+	int r = program_find("vitrine-seal", &path, e);
+
+	return r < 0 ? r : read_trust(&s->k->in->plan->net, &b, e);
+}
+
+int seal_start(struct keeper *k, struct err *e)
+{
+	struct seal *s;
+	int r;
+
+	if (!k->in->plan->net.has_seal)
+		return 0;
+	s = k->seal = mem_new(1, sizeof(*s));
+	*s = (struct seal){ .k = k,
+			    .fd = FD_NONE,
+			    .bundle = FD_NONE,
+			    .way = FD_NONE,
+			    .telling = FD_NONE,
+			    .ca = BUF(64 * KIB) };
+	r = check_trust(s, e);
+	if (r >= 0)
+		r = write_logins(k, e);
+	if (r >= 0)
+		r = begin_bundle(s, e);
+	if (r < 0 || s->is_leased)
+		return r;
+	r = spawn(s, e);
+	return r < 0 ? r : wait_for_it(s, e);
+}
+
+/* Before it serves, its end of the pair is kept here: what front sends meanwhile waits in it. */
+int seal_connect(struct keeper *k)
+{
+	struct seal_msg m = { .type = SEAL_FRONT };
+	struct seal *s = k->seal;
+	int pair[2];
+
+	if (s == NULL || s->state == SEAL_CLOSED ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return FD_NONE;
+	if (s->state != SEAL_SERVES) {
+		watch_free(s->on_way);
+		s->on_way = NULL;
+		fd_close(s->way);
+		s->way = pair[1];
+		if (s->state == SEAL_SLEEPS)
+			s->on_way = watch_fd(k->loop, s->way, WATCH_READ, on_way, s);
+		return pair[0];
+	}
+	if (packet_send(s->fd, &m, sizeof(m), &pair[1], 1) < 0) {
+		fd_close(pair[0]);
+		pair[0] = FD_NONE;
+	}
+	fd_close(pair[1]);
+	return pair[0];
 }
 
 void seal_watch(struct keeper *k)
@@ -267,13 +649,7 @@ void seal_finish(struct keeper *k)
 
 	if (s == NULL)
 		return;
-	watch_free(s->on);
-	s->on = NULL;
-	fd_close(s->fd);
-	s->fd = FD_NONE;
-	if (s->pid > 0) {
-		(void)kill(s->pid, SIGKILL); /* it has nothing to finish */
-		(void)waitpid(s->pid, NULL, 0);
-	}
-	s->pid = 0;
+	stop(s);
+	fd_close(s->bundle); /* nobody is left who waits for it */
+	s->bundle = FD_NONE;
 }

@@ -7,8 +7,8 @@
 
 struct keeper;
 
-/* Where the plan inspects hosts: starts vitrine-seal, gives it trust store, terms and secrets, and writes the bundle
- * with its CA, which the sandbox's view is about to be made from. The values are wiped. */
+/* Where the plan inspects hosts: starts vitrine-seal and makes the bundle that the sandbox's view is about to be made
+ * from. Its CA comes later; who opens the bundle before that waits. */
 int seal_start(struct keeper *k, struct err *e);
 /* A fresh way between seal and a front that was just started: the front's end, or FD_NONE. */
 int seal_connect(struct keeper *k);

@@ -689,6 +689,26 @@ static void plan_trust(struct plan *p)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
 
+/* A login of the host: its file, with placeholders, where the agent looks for it. */
+static void plan_logins(struct plan *p, const struct facts *f)
+{
+	for (size_t i = 0; p->net.has_seal && i < f->n_secrets; i++) {
+		const struct secret_fact *s = &f->secrets[i];
+		_free_ char *src = NULL, *dst = NULL;
+
+		if (s->file == NULL)
+			continue;
+		p->net.logins =
+			mem_grow(p->net.logins, p->net.n_logins + 3, sizeof(*p->net.logins));
+		p->net.logins[p->net.n_logins++] = mem_fmt("login-%s", s->name);
+		p->net.logins[p->net.n_logins++] = mem_str(s->text);
+		p->net.logins[p->net.n_logins] = NULL;
+		src = mem_fmt("%s/sandboxes/%s/login-%s", p->state_dir, p->name, s->name);
+		dst = path_join(p->home, s->file);
+		add_mount(p, MOUNT_BIND, src, dst, MOUNT_RO, "login, as placeholders");
+	}
+}
+
 /* ---- environment ---- */
 
 /* Programs that know proxies are told of ours; the others come to it by themselves. */
@@ -704,6 +724,22 @@ static void plan_proxy_env(struct plan *p)
 		add_env_kv(p, http[i], url);
 	for (size_t i = 0; i < ARRAY_LEN(no); i++)
 		add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
+}
+
+/* For OpenTelemetry, in the one form every exporter has; and for `vitrine hook`. */
+static void plan_receiver_env(struct plan *p)
+{
+	static const char *const exporters[] = { "OTEL_LOGS_EXPORTER", "OTEL_METRICS_EXPORTER",
+						 "OTEL_TRACES_EXPORTER" };
+	char url[40], port[8];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_TELEMETRY_PORT);
+	(void)snprintf(port, sizeof(port), "%d", NETNS_TELEMETRY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(exporters); i++)
+		add_env_kv(p, exporters[i], "otlp");
+	add_env_kv(p, "OTEL_EXPORTER_OTLP_ENDPOINT", url);
+	add_env_kv(p, "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+	add_env_kv(p, "VITRINE_EVENTS", port);
 }
 
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -723,6 +759,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "VITRINE", p->name);
 	if (p->net.has_gate)
 		plan_proxy_env(p);
+	if (p->net.has_receiver)
+		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
@@ -852,6 +890,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	}
 	plan_net_build(&p.net, pol, f);
 	plan_trust(&p);
+	plan_logins(&p, f);
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);

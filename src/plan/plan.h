@@ -57,6 +57,8 @@ struct secret_fact {
 	size_t n_env;
 	char *const *hosts;
 	size_t n_hosts;
+	const char *file,
+		*text; /* below home: what lies there instead of the agent's token store; or NULL */
 };
 
 struct facts {
@@ -73,7 +75,7 @@ struct facts {
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
-	const char *ws_repo; /* mode clone: the host's commits, for PLAN_REPO */
+	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
@@ -89,6 +91,7 @@ struct facts {
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	bool engine_is_foreign;   /* not our own: sockets inside its walls cannot be handed out */
 	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 
@@ -186,9 +189,13 @@ struct plan_net {
 	bool has_seal;  /* some hosts are inspected */
 	char **inspect; /* "host" and "*.host", NULL-ended */
 	size_t n_inspect;
-	char *terms; /* JSON, for vitrine-seal */
-	char *trust; /* host file that servers are verified against; NULL: the system's */
+	char *terms;   /* JSON, for vitrine-seal */
+	char *trust;   /* host file that servers are verified against; NULL: the system's */
+	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
+	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
+	bool has_receiver;       /* what the inside says of itself is listened to, gate or none */
+	const char *no_receiver; /* it was asked for and is not there: why, in words */
 };
 
 /* Who the sandbox's processes are, inside and outside. */

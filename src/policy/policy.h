@@ -62,6 +62,7 @@ enum setting_id {
 	SETTING_ISOLATION,
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
+	SETTING_TELEMETRY,
 	SETTING_COUNT_
 };
 
@@ -138,9 +139,10 @@ struct policy {
 	enum isolation isolation; /* the least an engine must have */
 	bool debug;               /* features.debug: ptrace among processes inside */
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
+	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin, check_reads_origin;
+		debug_origin, check_reads_origin, telemetry_origin;
 	enum layer isolation_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
@@ -189,6 +191,10 @@ void policy_print(const struct policy *p, bool as_json, struct buf *out);
 
 /* For people, only the values that widen the layer before them. */
 void policy_print_widenings(const struct policy *p, struct buf *out);
+
+/* The same one by one: "network.allow", "example.org". Of a variable that is set, its name alone. */
+typedef void policy_wider_fn(void *arg, const char *key, const char *value, enum layer layer);
+void policy_each_widening(const struct policy *p, policy_wider_fn *fn, void *arg);
 
 /* A path relative to the workspace against a glob: * and ? within a component, ** as a whole component for any
  * number of them (at least one at the end), [abc], [a-z], [!a], \\x; all match a leading dot. A pattern without a

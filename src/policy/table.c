@@ -82,6 +82,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_ISOLATION] = { WORDS(isolation_words, isolation_origin) },
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
 	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
+	[SETTING_TELEMETRY] = { WORDS(bool_words, telemetry_origin), .is_bool = true },
 };
 
 #define AT(field) .at = offsetof(struct policy, field)
@@ -146,6 +147,7 @@ const struct key_def key_defs[] = {
 	{ NULL, "isolation", KEY_SETTING, SETTING_ISOLATION },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
 	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
+	{ "features", "telemetry", KEY_SETTING, SETTING_TELEMETRY },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
 

@@ -98,7 +98,7 @@ static int add_value(struct program *p, const struct seal_msg *m, struct err *e)
 {
 	int r = read_rules(p, e);
 
-	if (r >= 0 && !str_eq(p->value.name, m->name))
+	if (r >= 0 && p->value.name[0] && !str_eq(p->value.name, m->name))
 		r = end_value(p, e);
 	if (r < 0)
 		return r;
@@ -108,6 +108,18 @@ static int add_value(struct program *p, const struct seal_msg *m, struct err *e)
 	memcpy(p->value.p + p->value.n, m->data, m->n);
 	p->value.n += m->n;
 	return 0;
+}
+
+/* One value more recent than the one in force; connections that are open use it from their next request on. */
+static void refresh(struct program *p, const struct seal_msg *m)
+{
+	if (str_eq(p->value.name, m->name))
+		(void)vault_set(&p->seal.rules->vault, p->value.name,
+				(struct str){ .p = p->value.p,
+					      .n = p->value.n }); /* else the old one stays */
+	explicit_bzero(p->value.p, VAULT_VALUE_MAX);
+	p->value.name[0] = '\0';
+	p->value.n = 0;
 }
 
 static void begin_telling(struct program *p)
@@ -256,6 +268,9 @@ static void take_message(struct program *p, const struct seal_msg *m, int fds[PA
 		break;
 	case SEAL_COMMIT:
 		commit(p);
+		break;
+	case SEAL_REFRESH:
+		refresh(p, m);
 		break;
 	case SEAL_FRONT:
 		take_front(p, take_fd(fds[0]));

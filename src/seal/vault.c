@@ -135,11 +135,19 @@ int vault_set(struct vault *v, const char *name, struct str value)
 		return -ENOENT;
 	if (value.n == 0 || value.n > VAULT_VALUE_MAX || !http_is_value(value))
 		return -EINVAL;
-	if (s->value == NULL || value.n > s->n) {
-		if (v->size - v->used < value.n + 1)
+	if (s->value == NULL || value.n + 1 > s->room) {
+		size_t room = value.n + 1;
+
+		/* A later one is about as long; it should not take other memory every time. */
+		if (s->value && v->size - v->used >= room + room / 4)
+			room += room / 4;
+		if (v->size - v->used < room)
 			return -ENOSPC;
+		if (s->value)
+			explicit_bzero(s->value, s->room);
 		s->value = v->memory + v->used;
-		v->used += value.n + 1;
+		s->room = room;
+		v->used += room;
 	}
 	memcpy(s->value, value.p, value.n);
 	s->value[value.n] = '\0';

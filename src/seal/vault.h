@@ -26,7 +26,7 @@ struct vault_entry {
 	size_t n_headers;
 	unsigned places;
 	char *value; /* in the locked memory; NULL: none yet */
-	size_t n;
+	size_t n, room;
 };
 
 struct vault {

@@ -20,8 +20,9 @@ enum seal_type {
 	SEAL_RULES,     /* data: more of the JSON text of seal/terms.h */
 	SEAL_VALUE,     /* name, data: more of the value of that secret */
 	SEAL_COMMIT, /* use all that came since the last commit; no SEAL_TRUST among it: keep the old one */
-	SEAL_FRONT, /* descriptor: the pair to the gate's front */
-	SEAL_CLOSE, /* id: end that connection; 0: all of them */
+	SEAL_REFRESH, /* name: the value that came since goes into what is in force */
+	SEAL_FRONT,   /* descriptor: the pair to the gate's front */
+	SEAL_CLOSE,   /* id: end that connection; 0: all of them */
 	/* seal -> keeper */
 	SEAL_CA,     /* data: more of the CA's certificate, PEM */
 	SEAL_READY,  /* confined, and the commit is in force */

@@ -5,7 +5,7 @@
 
 static const char *const source_names[SECRET_SOURCE_COUNT_] = {
 	[SECRET_STORED] = "stored",     [SECRET_KEYRING] = "keyring", [SECRET_FILE] = "file",
-	[SECRET_VARIABLE] = "variable", [SECRET_COMMAND] = "command",
+	[SECRET_VARIABLE] = "variable", [SECRET_COMMAND] = "command", [SECRET_LOGIN] = "login",
 };
 
 const char *secret_source_name(enum secret_source s)

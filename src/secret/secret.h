@@ -25,6 +25,7 @@ enum secret_source {
 	SECRET_FILE,
 	SECRET_VARIABLE,
 	SECRET_COMMAND,
+	SECRET_LOGIN, /* an agent's own token store, by login.c */
 	SECRET_SOURCE_COUNT_
 };
 
@@ -60,6 +61,8 @@ int secret_check(const struct secret *s, struct err *e);
 /* Keeps the known beginning ("sk-ant-"), the length, the dots and which kinds of characters there are; not which stands
  * where. Too short a value gets a shape of its own. */
 void secret_take_shape(struct secret *s, struct str value);
+/* The same, but of a JWT only the signature is left out: who reads the claims finds them. */
+void secret_take_claims(struct secret *s, struct str value);
 /* What stands for it in the sandbox that has this seed. Always the same. */
 void secret_placeholder(const struct secret *s, const uint8_t seed[SECRET_SEED], struct buf *out);
 
@@ -75,6 +78,26 @@ const struct secret_service *secret_service_find(const char *name);
 /* Fills in what the caller has not said. */
 void secret_apply_service(struct secret *s);
 
+/* ---- login.c: subscriptions an agent was logged in to on the host ---- */
+
+struct secret_login {
+	const char *name, *path; /* below home */
+	const char *access[2];   /* keys down to the access token */
+	const char *tokens[4];   /* every key that holds a token, wherever it stands */
+	const char *expires;     /* a number of milliseconds since 1970, or NULL */
+	const char *refreshed;   /* a time as text, or NULL */
+	const char *env[2], *hosts[6];
+};
+
+extern const struct secret_login secret_logins[]; /* ends with a NULL name */
+const struct secret_login *secret_login_find(const char *name);
+/* -ENOENT: no such login here. */
+int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e);
+int secret_login_value(const struct secret *s, struct buf *ret, struct err *e);
+/* The store as it lies inside. */
+int secret_login_file(const struct secret *s, const uint8_t seed[SECRET_SEED],
+		      const char *placeholder, struct buf *out, struct err *e);
+
 /* ---- describe.c: as text ---- */
 
 void secret_write(const struct secret *s, struct buf *out);
@@ -85,6 +108,7 @@ void secret_terms(const struct secret *s, const char *placeholder, struct buf *o
 /* ---- store.c: on disk and in the keyring ---- */
 
 int secret_save(const char *state_dir, struct secret *s, struct str value, struct err *e);
+/* Also a login that the host has and nobody has described. */
 int secret_load(const char *state_dir, const char *name, struct secret *ret, struct err *e);
 int secret_remove(const char *state_dir, const char *name, struct err *e);
 /* Names, sorted; each to be freed. */
@@ -94,6 +118,7 @@ void secret_list_done(struct secret_list *l);
 int secret_value(const char *state_dir, const struct secret *s, struct buf *ret, struct err *e);
 void secret_wipe(struct buf *b);
 struct buf secret_buf(void); /* never grows, so no copy is left behind */
+struct buf secret_buf_of(size_t max);
 
 /* The seed of a sandbox: the same for a name, another for every other. */
 int secret_seed(const char *state_dir, const char *sandbox, uint8_t ret[SECRET_SEED],

@@ -66,6 +66,31 @@ void secret_take_shape(struct secret *s, struct str value)
 	take_alphabet(s, str_from(value, start));
 }
 
+static bool is_base64url(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+			    s.p[i]))
+			return false;
+	return s.n > 0;
+}
+
+void secret_take_claims(struct secret *s, struct str value)
+{
+	const char *first = memchr(value.p, '.', value.n);
+	const char *second =
+		first ? memchr(first + 1, '.', value.n - (size_t)(first + 1 - value.p)) : NULL;
+	size_t kept = second ? (size_t)(second + 1 - value.p) : 0;
+	struct str rest = str_from(value, kept);
+
+	secret_take_shape(s, value);
+	if (second == NULL || !str_has_prefix(value, "eyJ") || rest.n < LEAST_RANDOM ||
+	    !is_base64url(rest) ||
+	    !is_base64url((struct str){ .p = first + 1, .n = (size_t)(second - first) - 1 }))
+		return;
+	memcpy(s->shape, value.p, kept);
+}
+
 void secret_placeholder(const struct secret *s, const uint8_t seed[SECRET_SEED], struct buf *out)
 {
 	size_t n = strlen(s->alphabet), at = SHA256_BYTES;

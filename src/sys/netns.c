@@ -435,7 +435,9 @@ int netns_open(struct netns *ret)
 	n.fd[NETNS_TCP] = listen_tcp(n.has_v6, NETNS_PROXY_PORT, n.has_redirect);
 	n.fd[NETNS_DNS_UDP] = open_dns(n.has_v6);
 	n.fd[NETNS_DNS_TCP] = listen_tcp(n.has_v6, 53, false);
-	for (int i = 0; i < NETNS_SOCKET_COUNT_; i++)
+	n.fd[NETNS_DIAG] =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+	for (int i = 0; i < NETNS_LISTENERS_; i++)
 		if (n.fd[i] < 0)
 			return n.fd[i];
 	*ret = n;

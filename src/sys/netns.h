@@ -17,11 +17,15 @@
 #define NETNS_V6_BITS 64
 
 #define NETNS_PROXY_PORT 3128
+#define NETNS_TELEMETRY_PORT 4318 /* OpenTelemetry's own, for HTTP */
 
 enum netns_socket {
 	NETNS_TCP, /* the proxy port, and every redirected connection (getsockname: where it wanted to go) */
 	NETNS_DNS_UDP,
 	NETNS_DNS_TCP,
+	NETNS_LISTENERS_,
+	NETNS_DIAG =
+		NETNS_LISTENERS_, /* asks the kernel whose connection is whose; may be missing */
 	NETNS_SOCKET_COUNT_
 };
 

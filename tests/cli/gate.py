@@ -192,6 +192,17 @@ def published_port(box):
 
 
 @test
+def what_listens_is_hinted_at(box):
+    net()
+    script = "python3 -m http.server 3000 >/dev/null 2>&1 & python3 -m http.server 3001 >/dev/null 2>&1 & sleep 1.7"
+    r = box.sh(script, "-p", "33001:3001")
+    eq(r.rc, 0, r.err)
+    has(r.err, "something inside listens on port 3000; -p 3000 would publish it")
+    has_not(r.err, "port 3001")
+    eq(r.err.count("port 3000;"), 1)
+
+
+@test
 def no_host_socket_inside(box):
     """The descriptors of every process inside: none is a socket but what the command made itself."""
     net()
@@ -269,6 +280,39 @@ def asked(box):
     box.cli("rm", "-f", "asks")
 
 
+@test(timeout=30)
+def asked_on_the_terminal(box):
+    n = net()
+    script = "stty -echo; while read -r h; do echo $(curl -s -m 9 -o /dev/null -w %{http_code} http://$h/) got; done"
+    t = box.term("run", "--name", "asked", "--allow", "ok2.test", "--ask", "--", "sh", "-c", script)
+
+    def ask(host, key, answer, code):
+        t.send(f"{host}\n")
+        t.expect(rf"may it reach {host}:80\?.*n no ")
+        t.send("a")  # typed at once: it was meant for the program below
+        time.sleep(0.5)
+        t.send(f"zz{key}")
+        t.expect(answer)
+        t.expect(f"{code} got")
+
+    try:
+        time.sleep(0.5)
+        ask("ok.test", "o", "once", 200)
+        ask("ok.test", "n", "no", 403)
+        ask("ok.test", "s", "this session", 200)
+        t.send("ok.test\n")
+        t.expect("200 got")
+        ask("evil.test", "a", "always", 200)
+        eq((len(n.hits("ok.test")), len(n.hits("evil.test"))), (3, 1))
+        t.send("\x04")
+        eq(t.wait(), 0)
+    finally:
+        t.close()
+    has((box.state / "sandboxes/asked/net").read_text(), "--allow=evil.test:80")
+    has_not((box.state / "sandboxes/asked/net").read_text(), "ok.test")
+    box.cli("rm", "-f", "asked")
+
+
 @test
 def log(box):
     net()
@@ -283,7 +327,14 @@ def log(box):
             raise AssertionError(f"no {t} in {r.out} {r.err}")
     has_not(r.out, "secret")
     request = next(e for e in events if e["type"] == "net.request")["data"]
-    eq((request["host"], request["method"], request["request"]), ("ok.test", "GET", "/path"))
+    eq((request["host"], request["method"], request["request"], request["code"]), ("ok.test", "GET", "/path", 200))
+    assert request["bytes_in"] > 0 and request["duration_ns"] > 0, request
+    verdicts = [e for e in events if e["type"] == "net.verdict"]
+    eq([(e["data"]["host"], e["data"]["verdict"], e["data"]["rule"]) for e in verdicts[:2]],
+       [("ok.test", "allow", "allow ok.test"), ("evil.test", "deny", "")])
+    assert all(e["session"].endswith("-1") for e in events), events
+    # A process that is gone before the kernel can be asked stays unnamed.
+    assert any(e["data"].get("pid", 0) > 1 and e["data"].get("exe", "").endswith("/curl") for e in events), events
     closed = next(e for e in events if e["type"] == "net.connect")["data"]
     eq((closed["address"], closed["port"], closed["bytes_in"] > 0), ("93.184.216.34", 80, True))
     r = box.cli("net", "log", "--denied", "logs")

@@ -5,6 +5,8 @@
 own.test is a TLS server of this test at a public address of the fake internet's host; what it received is the
 evidence. Without inspection the same requests arrive untouched, so each refusal is shown to be the inspection's."""
 
+import base64
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
+from harness import Skip, below, describe, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
 from internet import OWN4, Internet  # noqa: E402
 from seal_upstream import Server, make_certs  # noqa: E402
 
@@ -167,6 +169,145 @@ def git_is_judged(box):
     assert f"refs/heads/{branch}" in refs and "refs/heads/main" not in refs, refs
     r = box.sh("curl -sS -m 3 telnet://own.test:22", *flags, env=w.trust)
     assert r.rc != 0
+
+
+def seals(p):
+    return [c for c in below(p.pid) + below(os.getpid()) if describe(c).startswith("vitrine-seal")]
+
+
+# Inside: a line in, a line out. "ca" counts certificates, everything else is a path to be fetched with $K.
+SLAVE = r"""
+while read -r word; do
+    if test "$word" = ca; then grep -c BEGIN "$SSL_CERT_FILE"
+    else curl -sS -m 8 -o /dev/null -w '%{http_code}\n' -H "X-Api-Key: $K" "https://own.test/$word" || echo failed; fi
+done"""
+
+
+def slave(box, w, *flags, **env):
+    return box.start("run", *OPEN, "--inspect", "own.test", *flags, "--", "sh", "-c", SLAVE, stdin=subprocess.PIPE,
+                     env={**w.trust, **env})
+
+
+def say(p, word):
+    p.stdin.write(word.encode() + b"\n")
+    p.stdin.flush()
+    return p.stdout.readline().decode().strip()
+
+
+def end(box, p):
+    p.stdin.close()
+    p.stdin = None
+    return box.finish(p).err
+
+
+@test
+def seal_starts_when_it_is_needed(box):
+    w = there()
+    p = slave(box, w)
+    soon(lambda: any("vitrine-gate" in describe(c) for c in below(os.getpid())), "the gate")
+    eq(seals(p), [], "nobody has needed it")
+    eq(say(p, "ca"), "2", "whoever opens the bundle finds the CA in it")
+    eq(len(set(seals(p))), 1)
+    eq(say(p, "x"), "200")
+    end(box, p)
+    p = slave(box, w)
+    eq(say(p, "y"), "200", "the first connection finds it too")
+    end(box, p)
+    eq([q.target for q in w.server.seen], ["/x", "/y"])
+
+
+@test
+def seal_is_started_once_more(box):
+    w = there()
+    p = slave(box, w)
+    eq(say(p, "one"), "200")
+    for word in ("200", "failed"):
+        os.kill(seals(p)[0], 9)
+        soon(lambda: say(p, "again") == word, f"after its end: {word}")
+    has(end(box, p), "vitrine-seal ended and was started again", "inspected hosts are closed")
+
+
+@test
+def values_are_read_anew(box):
+    w = there()
+    key = box.write("key.txt", SECRET + "\n")
+    other = SECRET.replace("0123", "9876") + "x"
+    box.write("count.sh", f"echo x >> {box.ws}/count; test $(wc -l < {box.ws}/count) -gt 2 && echo {other} || echo {SECRET}\n")
+    for n, source in enumerate((["--from-file", str(key)], ["--from-command", f"sh {box.ws}/count.sh", "--cache", "1s"])):
+        eq(box.cli("secret", "set", f"r{n}", "--env", "K", "--host", "own.test", *source).rc, 0)
+        p = slave(box, w, "--secret", f"r{n}")
+        eq(say(p, "first"), "200")
+        eq(w.server.seen[-1].get("x-api-key"), SECRET, str(source))
+        key.write_text(other + "\n")
+        soon(lambda: say(p, "next") == "200" and w.server.seen[-1].get("x-api-key") == other, f"the new value {source}", 8)
+        has_not(end(box, p), other)
+
+
+def jwt(**claims):
+    return ".".join(base64.urlsafe_b64encode(p).decode().rstrip("=") for p in (
+        b'{"alg":"none"}', json.dumps(claims).encode(), os.urandom(32)))
+
+
+def put_login(box, rel, value):
+    p = box.home / rel
+    p.parent.mkdir(exist_ok=True)
+    new = p.with_suffix(".new")
+    new.write_text(json.dumps(value))
+    box.own(p.parent)
+    new.rename(p)
+
+
+@test
+def login_of_the_host(box):
+    """A subscription: the host's token store is the source, inside lie placeholders, and a refresh outside is followed."""
+    w = there()
+    tokens = [{k: f"sk-ant-{k}-{n}-" + "Ab3" * 12 for k in ("oat01", "ort01")} for n in range(2)]
+    put = [lambda t=t: put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {
+        "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 1700000000000, "scopes": ["user:inference"]}})
+        for t in tokens]
+    flags = ("--allow", "api.anthropic.com", "--allow", f"{OWN4}/32")
+    refused(box.run(*flags, "--secret", "claude-login", "--", "true", env=w.trust), "vitrine secret set claude-login", rc=125)
+    put[0]()
+    script = ("echo $CLAUDE_CODE_OAUTH_TOKEN; cat ~/.claude/.credentials.json; while read x; do "
+              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://api.anthropic.com/echo; echo; echo END; done")
+    p = box.start("run", *flags, "--secret", "claude-login", "--", "sh", "-c", script, stdin=subprocess.PIPE, env=w.trust)
+    holder, store = p.stdout.readline().decode().strip(), json.loads(p.stdout.readline())["claudeAiOauth"]
+    eq(store["accessToken"], holder)
+    eq(holder[:13], "sk-ant-oat01-")
+    eq(store["scopes"], ["user:inference"])
+    assert store["expiresAt"] > 4e12 and store["refreshToken"] != tokens[0]["ort01"], store
+
+    def ask():
+        p.stdin.write(b"\n")
+        p.stdin.flush()
+        while (line := p.stdout.readline().decode().strip()) != "END":
+            has_not(line, tokens[0]["oat01"], tokens[1]["oat01"])
+            assert p.poll() is None or line
+        return w.server.seen[-1].get("authorization")
+
+    eq(ask(), f"Bearer {tokens[0]['oat01']}")
+    put[1]()
+    soon(lambda: ask() == f"Bearer {tokens[1]['oat01']}", "the refreshed token", 6)
+    end(box, p)
+    refused(box.cli("secret", "rm", "claude-login"), "the agent's own", rc=125)
+
+
+@test
+def login_with_claims(box):
+    w = there()
+    real = {"id_token": jwt(email="me@own.test"), "access_token": jwt(exp=1), "refresh_token": "rt-" + "q7" * 20}
+    put_login(box, ".codex/auth.json", {"OPENAI_API_KEY": None, "tokens": {**real, "account_id": "acc"}, "last_refresh": "2020-01-01T00:00:00Z"})
+    script = ("cat ~/.codex/auth.json; test ! -w ~/.codex/auth.json || echo writable; t=$(python3 -c \"import json,os; print(json.load(open("
+              "os.path.expanduser('~/.codex/auth.json')))['tokens']['access_token'])\"); "
+              "curl -sS -m 8 -o /dev/null -H \"Authorization: Bearer $t\" https://chatgpt.com/backend-api/codex")
+    r = box.sh(script, "--allow", "chatgpt.com", "--allow", f"{OWN4}/32", "--secret", "codex-login", env=w.trust)
+    eq(r.rc, 0, r.err)
+    inside = json.loads(r.out)
+    for k, v in real.items():
+        has_not(r.out, v)
+        eq(inside["tokens"][k].split(".")[:-1], v.split(".")[:-1], "claims stay")
+    eq((inside["tokens"]["account_id"], inside["OPENAI_API_KEY"]), ("acc", None))
+    eq(w.server.seen[-1].get("authorization"), f"Bearer {real['access_token']}")
 
 
 @test

@@ -4,20 +4,23 @@
  * Runs child_steps[] in order and stops at the first failure. Nothing here allocates or logs, so the file can be
  * read as a list of system calls. Failure leaves through the control socket as one struct err.
  *
- * ids      Must: map the ids, so that files made from here on have an owner.
  * mate     Starts a helper for the two things that take long and that nothing here waits for: the network namespace
- *          and, when we have left it, the old root.
+ *          and, when we have left it, the old root. See mate.c.
+ * ids      Must: map the ids, so that files made from here on have an owner.
  * part     Must: let no later mount of the host in.                Need not: know the plan.
  * plan     Waits until there is one. What came before was done meanwhile.
+ * trees    Waits for root's, which the keeper makes.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids (root only).
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
  * settle   Must: hostname, namespace limits, rlimits: the last things that need capabilities.
+ * restrict Must: lock all that entering the network can do without: bounding set, no_new_privs, landlock.
  * network  Must: be in the new network while we still may.
  * gate     Must: make its sockets and hand them out.
- * lock     Must: caps, no_new_privs, landlock, seccomp, in that order.  Must not: open anything of the host.
+ * lock     Must: caps, then seccomp.                               Must not: open anything of the host.
  * prove    Must: find each closed door closed.
  * alone    Must: the old root gone, and the mate, who was never locked in, dead.
+ * stdio    Takes what the first command gets. From here on all comes from the keeper.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -47,19 +50,31 @@ static int write_text(const char *path, const char *text)
 	return io_write_all(fd, text, strlen(text));
 }
 
+/* Waits for one message. The plan may come before it is asked for, from another process. No message, no sandbox: the
+ * keeper or its client gave up, and said why to whom it concerns. */
+static void receive(struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS])
+{
+	do {
+		if (init_recv(c->ctl, m, fds) != 1 || (m->type != type && m->type != INIT_PLAN))
+			_exit(125);
+		if (m->type == INIT_PLAN)
+			c->given = m->plan;
+	} while (m->type != type);
+}
+
 /* An ordinary user maps the one id they have. For root the keeper writes the map (it is not our own id) and says
- * so with a byte on the control socket. */
+ * so. */
 static int step_ids(struct child *c)
 {
 	const struct ids *ids = &c->ids;
+	struct init_msg m;
+	int fds[PACKET_FDS];
 	char map[64];
-	char go;
 	int r;
 
 	if (ids->is_root) {
-		ssize_t n = io_read(c->ctl, &go, 1);
-
-		return n == 1 ? 0 : n < 0 ? (int)n : -EPIPE;
+		receive(c, INIT_MAPPED, &m, fds);
+		return 0;
 	}
 	r = write_text("/proc/self/setgroups", "deny");
 	if (r < 0)
@@ -70,67 +85,6 @@ static int step_ids(struct child *c)
 		return r;
 	(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 	return write_text("/proc/self/gid_map", map);
-}
-
-/* ---- the mate ---- */
-
-static int make_network(void)
-{
-	if (!sabotaged("netns") && (unshare(CLONE_NEWNET) < 0 || netns_loopback() < 0))
-		return FD_NONE;
-	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-}
-
-/* Everything in it goes, for good. The kernel waits here until no processor can be looking at it any more. */
-static bool drop_old_root(const struct child *c)
-{
-	return sabotaged("pivot") || (fchdir(c->old_root) == 0 && umount2(".", MNT_DETACH) == 0);
-}
-
-/* The network's descriptor is in the table that we share, so its number will do. */
-static _Noreturn void mate_main(const struct child *c)
-{
-	int net = make_network();
-	char go;
-
-	if (io_write_all(c->mate_says[1], &net, sizeof(net)) < 0 || net < 0)
-		_exit(1);
-	if (io_read(c->mate_hears[0], &go, 1) != 1)
-		_exit(1);
-	_exit(drop_old_root(c) ? 0 : 1);
-}
-
-/* A network namespace is the dearest of all: half of what the others and the view cost together. */
-static int step_mate(struct child *c)
-{
-	struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
-
-	c->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (c->old_root < 0 || pipe2(c->mate_says, O_CLOEXEC) < 0 ||
-	    pipe2(c->mate_hears, O_CLOEXEC) < 0)
-		return -errno;
-	c->mate = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (c->mate == 0)
-		mate_main(c);
-	return c->mate < 0 ? -errno : 0;
-}
-
-static int step_network(struct child *c)
-{
-	int net;
-
-	if (io_read(c->mate_says[0], &net, sizeof(net)) != (ssize_t)sizeof(net) || net < 0)
-		return -EIO;
-	return sabotaged("netns") || setns(net, CLONE_NEWNET) == 0 ? 0 : -errno;
-}
-
-static int step_alone(struct child *c)
-{
-	int status;
-
-	if (waitpid(c->mate, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
 /* ---- the sockets by which the gate, outside, serves this namespace ---- */
@@ -159,21 +113,33 @@ static int hand_out_host_port(struct child *c, const char *text)
 	return hand_out(c, &m, &fd, 1);
 }
 
+static int hand_out_receiver(struct child *c)
+{
+	struct init_msg m = { .type = INIT_RECEIVER };
+	int fd = netns_listen(NETNS_TELEMETRY_PORT);
+
+	return hand_out(c, &m, &fd, 1);
+}
+
 static int step_gate(struct child *c)
 {
 	const struct plan_net *p = &c->plan->net;
 	struct init_msg m = { .type = INIT_NET };
 	struct netns n;
-	int r;
+	int r = 0;
 
-	if (!p->has_gate || sabotaged("netns"))
+	if (sabotaged("netns"))
 		return 0;
+	if (p->has_receiver)
+		r = hand_out_receiver(c);
+	if (r < 0 || !p->has_gate)
+		return r;
 	r = netns_open(&n);
 	if (r < 0)
 		return r;
 	m.a = n.has_v6;
 	m.b = n.has_redirect;
-	r = hand_out(c, &m, n.fd, NETNS_SOCKET_COUNT_);
+	r = hand_out(c, &m, n.fd, n.fd[NETNS_DIAG] < 0 ? NETNS_LISTENERS_ : NETNS_SOCKET_COUNT_);
 	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
 		r = hand_out_host_port(c, p->host_ports[i]);
 	if (r == 0 && p->n_ports > 0) {
@@ -196,38 +162,51 @@ static int step_part(struct child *c)
 	return 0;
 }
 
-/* No plan, no sandbox: the keeper or its client gave up, and said why to whom it concerns. */
-static void receive(const struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS])
-{
-	if (init_recv(c->ctl, m, fds) != 1 || m->type != type)
-		_exit(125);
-}
-
 static int step_plan(struct child *c)
 {
-	struct init_msg m, tree;
+	struct init_msg m;
 	int fds[PACKET_FDS];
-	size_t at = 0;
-	void *trees;
 
-	receive(c, INIT_PLAN, &m, fds);
+	if (c->given == NULL)
+		receive(c, INIT_PLAN, &m, fds);
 	if (mem_share_take() < 0)
 		return -errno;
-	c->plan = m.plan;
-	c->io = (struct stdio){ .flags = m.flags, .rows = m.rows, .cols = m.cols };
-	for (int i = 0; i < 3; i++)
-		c->io.fd[i] = m.flags & BIT(i) ? FD_NONE : fds[at++];
-	trees = mmap(NULL, (c->plan->n_mounts + 1) * sizeof(int), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	c->plan = c->given;
+	return 0;
+}
+
+/* Root's only: ids are mapped on them, which only root can do. */
+static int step_trees(struct child *c)
+{
+	struct init_msg m;
+	int fds[PACKET_FDS];
+	void *trees = mmap(NULL, (c->plan->n_mounts + 1) * sizeof(int), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	if (trees == MAP_FAILED)
 		return -errno;
 	c->trees = trees;
 	for (size_t i = 0; i < c->plan->n_mounts; i++)
 		c->trees[i] = FD_NONE;
-	for (int i = 0; i < m.a; i++) {
-		receive(c, INIT_TREE, &tree, fds);
-		c->trees[tree.a] = fds[0];
+	for (size_t i = 0; c->ids.is_root && i < c->plan->n_mounts; i++) {
+		if (!(c->plan->mounts[i].flags & MOUNT_IDMAP))
+			continue;
+		receive(c, INIT_TREE, &m, fds);
+		c->trees[m.a] = fds[0];
 	}
+	return 0;
+}
+
+static int step_stdio(struct child *c)
+{
+	struct init_msg m;
+	int fds[PACKET_FDS];
+	size_t at = 0;
+
+	receive(c, INIT_STDIO, &m, fds);
+	c->io = (struct stdio){ .flags = m.flags, .rows = m.rows, .cols = m.cols };
+	for (int i = 0; i < 3; i++)
+		c->io.fd[i] = m.flags & BIT(i) ? FD_NONE : fds[at++];
 	return 0;
 }
 
@@ -264,7 +243,8 @@ static int step_pivot(struct child *c)
 	/* The old root now lies over the new one; what "/" is for us is the new. */
 	if (!sabotaged("pivot") && chdir("/") < 0)
 		return -errno;
-	return io_write_all(c->mate_hears[1], "", 1);
+	mate_drop_root(c);
+	return 0;
 }
 
 /* A sysctl of one of our own namespaces. */
@@ -304,9 +284,14 @@ static int step_rlimits(struct child *c)
 	return rlimits_set(c->plan, true);
 }
 
+static int step_restrict(struct child *c)
+{
+	return lock_begin(c);
+}
+
 static int step_lock(struct child *c)
 {
-	return lock_all(c);
+	return lock_end(c);
 }
 
 static int step_prove(struct child *c)
@@ -318,21 +303,26 @@ static const struct {
 	const char *name;
 	int (*fn)(struct child *c);
 } child_steps[] = {
+	/* clang-format off: one below the other, they are a list */
+	{ "call the mate", mate_begin },
 	{ "map ids", step_ids },
-	{ "call the mate", step_mate },
 	{ "part from the host", step_part },
 	{ "take the plan", step_plan },
+	{ "take trees", step_trees },
 	{ "open sources", step_open },
 	{ "take ids", step_become },
 	{ "build the view", step_build },
 	{ "enter the view", step_pivot },
 	{ "settle", step_settle },
 	{ "set limits", step_rlimits },
-	{ "enter the network", step_network },
+	{ "restrict", step_restrict },
+	{ "enter the network", mate_network },
 	{ "open the gate", step_gate },
 	{ "lock", step_lock },
 	{ "prove the lock", step_prove },
-	{ "leave the old root", step_alone },
+	{ "leave the old root", mate_end },
+	{ "take stdio", step_stdio },
+	/* clang-format on */
 };
 
 static enum err_kind kind_of(const char *step, int r)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/native/lock.c - the last doors, closed from the widest to the last, and then tried
  *
- * Capabilities first (they could undo the rest), then no_new_privs (which the other two need), Landlock, and the
- * system call filter last, because it refuses the calls that set up the others. After that init can do no more
- * than the commands it will start: they inherit all of it.
+ * First what no capability can undo once it is done: the bounding set, no_new_privs (which the other two need) and
+ * Landlock. Native init enters its network only then, for which it needs a capability, and gets there late. Then the
+ * capabilities go, and the system call filter comes last, because it refuses the calls that set up the others.
+ * After that init can do no more than the commands it will start: they inherit all of it.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -47,11 +48,9 @@ static bool has_no_caps(void)
 		 d[1].permitted | d[1].inheritable);
 }
 
-static int drop_caps(const struct child *c)
+/* What we have stays, but no program can get any. */
+static int bound_caps(const struct child *c)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
-
 	/* Behind another engine's walls init may have none from the start, and then none to do this with. The next
 	 * step, no_new_privs, sees to it that none comes back. */
 	if (has_no_caps())
@@ -69,6 +68,16 @@ static int drop_caps(const struct child *c)
 				return -errno;
 			break; /* the kernel's last one is behind us */
 		}
+	return 0;
+}
+
+static int drop_caps(const struct child *c)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	if (has_no_caps())
+		return 0;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 &&
 	    !(c->has_own_kernel && errno == EINVAL))
 		return -errno;
@@ -189,20 +198,27 @@ static int filter_calls(const struct plan *p)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter_get(kind)) < 0 ? -errno : 0;
 }
 
-int lock_all(struct child *c)
+int lock_begin(struct child *c)
 {
-	const struct plan *p = c->plan;
+	int r = 0;
+
+	if (!sabotaged("caps"))
+		r = bound_caps(c);
+	if (r == 0 && !sabotaged("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = -errno;
+	if (r == 0 && c->plan->landlock_abi > 0 && !sabotaged("landlock"))
+		r = restrict_files(c);
+	return r;
+}
+
+int lock_end(struct child *c)
+{
 	int r = 0;
 
 	if (!sabotaged("caps"))
 		r = drop_caps(c);
-	if (r == 0 && !sabotaged("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		r = -errno;
-	if (r == 0 && p->landlock_abi > 0 && !sabotaged("landlock"))
-		r = restrict_files(c);
-	c->where[0] = '\0';
 	if (r == 0)
-		r = filter_calls(p);
+		r = filter_calls(c->plan);
 	/* Changing credentials resets both of these, so they come last. Not dumpable: nothing inside may look into
 	 * init or into a command that has not yet become itself. */
 	if (r == 0 && !sabotaged("dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

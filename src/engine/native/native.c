@@ -17,6 +17,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/raw.h"
 #include "base/sabotage.h"
 #include "base/title.h"
 #include "engine/native/native.h"
@@ -59,25 +60,28 @@ static int open_ns(pid_t pid, const char *name)
 
 /* ---- id-mapped trees: only root needs them, only root can make them ---- */
 
+static _Alignas(16) char carrier_stack[4 * KIB];
+
+/* Shares our memory, so libc and its errno are not for it. If the keeper is killed meanwhile nobody else would end us. */
+static int carry(void *keeper)
+{
+	(void)raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+	while (raw_call(SYS_getppid, 0, 0, 0, 0) == *(const pid_t *)keeper)
+		(void)raw_call(SYS_ppoll, 0, 0, 0, 0);
+	return 0;
+}
+
 /* A user namespace in which the files' owner (root) is the sandbox's outer id; a short-lived child carries it. */
 static int make_idmap(const struct plan *p)
 {
-	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	pid_t keeper = getpid();
+	pid_t pid = clone(carry, carrier_stack + sizeof(carrier_stack),
+			  CLONE_VM | CLONE_NEWUSER | SIGCHLD, &keeper);
 	char map[64];
-	pid_t pid;
 	int fd, r;
 
-	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;
-	if (pid == 0) {
-		/* If the keeper is killed meanwhile nobody else would end us. */
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
-			_exit(0);
-		for (;;)
-			(void)pause();
-	}
 	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0)
@@ -137,18 +141,10 @@ static int send_trees(const struct plan *p, int ctl, struct err *e)
 	return 0;
 }
 
-static int count_trees(const struct plan *p)
-{
-	int n = 0;
-
-	for (size_t i = 0; p->ids.is_root && i < p->n_mounts; i++)
-		n += (p->mounts[i].flags & MOUNT_IDMAP) != 0;
-	return n;
-}
-
 /* Root's sandbox: an id that is not ours must be mapped from outside. */
 static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 {
+	struct init_msg mapped = { .type = INIT_MAPPED };
 	char map[64];
 	int r;
 
@@ -162,7 +158,7 @@ static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
 	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
 	(void)write_proc(pid, "oom_score_adj", "300");
-	return send(ctl, "", 1, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "control socket");
+	return init_send(ctl, &mapped, NULL, 0) < 0 ? err_sys(e, "control socket") : 0;
 }
 
 /* ---- start ---- */
@@ -199,53 +195,72 @@ static int clone_init(struct child *c, const int *ctl, const struct cgroup *cg, 
 	return 0;
 }
 
-int native_begin(const struct ids *ids, const struct cgroup *cg, struct native *ret, struct err *e)
+int native_pair(int ret_ctl[2], struct err *e)
+{
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_ctl) < 0
+		       ? err_sys(e, "socketpair")
+		       : 0;
+}
+
+int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_ctl[2],
+		 struct native *ret, struct err *e)
 {
 	_cleanup_(native_done) struct native n = NATIVE_NONE;
 	struct child c = { .ids = *ids, .needs_go = cg != NULL };
-	int ctl[2], r;
+	int r;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
-		return err_sys(e, "socketpair");
-	n.ctl = ctl[0];
-	r = clone_init(&c, ctl, cg, &n, e);
-	fd_close(ctl[1]);
+	n.ctl = take_ctl[0];
+	r = clone_init(&c, take_ctl, cg, &n, e);
+	fd_close(take_ctl[1]);
+	if (r == 0 && ids->is_root)
+		r = map_ids(ids, n.pid, n.ctl, e);
 	if (r < 0)
 		return r;
-	/* Opened before init stops being dumpable: they are how a mask is put back. */
-	n.user_ns = open_ns(n.pid, "user");
-	n.mnt_ns = open_ns(n.pid, "mnt");
-	if (ids->is_root) {
-		r = map_ids(ids, n.pid, n.ctl, e);
-		if (r < 0)
-			return r;
-	}
 	*ret = n;
 	n = NATIVE_NONE;
 	return 0;
 }
 
-int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e)
+int native_plan(int ctl, const struct plan *p)
 {
-	struct init_msg m = { .type = INIT_PLAN,
-			      .a = count_trees(p),
-			      .flags = io->flags,
-			      .rows = io->rows,
-			      .cols = io->cols,
-			      .plan = p };
-	int fds[PACKET_FDS];
-	size_t n_fds = 0;
+	struct init_msg m = { .type = INIT_PLAN, .plan = p };
 
 	bug_on(p->ns != NS_ALL);
-	n->skel = skel_open(p, e);
-	if (n->skel < 0)
-		return n->skel;
+	return init_send(ctl, &m, NULL, 0);
+}
+
+static int send_stdio(int ctl, const struct stdio *io)
+{
+	struct init_msg m = {
+		.type = INIT_STDIO, .flags = io->flags, .rows = io->rows, .cols = io->cols
+	};
+	int fds[PACKET_FDS];
+	size_t n = 0;
+
 	for (int i = 0; i < 3; i++)
 		if (!(io->flags & BIT(i)))
-			fds[n_fds++] = io->fd[i];
-	if (init_send(n->ctl, &m, fds, n_fds) < 0)
-		return err_sys(e, "control socket");
-	return m.a > 0 ? send_trees(p, n->ctl, e) : 0;
+			fds[n++] = io->fd[i];
+	return init_send(ctl, &m, fds, n);
+}
+
+int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e)
+{
+	int r = 0;
+
+	/* Opened before init stops being dumpable, for which it needs our word: they are how a mask is put back. */
+	n->user_ns = open_ns(n->pid, "user");
+	n->mnt_ns = open_ns(n->pid, "mnt");
+	if (n->skel < 0) {
+		n->skel = skel_open(p, e);
+		if (n->skel < 0)
+			return n->skel;
+		r = native_plan(n->ctl, p);
+	}
+	if (r == 0 && p->ids.is_root)
+		r = send_trees(p, n->ctl, e);
+	if (r == 0)
+		r = send_stdio(n->ctl, io);
+	return r < 0 && e->kind == ERR_NONE ? err_sys(e, "control socket") : r;
 }
 
 void native_done(struct native *n)

@@ -2,8 +2,8 @@
 /* engine/native/native.h - namespaces, mounts, Landlock and seccomp by our own system calls
  *
  * native_begin() runs in the keeper and clones init with its namespaces, while the plan may still be in the making:
- * what namespaces cost, the network's above all, is then spent beside the planning and not after it. native_go() hands
- * the plan over; init builds the view, locks itself in, proves the lock and starts the first command. Every later
+ * what namespaces cost, the network's above all, is then spent beside the planning and not after it. native_plan()
+ * hands the plan over, native_go() the rest; init builds the view, locks itself in, proves the lock and starts the first command. Every later
  * command is started by the same init, inside the same walls, so nothing ever joins a sandbox from outside. Keeper and
  * init speak over one SOCK_SEQPACKET pair in fixed-size messages; the keeper treats what comes from init as foreign.
  */
@@ -23,16 +23,19 @@ enum init_msg_type {
 	INIT_FAILED = 1, /* err: set-up stopped, nothing ran */
 	INIT_STARTED, /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
-	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for */
+	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for; b = 1: nobody is left */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
 	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
 	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
+	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	INIT_READY,  /* there is no first command: init waits for requests */
 	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one */
 	/* to init */
-	INIT_PLAN, /* a = number of trees that follow; flags, rows, cols and descriptors: the first command's stdio */
+	INIT_MAPPED, /* root's init only: the ids are mapped */
+	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
+	INIT_STDIO, /* flags, rows, cols and descriptors: the first command's stdio; after the trees */
 	INIT_TREE, /* a = number of a mount; with one descriptor: its id-mapped tree */
 	INIT_GO,   /* control groups are in place: start the first command */
 	INIT_START, /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
@@ -104,10 +107,15 @@ struct native {
 			  .words = FD_NONE,                                                        \
 			  .alive = FD_NONE })
 
+/* The two ends of what keeper and init speak over: the keeper's, init's. */
+int native_pair(int ret_ctl[2], struct err *e);
 /* Makes init, in namespaces of its own, and the ids known to it. With control groups its command waits for INIT_GO. */
-int native_begin(const struct ids *ids, const struct cgroup *cg, struct native *ret, struct err *e);
-/* Has it build and start the first command. The plan lies in memory that init has too: made before native_begin(), or
- * between mem_share() and mem_share_give(). */
+int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_ctl[2],
+		 struct native *ret, struct err *e);
+/* Lets init begin to build, by whoever has the keeper's end: whatever the plan mounts must be there, the skeleton too.
+ * The plan lies in memory that init has too: made before native_begin(), or between mem_share() and mem_share_give(). */
+int native_plan(int ctl, const struct plan *p);
+/* Gives it what else it needs, and the plan unless `skel` is set: then somebody opened the skeleton and gave the plan. */
 int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e);
 void native_done(struct native *n);
 
@@ -127,7 +135,8 @@ int skel_path(const struct plan *p, char *ret, size_t size);
 
 struct child {
 	struct ids ids;
-	const struct plan *plan; /* NULL until step_plan */
+	const struct plan *given; /* came before we asked for it */
+	const struct plan *plan;  /* NULL until step_plan */
 	struct stdio io;
 	int ctl;
 	int root;    /* the new root */
@@ -135,9 +144,9 @@ struct child {
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
-	pid_t mate;        /* works beside us on what nothing of the view depends on: see child.c */
-	int mate_says[2];  /* a pipe: the number of the network's descriptor */
-	int mate_hears[2]; /* a pipe: the old root may go */
+	pid_t mate;    /* works beside us on what nothing of the view depends on: see mate.c */
+	int mate_says; /* words that it shares with us, see mate.c */
+	int mate_hears;
 	int old_root;
 	mode_t umask;    /* the caller's, for the commands */
 	char where[256]; /* what the step was working on, for its error */
@@ -145,8 +154,13 @@ struct child {
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);
+int mate_begin(struct child *c);
+int mate_network(struct child *c);    /* waits for it and enters it */
+void mate_drop_root(struct child *c); /* we have left it */
+int mate_end(struct child *c);        /* waits until the old root and the mate are gone */
 void init_file(int ctl, const struct init_msg *m, int take_request);
-int lock_all(struct child *c); /* caps, no_new_privs, landlock, seccomp; 0 or -errno */
+int lock_begin(struct child *c); /* bounding set, no_new_privs, landlock; 0 or -errno */
+int lock_end(struct child *c);   /* caps, seccomp; 0 or -errno */
 int lock_prove(char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
