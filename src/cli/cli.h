@@ -103,6 +103,7 @@ int cmd_undo(int argc, char **argv, struct err *e);
 int cmd_fetch(int argc, char **argv, struct err *e);
 int cmd_save(int argc, char **argv, struct err *e);
 int cmd_load(int argc, char **argv, struct err *e);
+int cmd_template(int argc, char **argv, struct err *e);
 int cmd_apply(int argc, char **argv, struct err *e);
 int cmd_discard(int argc, char **argv, struct err *e);
 int cmd_fork(int argc, char **argv, struct err *e);

@@ -23,6 +23,7 @@ extern const struct opt diff_opts[];
 extern const struct opt apply_opts[];
 extern const struct opt fetch_opts[];
 extern const struct opt save_opts[];
+extern const struct opt template_opts[];
 extern const struct opt load_opts[];
 extern const struct opt discard_opts[];
 extern const struct opt json_opts[], engines_opts[], export_opts[];
@@ -207,6 +208,15 @@ const struct verb verbs[] = {
 	  "It brings files and nothing else: options and policy are those of this machine. What waited for review "
 	  "waits again, against the workspace given here.\n\n"
 	  "  vitrine load box.tar box" },
+	{ "template", cmd_template,
+	  "template ls | agent [NAME] | debian NAME | build DOCKERFILE NAME | import DIR|IMAGE.tar NAME | pull IMAGE NAME "
+	  "| push NAME IMAGE | export NAME FILE | rm NAME",
+	  "root file systems to start from", template_opts,
+	  "'run --template NAME' sees the template's system in place of the host's, read-only. docs/TEMPLATES.md says "
+	  "what each needs and how to add packages.\n\n"
+	  "  vitrine template agent\n"
+	  "  vitrine template debian db --packages @agent,postgresql-client\n"
+	  "  vitrine run --template agent -- rg --version" },
 	{ "explain", cmd_explain, "explain [options] -- CMD [ARGS...]",
 	  "print the plan for a command and run nothing", run_opts,
 	  "Takes the options of 'run'. What is printed is exactly what the engine would carry "
