@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "cli/run.h"
 #include "core/review.h"
+#include "core/seed.h"
 #include "core/undo.h"
 #include "core/workshop.h"
 #include "git/git.h"
@@ -228,6 +229,13 @@ int run_begin(struct run *r, struct err *e)
 		x = layers_put_first(&r->layers, r->host.ws_fd, e);
 	if (x == 0 && r->host.root_dir)
 		x = layers_put_sys(&r->layers, e);
+	if (x == 0)
+		x = seed_home(&(struct seed_in){ .state_dir = r->host.state_dir,
+						 .name = r->def.name,
+						 .workspace = r->host.workspace,
+						 .self_exe = r->host.self_exe,
+						 .layers = r->home_layers },
+			      &r->preset, e);
 	if (x == 0 && r->saver <= 0)
 		x = start_saver(r, e);
 	if (x < 0)

@@ -3,6 +3,7 @@
 #ifndef VITRINE_CLI_RUN_H
 #define VITRINE_CLI_RUN_H
 
+#include "agent/preset.h"
 #include "cli/cli.h"
 #include "core/def.h"
 #include "core/facts.h"
@@ -26,6 +27,7 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
+	bool is_free;       /* "no questions" was said */
 	bool is_eager;      /* have a keeper make the namespaces while we plan */
 	struct early early; /* it */
 	unsigned flags;     /* enum keep_flags */
@@ -34,6 +36,7 @@ struct run {
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
 	struct def def;
 	bool has_def, is_new;
+	struct preset preset; /* of def.agent */
 	char **made_command;
 	struct layers layers;
 	char **ws_layers, **home_layers, **sys_layers;

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "agent/preset.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "cli/cli.h"
 #include "cli/image.h"
 #include "cli/review.h"
-#include "core/preset.h"
 
 enum { OPT_OUT = 1, OPT_WORKSPACE };
 
@@ -265,14 +265,15 @@ static int take_part(const struct bench *b, const char *part, char **ret, struct
 	return r;
 }
 
-static char *read_agent(const struct bench *b)
+static char *read_agent(const struct host *h, const struct bench *b)
 {
 	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
 	_free_ char *path = mem_fmt("%s/meta", b->part);
 	_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct err ignored;
 
-	if (fd < 0 || io_read_fd(fd, &text, &ignored) < 0 || preset_find(buf_cstr(&text)) == NULL)
+	if (fd < 0 || io_read_fd(fd, &text, &ignored) < 0 ||
+	    !preset_is_there(h->config_dir, buf_cstr(&text)))
 		return mem_str("shell");
 	return mem_str(buf_cstr(&text));
 }
@@ -294,7 +295,7 @@ static int load(const struct host *h, const char *image, const char *name, struc
 		r = take_part(&b, "workspace", &ws, e);
 	if (r < 0)
 		return r;
-	d.agent = read_agent(&b);
+	d.agent = read_agent(h, &b);
 	if (ws)
 		def_add_flag(&d, "--mode=review");
 	if ((home && chmod(home, 0700) < 0) ||

@@ -451,6 +451,28 @@ int host_engine(struct host *h, struct err *e)
 	return r;
 }
 
+int host_tools(struct host *h, struct err *e)
+{
+	_free_ char *path = NULL;
+	struct stat st;
+	int r = program_find("vitrine-tools", &path, e);
+
+	if (r == 0)
+		r = path_real(path, &h->tools_exe, e);
+	if (r < 0)
+		return r;
+	if (stat(h->tools_exe, &st) < 0)
+		return err_sys(e, "'%s'", h->tools_exe);
+	h->facts.tools_exe = (struct entry){
+		.path = h->tools_exe,
+		.kind = ENTRY_FILE,
+		.ino = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+	};
+	return 0;
+}
+
 static void entries_done(struct entries *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -481,6 +503,7 @@ void host_done(struct host *h)
 	free(h->cwd);
 	free(h->self_exe);
 	free(h->init_exe);
+	free(h->tools_exe);
 	free(h->state_dir);
 	free(h->config_dir);
 	free(h->root_dir);

@@ -26,6 +26,9 @@ struct job {
 	int in, out, err;                   /* pipes, or FD_NONE for /dev/null */
 };
 
+/* For a program that is not `vitrine` itself: where that lies. Kept, not copied. */
+void workshop_use(const char *vitrine);
+
 /* Starts it; -errno when that fails. The caller waits for it. */
 pid_t workshop_start(const struct job *j, struct err *e);
 

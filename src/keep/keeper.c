@@ -182,12 +182,15 @@ static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io = { 0 };
-	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal
+	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal ||
+				in->plan->broker.is_on
 			? place_claim(k, e)
 			: 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
+	if (r == 0)
+		r = broker_open(k, e);
 	if (r == 0)
 		r = keeper_claim_layers(k, e);
 	if (r == 0)
@@ -281,6 +284,7 @@ static void finish(struct keeper *k)
 	masks_finish(k);
 	gate_finish(k);
 	receiver_finish(k);
+	broker_finish(k);
 	keeper_look(k);
 	seal_finish(k);
 }

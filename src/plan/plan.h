@@ -71,6 +71,8 @@ struct facts {
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
 	const char *init_exe; /* vitrine-init, for engines other than native */
+	struct entry
+		tools_exe; /* vitrine-tools; no path: neither safe tools nor a broker are wanted */
 	const char *state_dir, *config_dir;
 	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
@@ -214,6 +216,17 @@ struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
 
+/* What runs outside on request; the rules are those of the policy, "push RULE" and so on. */
+#define PLAN_BROKER                                                                                \
+	"/.vitrine/broker" /* its socket inside, and the same last name in the sandbox's folder */
+#define BROKER_NAME "broker-socket"
+struct plan_broker {
+	bool is_on;
+	char **rules; /* NULL-ended */
+	size_t n_rules;
+	char **env; /* of the programs it runs, outside; NULL-ended */
+};
+
 struct plan {
 	char *name; /* of the sandbox; also its directory in the state directory */
 	bool is_named;
@@ -238,6 +251,7 @@ struct plan {
 	bool debug;
 	struct plan_net net;
 	bool check_reads; /* Landlock judges reading too */
+	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -289,6 +303,19 @@ bool plan_is_review(const struct plan *p);
 bool plan_needs_samples(const struct plan *p);
 
 const char *enforcer_name(enum enforcer by);
+
+/* Safe tools and the broker (plan/tools.c): are they wanted, and by what names are they called inside? */
+#define PLAN_TOOLS "/.vitrine/tools"
+bool plan_wants_tools(const struct policy *pol, bool is_named);
+bool plan_wants_broker(const struct policy *pol);
+extern const char plan_tool_names[][16]; /* ends with "" */
+extern const char plan_broker_names[][24];
+void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f);
+void plan_broker_done(struct plan_broker *b);
+/* What git reads so that it finds the broker by itself. */
+void plan_broker_git(const struct plan_broker *b, struct buf *out);
+/* What the broker pushes to and runs must not lie where the agent can write. */
+int plan_broker_check(const struct plan *p, const struct policy *pol, struct err *e);
 
 /* The candidates core/facts.c looks at, from the tables in plan/view_table.c. */
 extern const char *const plan_root_paths[];
