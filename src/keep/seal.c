@@ -23,6 +23,7 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/sabotage.h"
+#include "keep/jks.h"
 #include "keep/keeper.h"
 #include "keep/seal.h"
 #include "seal/wire.h"
@@ -30,6 +31,8 @@
 
 #define ANSWER_MS 10000
 #define LOOK_NS NS_PER_SEC /* at files that values come from */
+
+enum { BUNDLE_PEM, BUNDLE_JAVA, BUNDLES };
 
 enum seal_state {
 	SEAL_SLEEPS, /* nobody has needed it */
@@ -53,7 +56,7 @@ struct seal {
 	struct watch *on, *on_opened, *on_way;
 	enum seal_state state;
 	unsigned n_starts;
-	int bundle; /* being written, and leased; FD_NONE: complete */
+	int bundle[BUNDLES]; /* being written, and leased; FD_NONE: complete */
 	bool is_leased;
 	int way;       /* front's, held back until the terms are in force */
 	struct buf ca; /* as far as it has come */
@@ -131,37 +134,53 @@ static void on_opened(void *arg);
  * inside is this very file. */
 static int begin_bundle(struct seal *s, struct err *e)
 {
-	_close_ int fd = openat(s->k->dir, "ca-bundle.pem",
-				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	static const char *const names[BUNDLES] = { "ca-bundle.pem", "ca-bundle.jks" };
 
-	if (fd < 0 || fchmod(fd, 0644) < 0)
-		return err_sys(e, "the bundle with the sandbox's CA");
 	/* The signal is heard once the loop runs; until then it must not end us. */
 	if (str_eq(s->k->in->plan->engine, "native") && s->on_opened == NULL)
 		s->on_opened = watch_signal(s->k->loop, SIGIO, on_opened, s);
-	s->is_leased = s->on_opened && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
-	s->bundle = take_fd(fd);
+	s->is_leased = s->on_opened != NULL;
 	s->ca.n = 0;
+	for (int i = 0; i < BUNDLES; i++) {
+		int fd = openat(s->k->dir, names[i],
+				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+		s->bundle[i] = fd;
+		if (fd < 0 || fchmod(fd, 0644) < 0)
+			return err_sys(e, "the bundle with the sandbox's CA");
+		s->is_leased = s->is_leased && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+	}
 	return 0;
 }
 
 /* Closing ends the lease: whoever waits goes on. */
+static void close_bundle(struct seal *s)
+{
+	for (int i = 0; i < BUNDLES; i++) {
+		if (s->bundle[i] >= 0)
+			(void)fcntl(s->bundle[i], F_SETLEASE,
+				    F_UNLCK); /* a teller may hold a copy */
+		fd_close(s->bundle[i]);
+		s->bundle[i] = FD_NONE;
+	}
+}
+
 static void end_bundle(struct seal *s, bool has_ca)
 {
-	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	_cleanup_(buf_done) struct buf b = BUF(4 * MIB), java = BUF(4 * MIB);
 	struct err e = ERR_INIT;
 
-	if (s->bundle < 0)
+	if (s->bundle[BUNDLE_PEM] < 0)
 		return;
 	if (read_trust(&s->k->in->plan->net, &b, &e) >= 0)
 		buf_putc(&b, '\n');
 	if (has_ca)
 		buf_add(&b, s->ca.p, s->ca.n);
-	if (io_write_all(s->bundle, buf_cstr(&b), b.n) < 0)
+	jks_put(&java, (struct str){ .p = buf_cstr(&b), .n = b.n });
+	if (io_write_all(s->bundle[BUNDLE_PEM], buf_cstr(&b), b.n) < 0 ||
+	    io_write_all(s->bundle[BUNDLE_JAVA], java.p, java.n) < 0)
 		keeper_note(s->k, "network: the bundle with the sandbox's CA could not be written");
-	(void)fcntl(s->bundle, F_SETLEASE, F_UNLCK); /* a teller may still hold a copy */
-	fd_close(s->bundle);
-	s->bundle = FD_NONE;
+	close_bundle(s);
 }
 
 /* ---- the teller ---- */
@@ -595,7 +614,7 @@ int seal_start(struct keeper *k, struct err *e)
 	s = k->seal = mem_new(1, sizeof(*s));
 	*s = (struct seal){ .k = k,
 			    .fd = FD_NONE,
-			    .bundle = FD_NONE,
+			    .bundle = { FD_NONE, FD_NONE },
 			    .way = FD_NONE,
 			    .telling = FD_NONE,
 			    .ca = BUF(64 * KIB) };
@@ -650,6 +669,5 @@ void seal_finish(struct keeper *k)
 	if (s == NULL)
 		return;
 	stop(s);
-	fd_close(s->bundle); /* nobody is left who waits for it */
-	s->bundle = FD_NONE;
+	close_bundle(s); /* nobody is left who waits for it */
 }

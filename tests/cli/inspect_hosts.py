@@ -73,6 +73,42 @@ def inspected_is_trusted_inside_only(box):
     has_not(Path("/etc/ssl/certs/ca-certificates.crt").read_text()[-3000:], "Vitrine")
 
 
+GET_JAVA = """public class Get { public static void main(String[] a) throws Exception {
+    System.out.println(new String(new java.net.URL("https://own.test/java").openStream().readAllBytes())); } }"""
+
+
+@test(who=("user",), timeout=60)
+def trusted_by_java(box):
+    box.needs("java", "javac")
+    w = there()
+    box.write("Get.java", GET_JAVA)
+    box.host("javac", "Get.java")
+    r = box.run(*OPEN, "--inspect", "own.test", "--", "java", "-cp", ".", "Get", env=w.trust, timeout=50)
+    has(r.out + r.err, "size 0")
+    eq([q.target for q in w.server.seen], ["/java"], r.err)
+
+
+@test(timeout=30)
+def trusted_by_go(box):
+    """The go command itself asks, with and without knowing of a proxy."""
+    box.needs("go")
+    w = there()
+    for proxy in ([], ["-e", "HTTPS_PROXY=", "-e", "https_proxy="]):
+        box.run(*OPEN, "--inspect", "own.test", *proxy, "-e", "GOPROXY=https://own.test/go", "-e", "GOFLAGS=-mod=mod", "-e", "GONOSUMDB=*",
+                "--", "go", "list", "-m", "-versions", "example.org/x", env=w.trust)
+        eq([q.target for q in w.server.seen], ["/go/example.org/x/@v/list"])
+        w.server.seen.clear()
+
+
+@test(timeout=30)
+def trusted_by_cargo(box):
+    box.needs("cargo")
+    w = there()
+    r = box.run(*OPEN, "--inspect", "own.test", "--", "/usr/bin/cargo", "search", "x", "--index", "https://own.test/index.git", env=w.trust)
+    has(str([q.target for q in w.server.seen]) + r.err, "/index.git/info/refs")
+    assert w.server.seen, r.err
+
+
 @test
 def without_proxy_variables(box):
     w = there()
