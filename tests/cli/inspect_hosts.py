@@ -180,6 +180,35 @@ def secrets_from_elsewhere(box):
     refused(box.run(*OPEN, "--secret", "s1", "--", "true", env=w.trust), "HOST_KEY is not set", rc=125)
 
 
+KEYRING = r"""
+printf pw | gnome-keyring-daemon --foreground --unlock --components=secrets >/dev/null & daemon=$!
+trap 'kill $daemon; wait $daemon' EXIT
+for i in $(seq 100); do secret-tool search application none >/dev/null 2>&1 && break; sleep 0.05; done
+printf %s "$VALUE" | "$V" secret set mine --env K --host own.test
+"$V" secret ls
+secret-tool lookup application vitrine name mine; echo
+"$V" run $FLAGS --secret mine -- sh -c 'curl -sS -o /dev/null -H "X-Api-Key: $K" https://own.test/ring'
+"$V" secret rm mine
+secret-tool lookup application vitrine name mine || echo gone
+"""
+
+
+@test(timeout=30)
+def secret_in_the_keyring(box):
+    box.needs("dbus-run-session", "gnome-keyring-daemon", "secret-tool")
+    w = there()
+    (box.home / "run").mkdir(mode=0o700)
+    box.own(box.home / "run")
+    r = box.finish(box.popen(["dbus-run-session", "--", "bash", "-c", KEYRING], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env={**w.trust, "V": str(box.program), "VALUE": SECRET, "FLAGS": " ".join(OPEN),
+                                                          "XDG_RUNTIME_DIR": str(box.home / "run")}), timeout=25)
+    has(r.out + r.err, "kept in the desktop keyring", "keyring", SECRET + "\n", "gone\n")
+    eq([q.get("x-api-key") for q in w.server.seen], [SECRET], r.err)
+    for p in box.state.rglob("*"):
+        if p.is_file():
+            has_not(p.read_bytes().decode("latin-1"), SECRET)
+
+
 @test(timeout=40)
 def git_is_judged(box):
     box.needs("git")
