@@ -30,7 +30,7 @@ opt_asan = -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 werror_asan = false
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-gate vitrine-init vitrine-link vitrine-otlp vitrine-seal vitrine-store
+targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-tools
 dir_clang = build/clang
 opt_clang = -Doptimization=1
 werror_clang = true
@@ -62,7 +62,7 @@ define compile
 endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-gate vitrine-otlp
+SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-tools
 
 build: services
 	$(call compile,build)

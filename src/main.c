@@ -72,6 +72,8 @@ int main(int argc, char **argv)
 	}
 	if (v->flags & VERB_STORE)
 		r = program_exec("vitrine-store", argv, &e);
+	else if (v->flags & VERB_LOOP)
+		r = program_exec("vitrine-loop", argv, &e);
 	else
 		r = argc > 1 ? v->fn(argc - 1, argv + 1, &e) : v->fn(0, argv, &e);
 	if (r >= 0)

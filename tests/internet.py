@@ -27,6 +27,8 @@ import threading
 import time
 from pathlib import Path
 
+import agent_api
+
 CLONE_NEWNET, CLONE_NEWNS = 0x40000000, 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
@@ -53,7 +55,9 @@ NAMES = {
     "chatgpt.com": [OWN4],
     "closed.test": ["93.184.216.99"],
     "proxy.test": ["93.184.216.40"],
+    **{name: [address] for name, address in agent_api.HOSTS.items()},
 }
+APIS = {address: name for name, address in agent_api.HOSTS.items()}
 CNAMES = {"alias.test": "ok.test", "inner.test": "private.test"}
 ADDRESSES4 = sorted({a for v in NAMES.values() for a in v if ":" not in a} - {"127.0.0.1", OWN4})
 ADDRESSES6 = sorted({a for v in NAMES.values() for a in v if ":" in a})
@@ -174,6 +178,8 @@ class Far:
         return want, rest[want - got:]
 
     def reply(self, conn, here, head, rest):
+        if here in APIS:
+            return self.api(conn, APIS[here], head, rest)
         line = head.split(b"\r\n")[0].split(b" ")
         path = line[1].decode("latin-1")
         if b"expect: 100" in head.lower():
@@ -206,6 +212,27 @@ class Far:
             raise OSError("done")
         text = f"here is {here} {path} {n}\n".encode()
         conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+        return rest
+
+    def api(self, conn, host, head, rest):
+        """The models of coding agents."""
+        if b"transfer-encoding: chunked" in head.lower():
+            while not rest.endswith(b"0\r\n\r\n"):
+                rest += conn.recv(1 << 20)
+            body, at = b"", 0
+            while size := int(rest[at:rest.index(b"\r\n", at)], 16):
+                at = rest.index(b"\r\n", at) + 2
+                body, at = body + rest[at:at + size], at + size + 2
+            rest = b""
+        else:
+            m = re.search(rb"(?im)^content-length: *(\d+)", head)
+            want = int(m[1]) if m else 0
+            while len(rest) < want:
+                rest += conn.recv(1 << 20)
+            body, rest = rest[:want], rest[want:]
+        status, kind, out, log = agent_api.answer(host, head, body)
+        self.say(kind="api", **log)
+        conn.sendall(b"HTTP/1.1 %d X\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (status, kind.encode(), len(out)) + out)
         return rest
 
     def listen(self, family, address, port):

@@ -13,7 +13,7 @@
 
 int program_find(const char *name, char **ret, struct err *e)
 {
-	static const char *const places[] = { "", "../libexec/vitrine/" };
+	static const char *const places[] = { "", "../libexec/vitrine/", "../../bin/" };
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 
-/* The path of a program named like "vitrine-store". Found by where this program's own file lies, never by PATH. */
+/* The path of a program named like "vitrine-store", or for those of "vitrine" itself. Found by where this program's own file lies, never by PATH. */
 int program_find(const char *name, char **ret, struct err *e);
 
 /* Becomes it. Returns only on failure. */

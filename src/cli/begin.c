@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/begin.c - what a sandbox that lasts needs before it starts: its layers, and a way back
  *
- * Which layers make up its view is a fact for the plan. Directly before the start the workspace is saved (written in
- * place) or looked at (changes kept for review); a child does it, because it needs memory that the keeper, which
- * shares ours, shall not have.
+ * Which layers make up its view is a fact for the plan. Before the start the workspace is saved (written in place) or
+ * looked at (changes kept for review); a child does it, because it needs memory that the keeper, which shares ours,
+ * shall not have. Saving needs nothing of the plan and goes on beside it; nothing starts before it is done.
  */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "cli/run.h"
 #include "core/review.h"
+#include "core/seed.h"
 #include "core/undo.h"
+#include "core/workshop.h"
+#include "git/git.h"
+
+/* What lies below the layers of the workspace. */
+static int open_base(const char *state_dir, const struct def *d)
+{
+	_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, state_dir, d->name);
+	bool is_clone = git_clone_exists(state_dir, d->name);
+
+	return open(is_clone ? empty : d->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
 
 /* What runs, or is just being started by somebody else, is not ours to freeze. */
 int run_freeze(struct run *r, struct err *e)
@@ -33,13 +48,32 @@ int run_freeze(struct run *r, struct err *e)
 		return 0;
 	}
 	x = layers_read(r->host.state_dir, r->def.name, &l, e);
-	base = open(r->def.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	base = open_base(r->host.state_dir, &r->def);
 	if (x == 0 && r->is_fresh)
 		x = layers_fresh(&l, false, &id, e);
 	else if (x == 0 && base >= 0)
 		x = layers_before_start(&l, base, message, e);
 	layers_done(&l);
 	def_let_go(&o);
+	return x;
+}
+
+/* The layers of a clone have nothing below them, those of a review the workspace: they do not go over into each other. */
+static int check_mode(const struct run *r, struct err *e)
+{
+	bool is_clone = git_clone_exists(r->host.state_dir, r->def.name);
+	struct git_place place = { 0 };
+	int x = 0;
+
+	if (r->layers.ws.n > 0 && is_clone != (r->policy.mode == WS_CLONE) &&
+	    (is_clone || r->policy.mode == WS_CLONE))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "the sandbox '%s' was made with workspace mode '%s' and keeps it; "
+			       "make another one with --name",
+			       r->def.name, is_clone ? "clone" : "review");
+	if (r->policy.mode == WS_CLONE)
+		x = git_place_find(r->host.workspace, &place, e);
+	git_place_done(&place);
 	return x;
 }
 
@@ -51,19 +85,24 @@ int run_layers(struct run *r, struct err *e)
 	if (!r->has_def)
 		return 0;
 	x = layers_read(r->host.state_dir, r->def.name, &r->layers, e);
-	if (x == 0 && r->policy.mode == WS_REVIEW && r->layers.ws.n == 0)
+	if (x == 0)
+		x = check_mode(r, e);
+	if (x == 0 && r->policy.mode != WS_DIRECT && r->layers.ws.n == 0)
 		x = layers_first(&r->layers, e);
 	if (x < 0)
 		return x;
-	if (r->policy.mode == WS_REVIEW)
+	if (r->policy.mode != WS_DIRECT)
 		f->ws_layers = r->ws_layers = layers_paths(&r->layers, &r->layers.ws);
+	if (r->policy.mode == WS_CLONE)
+		f->ws_repo = r->ws_repo =
+			mem_fmt("%s/sandboxes/%s/" GIT_CLONE_REPO, r->host.state_dir, r->def.name);
 	f->home_layers = r->home_layers = layers_paths(&r->layers, &r->layers.home);
 	return 0;
 }
 
 /* ---- in the child ---- */
 
-static int remember(const struct run *r, struct err *e)
+static int remember(struct run *r, struct err *e)
 {
 	struct review v;
 	int x = review_open(&v, r->host.state_dir, r->def.name, r->host.ws_fd, &r->policy, e);
@@ -74,7 +113,7 @@ static int remember(const struct run *r, struct err *e)
 	return x;
 }
 
-static int save(const struct run *r, struct err *e)
+static int save(const struct run *r, struct keeper_saved *ret, struct err *e)
 {
 	_free_ char *message = mem_fmt("before %s", r->def.name);
 	struct undone resumed;
@@ -86,35 +125,62 @@ static int save(const struct run *r, struct err *e)
 		x = undo_resume(&u, &resumed, e);
 	if (x >= 0)
 		x = undo_before_start(&u, TREE_START, message, &saved, e);
+	if (x >= 0 && !saved.is_same)
+		*ret = (struct keeper_saved){ saved.id, saved.files, saved.new_bytes };
 	undo_close(&u);
 	return x;
 }
 
-static _Noreturn void begin_child(const struct run *r, int out)
+/* What cannot be refreshed is as it was; what cannot be made is not there. */
+static int clone(struct run *r, struct err *e)
 {
-	struct err e = ERR_INIT;
+	const char *state = r->host.state_dir, *name = r->def.name, *ws = r->host.workspace;
+	_free_ char *part = mem_fmt("%s/sandboxes/%s/clone.part", state, name);
+	_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, state, name);
+	_free_ char *top = mem_fmt("%s/layers/%s", state, r->layers.ws.v[0]);
+	bool is_new = access(top, F_OK) < 0;
+	int x = git_clone_refresh(state, name, ws, e);
+
+	if (x < 0 && !is_new) {
+		cli_complain(e->msg);
+		*e = ERR_INIT;
+	}
+	if (!is_new)
+		return 0;
+	if (x < 0)
+		return x;
+	(void)path_remove(AT_FDCWD, part); /* somebody was killed at it */
+	if (mkdir(part, 0755) < 0 || (mkdir(empty, 0700) < 0 && errno != EEXIST))
+		return err_sys(e, "'%s'", part);
+	x = git_clone_fill(state, name, ws, part, e);
+	return x < 0 ? x : layers_put_full(&r->layers, part, e);
+}
+
+struct answer {
+	struct keeper_saved saved;
+	struct err err;
+};
+
+static _Noreturn void begin_child(struct run *r, int out)
+{
+	struct answer a = { .err = ERR_INIT };
 	int x;
 
 	mem_share_end();
-	x = r->policy.mode == WS_REVIEW ? remember(r, &e) : save(r, &e);
-	if (x < 0)
-		(void)io_write_all(out, &e,
-				   sizeof(e)); /* an empty answer with a bad status is one too */
+	if (r->policy.mode == WS_CLONE)
+		x = clone(r, &a.err);
+	else
+		x = r->policy.mode == WS_REVIEW ? remember(r, &a.err) : save(r, &a.saved, &a.err);
+	(void)io_write_all(out, &a, sizeof(a)); /* an empty answer is one too */
 	_exit(x < 0);
 }
 
-int run_begin(struct run *r, struct err *e)
+/* Forked from here on it sees what it needs of *r, and nobody changes that. */
+static int start_saver(struct run *r, struct err *e)
 {
-	int pair[2], status = 0, x = 0;
-	ssize_t n;
+	int pair[2];
 	pid_t pid;
 
-	if (!r->has_def)
-		return 0;
-	if (r->policy.mode == WS_REVIEW)
-		x = layers_put_first(&r->layers, r->host.ws_fd, e);
-	if (x < 0)
-		return x;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return err_sys(e, "pipe");
 	pid = fork();
@@ -125,12 +191,73 @@ int run_begin(struct run *r, struct err *e)
 		fd_close(pair[0]);
 		return err_sys(e, "fork");
 	}
-	n = io_read(pair[0], e, sizeof(*e));
-	fd_close(pair[0]);
-	if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	r->saver = pid;
+	r->saver_says = pair[0];
+	return 0;
+}
+
+int run_begin_soon(struct run *r, struct err *e)
+{
+	if (!r->is_starting || !r->has_def || r->policy.mode != WS_DIRECT)
 		return 0;
-	if (n != (ssize_t)sizeof(*e))
+	return start_saver(r, e);
+}
+
+void run_begin_not(struct run *r)
+{
+	if (r->saver <= 0)
+		return;
+	fd_close(r->saver_says);
+	(void)waitpid(r->saver, NULL, 0); /* what it saved is saved, and does no harm */
+	r->saver = 0;
+}
+
+int run_begin(struct run *r, struct err *e)
+{
+	struct answer a;
+	int status = 0, x = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (!r->has_def)
+		return 0;
+	if (r->policy.mode == WS_REVIEW)
+		x = layers_put_first(&r->layers, r->host.ws_fd, e);
+	if (x == 0)
+		x = seed_home(&(struct seed_in){ .state_dir = r->host.state_dir,
+						 .name = r->def.name,
+						 .workspace = r->host.workspace,
+						 .self_exe = r->host.self_exe,
+						 .layers = r->home_layers },
+			      &r->preset, e);
+	if (x == 0 && r->saver <= 0)
+		x = start_saver(r, e);
+	if (x < 0)
+		return x;
+	n = io_read(r->saver_says, &a, sizeof(a));
+	fd_close(r->saver_says);
+	pid = r->saver;
+	r->saver = 0;
+	x = waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	if (n != (ssize_t)sizeof(a) || x < 0)
 		return err_set(e, ERR_SYSTEM, ECHILD, "the workspace could not be saved");
+	r->saved = a.saved;
+	if (x == 0)
+		return 0;
+	*e = a.err;
 	return err_wrap(e, e->num > 0 ? -e->num : -EIO,
 			"the workspace could not be saved before the start");
+}
+
+void run_end(const struct run *r)
+{
+	const char *argv[] = { "fetch", "--quiet", r->def.name, NULL };
+	struct err e = ERR_INIT;
+	pid_t pid;
+
+	if (!r->has_def || !r->has_plan || r->policy.mode != WS_CLONE)
+		return;
+	pid = workshop_self(argv, FD_NONE, FD_NONE, 2, &e);
+	if (pid > 0)
+		(void)workshop_wait(pid); /* it has said what was wrong */
 }

@@ -30,7 +30,8 @@ struct verb {
 };
 
 /* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
-enum { VERB_STORE = 1 };
+/* Likewise vitrine-loop (loop_main.c). */
+enum { VERB_STORE = 1, VERB_LOOP = 2 };
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
 
@@ -67,6 +68,7 @@ int cli_print(const struct buf *out, struct err *e);
 /* "vitrine: TEXT" on stderr, foreign bytes escaped. */
 void cli_complain(const char *text);
 
+int cmd_agents(int argc, char **argv, struct err *e);
 int cmd_run(int argc, char **argv, struct err *e);
 int cmd_exec(int argc, char **argv, struct err *e);
 int cmd_attach(int argc, char **argv, struct err *e);
@@ -96,10 +98,13 @@ int cmd_doctor(int argc, char **argv, struct err *e);
 int cmd_demo(int argc, char **argv, struct err *e);
 int cmd_hook(int argc, char **argv, struct err *e);
 int cmd_guard(int argc, char **argv, struct err *e);
+int cmd_trash(int argc, char **argv, struct err *e);
+int cmd_broker(int argc, char **argv, struct err *e);
 int cmd_checkpoint(int argc, char **argv, struct err *e);
 int cmd_checkpoints(int argc, char **argv, struct err *e);
 int cmd_restore(int argc, char **argv, struct err *e);
 int cmd_undo(int argc, char **argv, struct err *e);
+int cmd_fetch(int argc, char **argv, struct err *e);
 int cmd_apply(int argc, char **argv, struct err *e);
 int cmd_discard(int argc, char **argv, struct err *e);
 int cmd_fork(int argc, char **argv, struct err *e);

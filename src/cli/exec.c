@@ -42,7 +42,7 @@ static int parse(struct exec_args *a, struct opts *o, struct err *e)
 		else if (id == OPT_T)
 			a->flags |= KEEP_WANT_TTY;
 		else if (id == OPT_D)
-			a->flags |= KEEP_BEHIND | KEEP_RECORD;
+			a->flags |= KEEP_BEHIND;
 		else if (id == OPT_VIEW)
 			a->flags |= KEEP_VIEW_ONLY;
 		else if (id == OPT_KEYS)
@@ -149,7 +149,7 @@ static int exec_command(struct exec_args *a, const char *name, char *const *comm
 
 int cmd_exec(int argc, char **argv, struct err *e)
 {
-	struct exec_args a = { 0 };
+	struct exec_args a = { .flags = KEEP_RECORD };
 	struct opts o;
 	char *const *command;
 	int x;

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "guard/record.h"
+#include "guard/report.h"
 
 /* Below any agent's own limit, after which it would run the tool. */
 #define LIMIT_SECONDS 3
@@ -124,7 +125,7 @@ static int serve(enum agent told, bool is_unattended)
 {
 	static struct arena mem = { .max = 64 * MIB };
 	_cleanup_(buf_done) struct buf text = BUF(JSON_FOREIGN_MAX_BYTES);
-	uint64_t begin = now_us();
+	uint64_t begin = now_us(), took;
 	struct hook_call call;
 	struct judgement j;
 	struct err e = ERR_INIT;
@@ -137,7 +138,8 @@ static int serve(enum agent told, bool is_unattended)
 	if (judge(&mem, &call, &j, &e) < 0)
 		return refuse(call.agent, e.msg);
 	/* The record is for people; that it cannot be kept is said, and does not change the verdict. */
-	if (guard_record(&call, &j, now_us() - begin, &e) < 0)
+	took = now_us() - begin;
+	if (guard_report(&call, &j, took, &e) < 0 || guard_record(&call, &j, took, &e) < 0)
 		(void)fprintf(stderr, "vitrine: the decision was not recorded: %s\n", e.msg);
 	return answer(&call, &j);
 }

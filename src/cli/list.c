@@ -90,6 +90,13 @@ static int names_of(struct list *l, bool runs, char *const **ret, struct err *e)
 
 	if (l->n == 0 && l->found == NULL)
 		x = def_list(l->host.state_dir, runs, &l->found, e);
+	for (size_t i = 0; x == 0 && i < l->n; i++) {
+		_cleanup_(def_done) struct def d = { 0 };
+
+		/* A run without a name has no definition, and may be over. */
+		if (!str_starts(l->names[i], "run-"))
+			x = def_read(l->host.state_dir, l->names[i], &d, e);
+	}
 	*ret = l->n ? l->names : l->found;
 	return x;
 }
@@ -302,7 +309,9 @@ static int st_row(struct list *l, const char *name, uint64_t *cpu_before, uint64
 	row[ST_PROCESSES].num = live.state.v[VALUE_PROCESSES];
 	row[ST_DISK] = (struct cell){ .num = past_disk(l->host.state_dir, name) };
 	/* Nothing goes out where there is no gate. */
-	row[ST_IN].is_null = row[ST_OUT].is_null = true;
+	row[ST_IN].is_null = row[ST_OUT].is_null = !(live.state.flags & STATE_NET);
+	row[ST_IN].num = live.state.v[VALUE_NET_IN];
+	row[ST_OUT].num = live.state.v[VALUE_NET_OUT];
 	row[ST_SESSIONS].num = live.n;
 	*cpu_before = live.state.v[VALUE_CPU_NS];
 	return 0;

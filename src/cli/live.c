@@ -66,40 +66,64 @@ static int wait_ready(int conn, struct err *e)
 	return err_set(e, ERR_SYSTEM, EPIPE, "the keeper died before the sandbox stood");
 }
 
-static int start_idle(const char *name, bool is_kept, struct err *e)
+static int plan_idle(struct run *r, const char *name, struct err *e)
 {
-	char verb[] = "start", flag[] = "--name";
-	_free_ char *copy = mem_str(name);
-	char *argv[] = { verb, flag, copy, NULL };
-	char *const none[] = { NULL };
-	struct run r = { 0 };
-	_close_ int conn = FD_NONE;
-	int x = run_parse(&r, 3, argv, e);
+	static char verb[] = "start", flag[] = "--name";
+	static char *argv[] = { verb, flag, NULL, NULL };
+	static char *const none[] = { NULL };
+	int x;
 
-	r.command = none;
-	if (x == 0 && r.is_new)
+	argv[2] = (char *)(uintptr_t)name; /* nobody writes to it */
+	x = run_parse(r, 3, argv, e);
+	r->command = none;
+	r->is_starting = true;
+	if (x == 0 && r->is_new)
 		x = err_set(e, ERR_NOTFOUND, ENOENT,
 			    "there is no sandbox '%.64s'; 'vitrine ls' lists them", name);
 	if (x == 0)
-		x = run_freeze(&r, e);
+		x = run_freeze(r, e);
 	if (x == 0)
-		x = run_plan(&r, e);
+		x = run_plan(r, e);
 	if (x == 0)
-		x = run_begin(&r, e);
-	if (x == 0) {
-		struct keeper_in in = { .plan = &r.plan,
-					.policy = &r.policy,
-					.scan = &r.host.scan,
-					.cgroups = &r.host.cgroups,
-					.ws_fd = r.host.ws_fd,
-					.stdio = { 0, 1, 2 },
-					.is_kept = is_kept };
+		x = run_begin(r, e);
+	return x;
+}
 
-		x = conn = keeper_spawn(&in, e);
+/* The first one of a process has its namespaces made while it is planned, as `run` does; memory is shared once. */
+static int start_idle(const char *name, bool is_kept, struct err *e)
+{
+	static bool has_shared;
+	bool is_eager = !has_shared && mem_share(RUN_SHARE_MAX) == 0;
+	struct run *r = mem_new(1, sizeof(*r));
+	struct keeper_in *in = mem_new(1, sizeof(*in));
+	_close_ int conn = FD_NONE;
+	int x;
+
+	has_shared = true;
+	r->is_eager = is_eager;
+	x = plan_idle(r, name, e);
+	if (x == 0) {
+		*in = (struct keeper_in){ .plan = &r->plan,
+					  .policy = &r->policy,
+					  .scan = &r->host.scan,
+					  .cgroups = &r->host.cgroups,
+					  .ws_fd = r->host.ws_fd,
+					  .stdio = { 0, 1, 2 },
+					  .saved = r->saved,
+					  .is_kept = is_kept };
+		x = conn = run_hand_over(r, in, false, e);
+	} else {
+		run_begin_not(r);
+		keeper_drop(&r->early);
+		mem_share_end();
 	}
 	if (x >= 0)
 		x = wait_ready(conn, e);
-	run_done(&r);
+	run_done(r);
+	if (!mem_is_shared(r)) {
+		free(in);
+		free(r);
+	}
 	return x < 0 ? x : take_fd(conn);
 }
 

@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "cli/live.h"
+#include "git/git.h"
 #include "keep/journal.h"
 
 enum { OPT_TIME = 1, OPT_FORCE, OPT_ALL, OPT_DRY, OPT_FILTER, OPT_QUIET };
@@ -320,15 +321,19 @@ static int rm_one(struct manage *m, const char *name, struct err *e)
 {
 	_cleanup_(def_done) struct def d = { 0 };
 	struct owned o = OWNED_NONE;
+	bool is_clone;
 	/* A definition that cannot be read is no reason to keep it. */
 	int x = def_read(m->host.state_dir, name, &d, e);
 
 	if (x < 0 && e->kind != ERR_CONFIG)
 		return x;
 	*e = ERR_INIT;
+	is_clone = d.workspace && git_clone_exists(m->host.state_dir, name);
 	x = own(m, name, &o, e);
 	if (x == 0)
 		x = remove_owned(m, name, &o, e);
+	if (x == 0 && is_clone)
+		git_remote_drop(name, d.workspace);
 	def_let_go(&o);
 	return x;
 }

@@ -12,7 +12,7 @@
 #include "base/sabotage.h"
 #include "cli/run.h"
 #include "core/netfile.h"
-#include "core/preset.h"
+#include "core/seed.h"
 #include "core/settings.h"
 #include "engine/engine.h"
 #include "keep/keys.h"
@@ -62,6 +62,12 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
+	OPT_TELEMETRY,
+	OPT_FREE,
+	OPT_SHARE,
+	OPT_TOOLS,
+	OPT_BROKER_FETCH,
+	OPT_BROKER_PUSH,
 };
 
 const struct opt run_opts[] = {
@@ -76,7 +82,8 @@ const struct opt run_opts[] = {
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
 	{ "mode", 0, "MODE",
-	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'",
+	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
+	  "clone: a private clone, its commits come out by 'vitrine fetch'",
 	  OPT_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
 	  OPT_HIDE },
@@ -111,12 +118,22 @@ const struct opt run_opts[] = {
 	{ "git-push", 0, "HOST/PATH:REF", "let git push this ref, and on that host no other",
 	  OPT_GIT_PUSH },
 	{ "secret", 0, "NAME", "use a secret ('vitrine secret set') for its hosts", OPT_SECRET },
+	{ "broker-fetch", 0, "URL", "let the broker, outside, fetch this repository for it",
+	  OPT_BROKER_FETCH },
+	{ "broker-push", 0, "'URL REF'",
+	  "let the broker, outside, push this ref for it (docs/BROKER.md)", OPT_BROKER_PUSH },
+	{ "tools", 0, "WHEN", "safe tools first on PATH: auto (named sandboxes), always, never",
+	  OPT_TOOLS },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
 	  OPT_NAME },
 	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
 	  OPT_FRESH },
+	{ "share", 0, NULL,
+	  "show your own skills, commands and instructions for the agent, read-only", OPT_SHARE },
+	{ "dsp", 0, NULL, "no questions; agents are run that way anyway", OPT_FREE },
+	{ "yolo", 0, NULL, "the same", OPT_FREE },
 	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
 	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
 	{ "detach-keys", 0, "KEYS",
@@ -126,6 +143,8 @@ const struct opt run_opts[] = {
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
 	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
+	{ "telemetry", 0, NULL, "keep what the inside says of itself (OpenTelemetry, tool calls)",
+	  OPT_TELEMETRY },
 	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -200,6 +219,8 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->is_rm = true;
 		else if (id == OPT_FRESH)
 			r->is_fresh = true;
+		else if (id == OPT_FREE)
+			r->is_free = true;
 		else if (id == OPT_INTERACTIVE)
 			r->flags |= KEEP_WANT_STDIN;
 		else if (id == OPT_TTY)
@@ -216,6 +237,9 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 		}
 	}
 	r->command = argv + o.at;
+	if (x == 0 && r->is_free && r->n_words == 0)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	return x;
 }
 
@@ -377,6 +401,22 @@ static int apply_net(struct policy *p, int id, const char *value, struct err *e)
 	}
 }
 
+/* What of the user's own the preset names, as far as it is there. */
+static int add_share(struct run *r, struct err *e)
+{
+	int x = 0;
+
+	if (!r->has_def || r->preset.share == NULL)
+		return err_set(e, ERR_USAGE, EINVAL, "the preset names nothing to share");
+	for (const struct json *v = r->preset.share->first; x == 0 && v; v = v->next) {
+		_free_ char *path = user_path(r, v->text);
+
+		if (access(path, F_OK) == 0)
+			x = policy_add(&r->policy, LIST_READ, path, LAYER_FLAGS, e);
+	}
+	return x;
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
@@ -399,10 +439,20 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
 	case OPT_PROTECT:
 		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
+	case OPT_SHARE:
+		return add_share(r, e);
 	case OPT_SOCKET:
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_TELEMETRY:
+		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
+	case OPT_TOOLS:
+		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
+	case OPT_BROKER_FETCH:
+		return policy_add(p, LIST_BROKER_FETCH, value, LAYER_FLAGS, e);
+	case OPT_BROKER_PUSH:
+		return policy_add(p, LIST_BROKER_PUSH, value, LAYER_FLAGS, e);
 	case OPT_MODE:
 		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
@@ -417,7 +467,7 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH;
+	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH || id == OPT_FREE;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -540,6 +590,7 @@ static int pick_engine(struct run *r, struct err *e)
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
 	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.engine_is_foreign = r->engine->render != NULL;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);
 	r->policy.engine = mem_str(r->engine->name);
@@ -591,14 +642,29 @@ static const char *def_policy(const struct def *d)
 	return file;
 }
 
-static int add_preset_env(struct run *r, struct err *e)
+/* Where a preset's agent finds the program that its hooks call. */
+static int add_hook(struct run *r, struct policy *p, struct err *e)
 {
-	const struct preset *p = r->has_def ? preset_find(r->def.agent) : NULL;
-	int x = 0;
+	_free_ char *mount = NULL;
 
-	for (const char *const *v = p ? p->env : NULL; x == 0 && v && *v; v++)
-		x = policy_add(&r->policy, LIST_ENV_SET, *v, LAYER_FLAGS, e);
-	return x;
+	/* One that lies in the workspace is seen there, and protected. */
+	if (r->preset.hook == NULL || path_is_beneath(r->host.self_exe, r->host.workspace))
+		return 0;
+	mount = mem_fmt("%s:" SEED_PROGRAM ":ro", r->host.self_exe);
+	return policy_add(p, LIST_MOUNT, mount, LAYER_PRESET, e);
+}
+
+/* The layer between the user's file and the project's. Secrets are used where there are any. */
+static int add_preset(struct policy *p, void *arg, struct err *e)
+{
+	struct run *r = arg;
+	const struct json *names = r->preset.secrets;
+	int x = preset_apply(&r->preset, p, e);
+
+	for (const struct json *v = names ? names->first : NULL; x == 0 && v; v = v->next)
+		if (secrets_has(r->host.state_dir, v->text))
+			x = policy_add(p, LIST_SECRETS, v->text, LAYER_PRESET, e);
+	return x < 0 ? x : add_hook(r, p, e);
 }
 
 int run_plan(struct run *r, struct err *e)
@@ -616,9 +682,9 @@ int run_plan(struct run *r, struct err *e)
 	in.config_dir = r->host.config_dir;
 	in.workspace = r->host.workspace;
 	in.policy_file = r->policy_file ? r->policy_file : def_policy(&r->def);
+	in.preset = r->has_def ? add_preset : NULL;
+	in.arg = r;
 	x = settings_load(&r->policy, &in, e);
-	if (x == 0)
-		x = add_preset_env(r, e);
 	if (x == 0)
 		x = second_pass(r, r->argc, r->argv, e);
 	if (x == 0)
@@ -626,7 +692,11 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = pick_engine(r, e);
 	if (x == 0)
+		x = run_begin_soon(r, e);
+	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))
+		x = host_tools(&r->host, e);
 	if (x == 0)
 		x = run_layers(r, e);
 	if (x == 0 && !r->has_def)
@@ -665,5 +735,7 @@ void run_done(struct run *r)
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);
 	free(r->made_command);
+	free(r->ws_repo);
+	preset_done(&r->preset);
 	run_forget(r);
 }

@@ -3,6 +3,7 @@
 #include "cli/review.h"
 
 #include "cli/cli.h"
+#include "git/git.h"
 
 /* ---- diff ---- */
 
@@ -32,6 +33,16 @@ static const char *note(void *arg, const struct change *c)
 								 : NULL;
 }
 
+int review_refuse_clone(const struct spot *s, struct err *e)
+{
+	if (!s->is_clone)
+		return 0;
+	return err_set(e, ERR_USAGE, EINVAL,
+		       "'%s' works in a clone of its own: 'vitrine fetch %s' takes its commits "
+		       "out, then 'git diff HEAD vitrine/%s/BRANCH'",
+		       s->sandbox, s->sandbox, s->sandbox);
+}
+
 int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
 		    struct err *e)
 {
@@ -39,8 +50,10 @@ int review_cli_diff(struct spot *s, char *const *words, enum show_form form, str
 	struct show show = { .form = form, .read = read_content, .note = note, .arg = &seen };
 	char **paths = NULL;
 	size_t n = 0;
-	int r = spot_paths(s, words, &paths, e);
+	int r = review_refuse_clone(s, e);
 
+	if (r == 0)
+		r = spot_paths(s, words, &paths, e);
 	if (r == 0)
 		r = overlay_compare(&s->review.overlay, true, &seen.d, e);
 	if (r == 0) {
@@ -84,6 +97,7 @@ int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, str
 		r = layers_merge(&s->review.layers, s->host.ws_fd, e);
 	if (r < 0)
 		return r;
+	spot_tell(s, false, id, 0, 0);
 	(void)printf(as_json ? "{\"checkpoint\":%llu}\n" : "checkpoint %llu\n",
 		     (unsigned long long)id);
 	return 0;
@@ -152,6 +166,7 @@ int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
 	r = layers_restore(&s->review.layers, id, &present, e);
 	if (r < 0)
 		return r;
+	spot_tell(s, true, id, 0, 0);
 	if (as_json)
 		(void)printf("{\"checkpoint\":%llu,\"present\":%llu}\n", (unsigned long long)id,
 			     (unsigned long long)present);
@@ -220,6 +235,8 @@ static int open_review(struct spot *s, const char *workspace, char *const **word
 {
 	int r = spot_open(s, workspace, true, words, e);
 
+	if (r == 0)
+		r = review_refuse_clone(s, e);
 	if (r == 0 && !s->is_review)
 		r = err_set(e, ERR_NOTFOUND, ENOENT,
 			    "no changes wait for review here; 'vitrine run --mode review' makes a "
@@ -340,6 +357,8 @@ static int fork_sandbox(struct spot *s, const char *name, struct err *e)
 		r = layers_fork(&s->review.layers, name, e);
 	if (r == 0)
 		r = copy_base(s, name, e);
+	if (r == 0)
+		r = git_clone_fork(s->host.state_dir, s->sandbox, name, e);
 	return r < 0 ? r : def_create(s->host.state_dir, &d, e);
 }
 

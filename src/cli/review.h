@@ -5,6 +5,8 @@
 
 #include "cli/spot.h"
 
+/* A clone's changes are commits. */
+int review_refuse_clone(const struct spot *s, struct err *e);
 int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
 		    struct err *e);
 int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e);

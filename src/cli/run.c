@@ -199,8 +199,6 @@ static struct talk talk_of(const struct run *r)
 	return (struct talk){ .flags = r->flags, .keys = r->keys, .leaves_on_hangup = r->has_def };
 }
 
-#define SHARE_MAX (16 * MIB) /* address space; only what is used costs memory */
-
 /* A keeper that was begun early takes a plan that lies in shared memory as a whole and needs nothing from before its
  * time: control groups are entered at birth, and the namespaces it made are the native engine's. What was given once is read-only; a second try forks anew. */
 static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
@@ -254,6 +252,11 @@ static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again,
 	return x;
 }
 
+int run_hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e)
+{
+	return r->secrets.n ? hand_over_secrets(r, in, is_again, e) : hand_over(r, in, is_again, e);
+}
+
 static int run_start(struct run *r, bool is_again, struct outcome *o, struct err *e)
 {
 	struct keeper_in *in = mem_new(1, sizeof(*in));
@@ -267,9 +270,10 @@ static int run_start(struct run *r, bool is_again, struct outcome *o, struct err
 				  .ws_fd = r->host.ws_fd,
 				  .stdio = { 0, 1, 2 },
 				  .flags = r->flags,
+				  .saved = r->saved,
 				  .is_rm = r->is_rm };
 	memcpy(in->keys, r->keys, KEEP_KEYS);
-	conn = r->secrets.n ? hand_over_secrets(r, in, is_again, e) : hand_over(r, in, is_again, e);
+	conn = run_hand_over(r, in, is_again, e);
 	if (conn < 0)
 		return conn;
 	/* The keeper has its own copy; what we do not need for the report goes while we would wait anyway. */
@@ -356,14 +360,20 @@ static int run_all(struct run *r, struct err *e)
 		buf_done(&o.notes);
 		(void)usleep(i < 20 ? 500 : 10000);
 	}
+	if (x < 0)
+		run_begin_not(r);
 	if (x < 0 && !was_given)
 		keeper_drop(&r->early);
-	return x < 0 ? x : report(r, &o);
+	if (x < 0)
+		return x;
+	x = report(r, &o);
+	run_end(r);
+	return x;
 }
 
 int cmd_run(int argc, char **argv, struct err *e)
 {
-	bool is_eager = mem_share(SHARE_MAX) == 0;
+	bool is_eager = mem_share(RUN_SHARE_MAX) == 0;
 	struct run *r = mem_new(1, sizeof(*r));
 	int x;
 
@@ -375,6 +385,7 @@ int cmd_run(int argc, char **argv, struct err *e)
 			    "'vitrine help run'");
 	if (r->has_def)
 		r->flags |= KEEP_RECORD;
+	r->is_starting = true;
 	if (x < 0)
 		keeper_drop(&r->early);
 	else

@@ -3,6 +3,7 @@
 #ifndef VITRINE_CLI_RUN_H
 #define VITRINE_CLI_RUN_H
 
+#include "agent/preset.h"
 #include "cli/cli.h"
 #include "core/def.h"
 #include "core/facts.h"
@@ -26,6 +27,7 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
+	bool is_free;       /* "no questions" was said */
 	bool is_eager;      /* have a keeper make the namespaces while we plan */
 	struct early early; /* it */
 	unsigned flags;     /* enum keep_flags */
@@ -34,17 +36,32 @@ struct run {
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
 	struct def def;
 	bool has_def, is_new;
+	struct preset preset; /* of def.agent */
 	char **made_command;
 	struct layers layers;
 	char **ws_layers, **home_layers;
+	bool is_starting; /* planned in order to be started, not to be shown */
+	pid_t saver;      /* begin.c: the child that saves the workspace; 0: none */
+	int saver_says;
+	struct keeper_saved saved;
+	char *ws_repo;
 };
 
 /* begin.c: before it is planned, when it may really be started: freezes what its layers hold. */
 int run_freeze(struct run *r, struct err *e);
 /* begin.c: the layers of a sandbox that lasts, as facts for the plan. */
 int run_layers(struct run *r, struct err *e);
-/* Directly before it starts: a checkpoint, or a look at what it will build on. */
+/* When it ended: the commits of a clone come out. */
+void run_end(const struct run *r);
+/* Before it starts: a checkpoint, or a look at what it will build on. The first half, as soon as the policy is known;
+ * the second waits for the end of it; or there will be no start. */
+int run_begin_soon(struct run *r, struct err *e);
 int run_begin(struct run *r, struct err *e);
+void run_begin_not(struct run *r);
+
+/* run.c: the keeper gets the plan and the values of secrets; the connection to it. `in` is in shared memory where *r is. */
+int run_hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e);
+#define RUN_SHARE_MAX (16 * MIB) /* of mem_share(): address space; only what is used costs memory */
 
 /* Parses argv of the verb and finds out which sandbox is meant; makes nothing, and starts nothing but, for an eager
  * run without a name and after mem_share(), a keeper that waits for the plan. */

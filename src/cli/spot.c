@@ -2,8 +2,11 @@
 /* cli/spot.c - see spot.h */
 #include "cli/spot.h"
 
+#include <fcntl.h>
+
 #include "base/path.h"
 #include "core/settings.h"
+#include "git/git.h"
 
 static bool is_review_of(const struct spot *s, const char *name)
 {
@@ -12,7 +15,8 @@ static bool is_review_of(const struct spot *s, const char *name)
 	struct err ignored;
 	bool is;
 
-	if (def_read(s->host.state_dir, name, &d, &ignored) < 0 ||
+	if (git_clone_exists(s->host.state_dir, name) ||
+	    def_read(s->host.state_dir, name, &d, &ignored) < 0 ||
 	    !str_eq(d.workspace, s->host.workspace) ||
 	    layers_read(s->host.state_dir, name, &l, &ignored) < 0)
 		return false;
@@ -62,6 +66,16 @@ static int open_sandbox(struct spot *s, struct err *e)
 {
 	int r = load_policy(s, e);
 
+	s->is_clone = git_clone_exists(s->host.state_dir, s->sandbox);
+	if (s->is_clone) { /* nothing lies below its layers */
+		_free_ char *empty =
+			mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, s->host.state_dir, s->sandbox);
+
+		fd_close(s->host.ws_fd);
+		s->host.ws_fd = open(empty, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (r == 0 && s->host.ws_fd < 0)
+			r = err_sys(e, "'%s'", empty);
+	}
 	if (r == 0)
 		r = review_open(&s->review, s->host.state_dir, s->sandbox, s->host.ws_fd,
 				&s->policy, e);

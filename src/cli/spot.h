@@ -16,6 +16,7 @@ struct spot {
 	struct policy policy; /* in force there, as far as files say; for what is protected */
 	struct review review;
 	bool is_review;     /* its changes wait in layers */
+	bool is_clone;      /* ... with nothing of the host's below them */
 	struct owned owned; /* when it does not run */
 };
 
@@ -30,6 +31,9 @@ int spot_open(struct spot *s, const char *workspace, bool wants_review, char *co
 /* It must not run from here on. */
 int spot_own(struct spot *s, struct err *e);
 void spot_close(struct spot *s);
+
+/* A checkpoint was made or gone back to: on the record of the sandbox that was named, else of those that work there. */
+void spot_tell(const struct spot *s, bool is_restored, uint64_t id, uint64_t files, uint64_t bytes);
 
 /* Paths as the user means them -> relative to the workspace, NULL-ended; *ret is NULL when there are none. */
 int spot_paths(const struct spot *s, char *const *words, char ***ret, struct err *e);

@@ -4,9 +4,9 @@
  * An agent's word and a directory stand for one sandbox, today and tomorrow: "shell-proj", or with a piece of a hash
  * where another directory of the same name has that one. A name given with --name is that sandbox and no other.
  */
+#include "agent/preset.h"
 #include "base/path.h"
 #include "cli/run.h"
-#include "core/preset.h"
 
 #define DEFAULT_AGENT "shell"
 
@@ -37,7 +37,7 @@ static int read_words(const struct run *r, struct wish *w, struct err *e)
 	*w = (struct wish){ .name = r->name, .path = r->n_words > 1 ? r->words[1] : r->workspace };
 	if (first == NULL)
 		return 0;
-	if (preset_find(first)) {
+	if (preset_is_there(r->host.config_dir, first)) {
 		w->agent = first;
 	} else if (is_path(first)) {
 		if (r->n_words > 1)
@@ -141,7 +141,6 @@ static int find_default(struct run *r, const struct wish *w, struct err *e)
 
 int run_target(struct run *r, struct err *e)
 {
-	const struct preset *preset;
 	struct wish w;
 	int x = read_words(r, &w, e);
 
@@ -150,16 +149,18 @@ int run_target(struct run *r, struct err *e)
 	if (x < 0)
 		return x;
 	r->has_def = true;
-	preset = preset_find(r->def.agent);
-	if (preset == NULL)
+	x = preset_load(r->host.config_dir, r->def.agent, &r->preset, e);
+	if (x == -ENOENT)
 		return err_set(e, ERR_CONFIG, ENOENT,
 			       "the sandbox '%s' is one of '%.64s', an agent that is not known "
 			       "here",
 			       r->def.name, r->def.agent);
+	if (x < 0)
+		return x;
 	/* argv wants char *; nobody writes to it. */
-	r->made_command = (char **)(uintptr_t)preset_command(preset, r->command);
+	r->made_command = (char **)(uintptr_t)preset_command(&r->preset, r->command);
 	r->command = r->made_command;
-	return 0;
+	return r->is_free ? preset_check_free(&r->preset, e) : 0;
 }
 
 static int keep_flag(struct run *r, const char *text, struct err *e)

@@ -301,8 +301,10 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 
 		r = tree_checkpoint(s.undo.store, &note, &o, &saved, NULL, e);
 		end_progress(last);
-		if (r == 0)
+		if (r == 0) {
+			spot_tell(&s, false, saved.id, saved.files, saved.new_bytes);
 			print_saved(&saved, a.as_json);
+		}
 	}
 	free(a.words);
 	return r;
@@ -475,6 +477,8 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 	if (r == 0)
 		r = undo_restore(&s->undo, id, &o, &w, &done, e);
 	spot_paths_free(paths);
+	if (r >= 0 && done.host_edits == 0)
+		spot_tell(s, true, done.target, done.sum.written + done.sum.removed, 0);
 	return r < 0 ? r : report_restore(&done, a->as_json, e);
 }
 

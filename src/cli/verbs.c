@@ -2,6 +2,7 @@
 /* cli/verbs.c - the one table of verbs; --help, man pages and completions are made from it */
 #include "cli/run.h"
 
+extern const struct opt agents_opts[];
 extern const struct opt exec_opts[];
 extern const struct opt attach_opts[];
 extern const struct opt start_opts[];
@@ -21,6 +22,7 @@ extern const struct opt checkpoints_opts[];
 extern const struct opt restore_opts[];
 extern const struct opt diff_opts[];
 extern const struct opt apply_opts[];
+extern const struct opt fetch_opts[];
 extern const struct opt discard_opts[];
 extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
@@ -28,6 +30,9 @@ extern const struct opt events_opts[];
 extern const struct opt secret_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
+extern const struct opt loop_opts[], hint_opts[], status_opts[];
+extern const struct opt trash_opts[];
+extern const struct opt broker_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
@@ -50,6 +55,7 @@ const struct verb verbs[] = {
 	  "running; 'vitrine attach' comes back.\n\n"
 	  "A limit followed by ',optional' may be enforced by watching where the kernel cannot.\n\n"
 	  "  vitrine run -- make test\n"
+	  "  vitrine run claude .\n"
 	  "  vitrine run shell .\n"
 	  "  vitrine run shell . -- -c 'make test'\n"
 	  "  vitrine run --read ~/datasets --memory 4g,optional --time 30m -- python3 train.py\n"
@@ -149,6 +155,15 @@ const struct verb verbs[] = {
 	  "show what changed since a checkpoint, or what waits for review", diff_opts,
 	  "The form is that of git. Nothing of the workspace is executed, and no git is needed.\n\n"
 	  "  vitrine diff --stat --since 3" },
+	{ "fetch", cmd_fetch, "fetch [options] NAME",
+	  "take the commits out of a sandbox that works in a clone", fetch_opts,
+	  "The git inside packs them, a git behind walls of its own checks every object, and they "
+	  "lie in a "
+	  "repository beside the sandbox. Your repository knows it as the remote vitrine/NAME. "
+	  "Happens by itself "
+	  "when a session of 'run' ends.\n\n"
+	  "  vitrine run --name box --mode clone -- make\n"
+	  "  git fetch vitrine/box && git log vitrine/box/main" },
 	{ "apply", cmd_apply, "apply [options] [NAME] [PATHS...]",
 	  "take over changes that wait for review", apply_opts,
 	  "Each file is replaced in one step. Files that were edited on the host meanwhile, links "
@@ -204,6 +219,13 @@ const struct verb verbs[] = {
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
 	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
+	{ "agents", cmd_agents, "agents [--json|-q]",
+	  "list the agents that are known, and which are installed", agents_opts,
+	  "Each is a preset: a command, hosts, secrets, settings for an empty home. A file of the "
+	  "same name in "
+	  "~/.config/vitrine/agents takes the place of ours. docs/AGENTS.md describes them.\n\n"
+	  "  vitrine run claude .\n"
+	  "  vitrine run codex . -- codex exec 'fix the tests'" },
 	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
 	  "list the walls that are available here", engines_opts,
 	  "docs/ENGINES.md describes each of them." },
@@ -236,6 +258,46 @@ const struct verb verbs[] = {
 	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
 	  "  vitrine guard install claude\n"
 	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
+	{ "loop", NULL,
+	  "loop [options] AGENT [PATH] [-- RUN-OPTIONS...] | loop --resume [NAME] | loop "
+	  "report|stop NAME",
+	  "let an agent work on a prompt again and again, until it is done", loop_opts,
+	  "Every iteration is a session of its own with a checkpoint before it and a folder of "
+	  "records behind it. Changes "
+	  "wait for review unless --mode says otherwise. It stops when the marker is said, when "
+	  "--until succeeds (run "
+	  "inside, never on the host), when iterations, time, money or tokens are used up, when "
+	  "nothing changes any more, "
+	  "when it keeps failing in the same way, on 'loop stop' and on a signal; the reason is "
+	  "reported. Exit status: 0 "
+	  "when the goal was reached, 3 when it stopped before, 128+N on a signal. After a crash "
+	  "or a reboot --resume goes "
+	  "on: a finished iteration is neither lost nor repeated, one that was cut off is put back "
+	  "and run again. "
+	  "docs/LOOP.md describes it.\n\n"
+	  "  vitrine loop claude . --prompt PROMPT.md --until 'make test' --max 30\n"
+	  "  vitrine loop codex . --prompt 'Work through TODO.md' --marker ALL-DONE --cost 20 -- "
+	  "--allow example.org\n"
+	  "  vitrine loop report loop-claude-proj",
+	  VERB_LOOP },
+	{ "hint", NULL, "hint NAME TEXT...", "tell a loop something; the next iteration reads it",
+	  hint_opts, "  vitrine hint loop-claude-proj 'the parser is in src/parse.c'", VERB_LOOP },
+	{ "status", NULL, "status [options] [NAME]", "show how loops get on", status_opts,
+	  "--tasks counts what is open and done in the project's own list: a Markdown checklist "
+	  "(TODO.md, TASKS.md, PLAN.md, "
+	  "...) or beads, as the sandbox has it.\n\n"
+	  "  vitrine status --watch --tasks loop-claude-proj",
+	  VERB_LOOP },
+	{ "trash", cmd_trash, "trash ls NAME | trash restore NAME ID|PATH... | trash empty NAME",
+	  "what 'rm' inside a sandbox kept", trash_opts,
+	  "In a sandbox that has a name, 'rm' is a safe tool: what it removes is kept in the "
+	  "sandbox's home first "
+	  "(docs/TOOLS.md). A path means the newest that was removed there." },
+	{ "broker", cmd_broker, "broker ls | broker show|approve|deny NAME ID",
+	  "answer what the broker asks before it acts", broker_opts,
+	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "
+	  "prints what would be pushed "
+	  "or run, with the changes. docs/BROKER.md" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/def_test.c - names, the definition's text, making, owning, renaming, removing; presets */
+/* core/def_test.c - names, the definition's text, making, owning, renaming, removing */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/test.h"
 #include "core/def.h"
-#include "core/preset.h"
 
 static char *scratch(void)
 {
@@ -136,22 +135,6 @@ TEST(crashes_are_cleaned_up)
 	CHECK(access(gone, F_OK) < 0);
 	CHECK(access(dead, F_OK) == 0); /* not empty and without a lock: not ours to judge */
 	clean(dir);
-}
-
-TEST(presets)
-{
-	const struct preset *p = preset_find("shell");
-	char option[] = "-c", word[] = "ls";
-	char *const none[] = { NULL }, *const more[] = { option, word, NULL },
-		    *const other[] = { word, NULL };
-
-	CHECK(p != NULL && preset_find("nobody") == NULL);
-	_free_ const char **a = preset_command(p, none), **b = preset_command(p, more),
-			  **c = preset_command(p, other);
-
-	CHECK(str_eq(a[0], "bash") && str_eq(a[1], "-l") && a[2] == NULL);
-	CHECK(str_eq(b[0], "bash") && str_eq(b[2], "-c") && str_eq(b[3], "ls") && b[4] == NULL);
-	CHECK(str_eq(c[0], "ls") && c[1] == NULL);
 }
 
 TEST_MAIN()

@@ -347,6 +347,8 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 
 		if (hit->is_alias && sabotaged("aliases"))
 			continue;
+		if (p->mode == WS_CLONE && hit->kind != HIT_HIDE)
+			continue; /* nothing of the host's can be changed there */
 		f->covers[f->n_covers++] = (struct cover){
 			.rel = hit->rel,
 			.rule = hit->rule,
@@ -434,6 +436,28 @@ int host_engine(struct host *h, struct err *e)
 	return r;
 }
 
+int host_tools(struct host *h, struct err *e)
+{
+	_free_ char *path = NULL;
+	struct stat st;
+	int r = program_find("vitrine-tools", &path, e);
+
+	if (r == 0)
+		r = path_real(path, &h->tools_exe, e);
+	if (r < 0)
+		return r;
+	if (stat(h->tools_exe, &st) < 0)
+		return err_sys(e, "'%s'", h->tools_exe);
+	h->facts.tools_exe = (struct entry){
+		.path = h->tools_exe,
+		.kind = ENTRY_FILE,
+		.ino = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+	};
+	return 0;
+}
+
 static void entries_done(struct entries *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -463,6 +487,7 @@ void host_done(struct host *h)
 	free(h->cwd);
 	free(h->self_exe);
 	free(h->init_exe);
+	free(h->tools_exe);
 	free(h->state_dir);
 	free(h->config_dir);
 	*h = (struct host){ .ws_fd = FD_NONE };

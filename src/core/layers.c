@@ -121,14 +121,12 @@ int layers_first(struct layers *l, struct err *e)
 	return r;
 }
 
-int layers_put_first(struct layers *l, int ws_fd, struct err *e)
+/* Is what we hold what is on disk, or the first of all? The lock is held. */
+static int check_first(const struct layers *l, struct err *e)
 {
-	_close_ int lock = layers_lock(l->state_dir, e);
-	_free_ char *path = layer_path(l, l->ws.v[0], "");
 	struct layers now;
-	struct stat st;
 	bool is_same;
-	int r = lock < 0 ? lock : layers_read(l->state_dir, l->name, &now, e);
+	int r = layers_read(l->state_dir, l->name, &now, e);
 
 	if (r < 0)
 		return r;
@@ -137,11 +135,34 @@ int layers_put_first(struct layers *l, int ws_fd, struct err *e)
 	if (!is_same)
 		return err_set(e, ERR_CONFLICT, EBUSY,
 			       "somebody has just changed the layers of '%s'; try again", l->name);
-	if (lstat(path, &st) == 0)
-		return 0;
+	return 0;
+}
+
+int layers_put_first(struct layers *l, int ws_fd, struct err *e)
+{
+	_close_ int lock = layers_lock(l->state_dir, e);
+	_free_ char *path = layer_path(l, l->ws.v[0], "");
+	struct stat st;
+	int r = lock < 0 ? lock : check_first(l, e);
+
+	if (r < 0 || lstat(path, &st) == 0)
+		return r;
 	if (fstat(ws_fd, &st) < 0)
 		return err_sys(e, "the workspace");
 	r = make_dirs(l, l->ws.v[0], st.st_mode, true, e);
+	return r < 0 ? r : layers_write(l, e);
+}
+
+int layers_put_full(struct layers *l, const char *full, struct err *e)
+{
+	_close_ int lock = layers_lock(l->state_dir, e);
+	_free_ char *fs = layer_path(l, l->ws.v[0], "/fs");
+	int r = lock < 0 ? lock : check_first(l, e);
+
+	if (r == 0)
+		r = make_dirs(l, l->ws.v[0], 0700, false, e);
+	if (r == 0 && rename(full, fs) < 0)
+		r = err_sys(e, "'%s'", full);
 	return r < 0 ? r : layers_write(l, e);
 }
 

@@ -49,6 +49,8 @@ void layers_done(struct layers *l);
  * somebody else was faster. */
 int layers_first(struct layers *l, struct err *e);
 int layers_put_first(struct layers *l, int ws_fd, struct err *e);
+/* The same with a tree that is ready, at `full`: it is moved. */
+int layers_put_full(struct layers *l, const char *full, struct err *e);
 
 /* For whoever holds the sandbox's lock and is about to mount: is this still the layer on top, and clean for it?
  * `top` is its directory. */

@@ -13,6 +13,9 @@ struct secrets {
 	size_t n;
 };
 
+/* Is there such a secret? One of a known service (secret/service.c) is also there when the caller's environment holds its
+ * variable: it is taken from there at every start, and inside the variable holds the placeholder. */
+bool secrets_has(const char *state_dir, const char *name);
 int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 		 const struct policy *p, struct err *e);
 /* Reads the values, from wherever they are. As late as possible: only when a sandbox is about to start. The array is

@@ -187,6 +187,8 @@ int settings_load(struct policy *p, const struct settings_in *in, struct err *e)
 		return r;
 	if (in->policy_file)
 		r = load_named(p, in, e);
+	if (r >= 0 && in->preset)
+		r = in->preset(p, in->arg, e);
 	if (r < 0 || !in->use_project || in->workspace == NULL)
 		return r;
 	return load_project(p, in, e);

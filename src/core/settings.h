@@ -15,6 +15,9 @@ struct settings_in {
 	const char *
 		policy_file; /* from --policy: in place of the user's file; NULL: the user's file */
 	bool use_project;    /* false: leave the project file alone */
+	/* The layer of an agent's preset, which lies between the two files; NULL: none. */
+	int (*preset)(struct policy *p, void *arg, struct err *e);
+	void *arg;
 };
 
 /* Merges the user's file (LAYER_USER) and the project file (LAYER_PROJECT) into *p, which holds the built-in layer.

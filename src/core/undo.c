@@ -342,18 +342,22 @@ int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
 	return r < 0 ? r : drop_old(u, kind, e);
 }
 
-int undo_seal(struct undo *u, struct err *e)
+int undo_look(struct undo *u, struct tree_index *ret, struct err *e)
 {
 	_cleanup_(tree_index_done) struct tree_index before = { 0 };
-	_cleanup_(tree_index_done) struct tree_index x = { 0 };
 	struct tree_options o = { 0 };
 	struct err ignored;
 	bool has_before = load_newest(u, true, &before, &ignored) == 0;
-	int r = tree_look(u->fd, has_before ? &before : NULL, &o, &x, e);
 
-	x.kind = TREE_SEAL;
-	x.root = mem_str(u->root);
-	return r < 0 ? r : store_save_seal(u->store, &x, e);
+	return tree_look(u->fd, has_before ? &before : NULL, &o, ret, e);
+}
+
+int undo_seal(struct undo *u, struct tree_index *x, struct err *e)
+{
+	x->kind = TREE_SEAL;
+	free(x->root);
+	x->root = mem_str(u->root);
+	return store_save_seal(u->store, x, e);
 }
 
 int undo_prune(struct undo *u, uint64_t keep, uint64_t *ret_removed, uint64_t *ret_freed,

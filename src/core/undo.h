@@ -48,8 +48,10 @@ int undo_resume(struct undo *u, struct undone *ret, struct err *e);
 /* Before a sandbox starts: bounded, skipped when nothing changed, oldest ones of its kind dropped. */
 int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
 		      struct tree_saved *ret, struct err *e);
-/* When it ended: what it left, so that later edits can be told from its own. */
-int undo_seal(struct undo *u, struct err *e);
+/* When it ended: what it left, so that later edits can be told from its own. Looked at before anybody hears of the end,
+ * written down after; whoever comes between the two waits for the store. */
+int undo_look(struct undo *u, struct tree_index *ret, struct err *e);
+int undo_seal(struct undo *u, struct tree_index *x, struct err *e);
 
 /* Keeps the newest `keep`; frees what the others alone needed. */
 int undo_prune(struct undo *u, uint64_t keep, uint64_t *ret_removed, uint64_t *ret_freed,

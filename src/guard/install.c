@@ -335,11 +335,45 @@ static int settings_path(const struct place *p, char **ret, struct err *e)
 	return 0;
 }
 
+static void put_shim(const char *program, struct buf *text)
+{
+	const char *mark = strstr(guard_opencode_js, "@VITRINE@");
+
+	bug_on(mark == NULL);
+	buf_add(text, guard_opencode_js, (size_t)(mark - guard_opencode_js));
+	for (const char *s = program; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			buf_putc(text, '\\');
+		buf_putc(text, *s);
+	}
+	buf_puts(text, mark + strlen("@VITRINE@"));
+}
+
+const char *install_file(enum agent a)
+{
+	const struct place *p = find_place(a);
+
+	return p ? p->file : NULL;
+}
+
+int install_text(enum agent a, const char *before, const char *program, struct buf *out,
+		 struct err *e)
+{
+	const struct place *p = find_place(a);
+
+	bug_on(p == NULL);
+	if (p->entry == NULL) {
+		put_shim(program, out);
+		return 0;
+	}
+	before = before ? before : p->empty;
+	return install_edit(a, before, strlen(before), program, out, e);
+}
+
 static int whole_file(const struct place *p, const char *path, const char *program, bool is_dry,
 		      struct buf *out, struct err *e)
 {
 	_cleanup_(buf_done) struct buf text = BUF(MIB);
-	const char *mark = strstr(guard_opencode_js, "@VITRINE@");
 
 	(void)p;
 	if (program == NULL) {
@@ -348,14 +382,7 @@ static int whole_file(const struct place *p, const char *path, const char *progr
 		buf_printf(out, "removed %s\n", path);
 		return 0;
 	}
-	bug_on(mark == NULL);
-	buf_add(&text, guard_opencode_js, (size_t)(mark - guard_opencode_js));
-	for (const char *s = program; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			buf_putc(&text, '\\');
-		buf_putc(&text, *s);
-	}
-	buf_puts(&text, mark + strlen("@VITRINE@"));
+	put_shim(program, &text);
 	if (is_dry) {
 		buf_add(out, text.p, text.n);
 		return 0;

@@ -10,6 +10,12 @@
 int guard_install(enum agent a, const char *program, bool is_dry, struct buf *out, struct err *e);
 int guard_uninstall(enum agent a, bool is_dry, struct buf *out, struct err *e);
 
+/* The file below the home; NULL: none is known. */
+const char *install_file(enum agent a);
+/* What that file holds with our entries in it: `before` is what it would hold without, NULL: nothing. */
+int install_text(enum agent a, const char *before, const char *program, struct buf *out,
+		 struct err *e);
+
 /* The text with our entries in (program) or out (NULL); for tests. */
 int install_edit(enum agent a, const char *text, size_t n, const char *program, struct buf *out,
 		 struct err *e);

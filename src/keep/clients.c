@@ -71,6 +71,15 @@ bool clients_any(const struct keeper *k)
 	return false;
 }
 
+bool client_sits(const struct keeper *k, const struct session *s)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].state == CLIENT_SESSION &&
+		    k->clients[i].s == s)
+			return true;
+	return false;
+}
+
 /* ---- telling ---- */
 
 static void note(struct keeper *k, const char *text, bool is_now)
@@ -504,7 +513,8 @@ static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET
 		return;
 	}
 	usage_take(k);
-	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U);
+	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U) |
+		      (k->gate ? STATE_NET : 0U);
 	usage_fill(k, state.v);
 	state.v[VALUE_SESSIONS] = sessions_live(k);
 	say(c, &state);

@@ -315,6 +315,12 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 	return true;
 }
 
+void gate_bytes(const struct keeper *k, uint64_t *ret_in, uint64_t *ret_out)
+{
+	*ret_in = k->gate ? k->gate->bytes_in : 0;
+	*ret_out = k->gate ? k->gate->bytes_out : 0;
+}
+
 /* ---- changes while it runs ---- */
 
 static int check_live(const struct keeper *k, struct err *e)

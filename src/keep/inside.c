@@ -64,6 +64,15 @@ static int checked_master(const struct keeper *k, int fd)
 	return FD_NONE;
 }
 
+/* While the client is there, its pipe is the command's: `vitrine run ... | head` ends as `... | head` does. A session
+ * that was left goes on, and what it prints is kept or lost. */
+static bool has_reader_gone(void *session)
+{
+	struct session *s = session;
+
+	return client_sits(s->owner, s);
+}
+
 static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	struct session *s = session_find(k, m->session);
@@ -75,8 +84,14 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->pid = m->a;
 	s->started = (uint64_t)time(NULL);
 	s->began_ns = clock_now();
+	s->owner = k;
 	s->sizer = k->native.tool > 0 ? k->native.ctl : FD_NONE;
 	session_begin(s, k->loop, checked_master(k, take_fd), keeper_moved, k);
+	receiver_look(k, s);
+	for (size_t i = 0; i < s->n_relays; i++) {
+		s->relays[i]->on_broken = has_reader_gone;
+		s->relays[i]->broken_arg = s;
+	}
 	/* Nothing of the record is on the way of somebody who waits; who does not wait may look for it at once. */
 	if (s->flags & KEEP_BEHIND)
 		story_begin(k, s);
@@ -86,11 +101,14 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	usage_start(k);
 }
 
+/* Who waits is told first: what is written here is not on their way. Who asks for the record asks us first, and is
+ * answered when it is there. */
 static void close_session(struct keeper *k, struct session *s)
 {
+	receiver_looked(s);
+	clients_end(k, s, s->status, s->why);
 	story_end(k, s, s->status, s->why);
 	tell_session_ended(k, s, s->status, s->why);
-	clients_end(k, s, s->status, s->why);
 	session_close(s);
 }
 
@@ -227,6 +245,12 @@ static void on_file_done(struct keeper *k, const struct init_msg *m, int take_fd
 	clients_file_done(k, m->session, m->a, take_fd);
 }
 
+static void on_receiver(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)m;
+	receiver_take(k, take_fd);
+}
+
 static const struct {
 	enum init_msg_type type;
 	bool may_have_fd;
@@ -241,6 +265,7 @@ static const struct {
 	{ INIT_READY, false, on_ready },
 	{ INIT_SAMPLE, false, on_sample },
 	{ INIT_FILE_DONE, true, on_file_done },
+	{ INIT_RECEIVER, true, on_receiver },
 };
 
 static void dispatch(struct keeper *k, const struct init_msg *m, int take_fd)

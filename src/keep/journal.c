@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -208,6 +209,9 @@ static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 		if (!is_waiting)
 			argv[4] = NULL;
 		(void)signal(SIGHUP, SIG_IGN);
+		/* Nobody waits for it: whatever else wants the processor goes first. */
+		if (!is_waiting)
+			(void)setpriority(PRIO_PROCESS, 0, 15);
 		(void)execv(path, argv);
 		_exit(127);
 	}
@@ -378,7 +382,7 @@ int journal_frame(struct journal *j, uint32_t session, const void *frame, size_t
 
 /* ---- the end ---- */
 
-static bool many_lie_about(const struct journal *j)
+static int count_lying(const struct journal *j)
 {
 	_free_ char *path = mem_fmt("%s/journal", j->state_dir);
 	DIR *d = opendir(path);
@@ -388,7 +392,16 @@ static bool many_lie_about(const struct journal *j)
 		n++;
 	if (d)
 		(void)closedir(d);
-	return n > LYING_MAX;
+	return n;
+}
+
+/* Counting is left to one run in sixteen, whose random part says so: what a run costs does not grow with how many ran
+ * before it. */
+static bool many_lie_about(const struct journal *j)
+{
+	if (j->run[EVENT_RUN_CHARS - 1] != '0')
+		return false;
+	return count_lying(j) > LYING_MAX;
 }
 
 /* A process with a database costs more than a short command did, and would be in the way of the next one; whoever reads

@@ -87,7 +87,13 @@ enum keep_flags {
 	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
 };
 
-enum state_flags { STATE_KEPT = 1, STATE_TTY = 2, STATE_RECORDED = 4, STATE_NAMED = 8 };
+enum state_flags {
+	STATE_KEPT = 1,
+	STATE_TTY = 2,
+	STATE_RECORDED = 4,
+	STATE_NAMED = 8,
+	STATE_NET = 16 /* it has a gate */
+};
 
 struct keep_msg {
 	uint32_t type;
@@ -112,6 +118,12 @@ struct keep_secret {
 	struct buf *value; /* wiped when it has been told */
 };
 
+/* What was saved before the start. */
+struct keeper_saved {
+	uint64_t checkpoint; /* 0: nothing had changed */
+	uint64_t files, bytes;
+};
+
 /* Everything the keeper takes over from the process that forks it. */
 struct keeper_in {
 	struct plan *plan; /* without argv: the sandbox stands ready and runs nothing */
@@ -125,6 +137,7 @@ struct keeper_in {
 	const struct keep_secret *values; /* not in shared memory */
 	size_t n_values;
 	char **env;   /* the caller's, for secrets that are read anew; NULL: none is */
+	struct keeper_saved saved;
 	bool is_rm;   /* a named sandbox goes with its last session */
 	bool is_kept; /* started to stay */
 	uint16_t rows, cols;

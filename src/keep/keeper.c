@@ -182,12 +182,15 @@ static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io = { 0 };
-	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal
+	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal ||
+				in->plan->broker.is_on
 			? place_claim(k, e)
 			: 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
+	if (r == 0)
+		r = broker_open(k, e);
 	if (r == 0)
 		r = keeper_claim_layers(k, e);
 	if (r == 0)
@@ -280,7 +283,9 @@ static void finish(struct keeper *k)
 	}
 	masks_finish(k);
 	gate_finish(k);
-	keeper_seal(k);
+	receiver_finish(k);
+	broker_finish(k);
+	keeper_look(k);
 	seal_finish(k);
 }
 
@@ -353,6 +358,7 @@ static void judge_all(struct keeper *k)
 /* The clients are told first: what is written here is not on their way. The name is free when this is over. */
 static void write_down(struct keeper *k)
 {
+	keeper_seal(k);
 	for (size_t i = 0; i < INIT_SESSIONS; i++) {
 		struct session *s = &k->sessions[i];
 

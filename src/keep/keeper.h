@@ -10,6 +10,7 @@
 #include "keep/question.h"
 #include "keep/seal.h"
 #include "keep/session.h"
+#include "sys/sample.h"
 
 #define KEEPER_CLIENTS 96
 #define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
@@ -60,6 +61,9 @@ struct keeper {
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_ending;    /* the last session is over, or somebody said so */
 	int status;        /* of the first command */
+	int last_status;   /* of the session that ended last, and why it ended */
+	enum end_reason last_why;
+	uint64_t ended_cpu_ns, ended_rss; /* of all sessions that ended */
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
@@ -68,16 +72,23 @@ struct keeper {
 	struct questions *questions; /* question.c; NULL: nothing was asked */
 	struct listening *listening; /* listening.c */
 	struct seal *seal;           /* seal.c; NULL: nothing is inspected */
+	struct hearing
+		*hearing; /* receiver.c; NULL: nobody listens to what the inside says of itself */
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
 	struct sockets *sockets;
+	struct broker_door *broker; /* broker.c; NULL: none */
 	/* tell.c */
 	struct journal *journal;
 	/* usage.c */
 	struct usage usage;
+	struct seen *seen; /* processes that were there at the last look */
+	size_t n_seen;
+	/* layers.c */
+	struct left *left;
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -99,7 +110,8 @@ static inline bool keeper_is_named(const struct keeper *k)
 
 /* layers.c: before a named sandbox's view is built, and after its last process died. */
 int keeper_claim_layers(const struct keeper *k, struct err *e);
-void keeper_seal(struct keeper *k);
+void keeper_look(struct keeper *k);
+void keeper_seal(struct keeper *k); /* when the clients know */
 
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
@@ -114,6 +126,11 @@ void listening_start(struct keeper *k);
 int sockets_open(struct keeper *k, struct err *e);
 void sockets_close(struct keeper *k);
 
+/* broker.c: who asks for something to be run outside. */
+int broker_open(struct keeper *k, struct err *e);
+void broker_finish(struct keeper *k);
+void broker_remove(struct keeper *k);
+
 /* clients.c: who is connected. */
 struct client *client_add(struct keeper *k, int take_fd);
 void client_enter(struct client *c, struct session *s, const struct keep_msg *m); /* sits down */
@@ -123,6 +140,7 @@ void clients_ready(struct keeper *k);
 void clients_end(struct keeper *k, struct session *s, int status, enum end_reason why);
 void clients_end_all(struct keeper *k, int status, enum end_reason why);
 bool clients_any(const struct keeper *k);
+bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
 void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd);
 
@@ -131,6 +149,12 @@ void inside_message(struct keeper *k);
 struct session *session_find(struct keeper *k, uint32_t id);
 struct session *session_live(struct keeper *k, uint32_t number); /* 0: the newest */
 size_t sessions_live(const struct keeper *k);
+
+/* receiver.c: what the inside says of itself. */
+void receiver_take(struct keeper *k, int take_listener);
+void receiver_finish(struct keeper *k);
+void receiver_look(struct keeper *k, struct session *s); /* its output may be structured */
+void receiver_looked(struct session *s);                 /* all of it went through */
 
 /* story.c: what is written down of a session. */
 void story_begin(struct keeper *k, struct session *s);
@@ -147,6 +171,9 @@ void tell_session_ended(struct keeper *k, const struct session *s, int status, e
 void tell_viewer(struct keeper *k, const struct session *s, bool has_come, const char *why);
 void tell_limit(struct keeper *k, enum limit_id id, uint64_t value);
 void tell_sample(struct keeper *k);
+/* argv: words, each ended by NUL. */
+void tell_process(struct keeper *k, const char *pid, const struct process *p, const char *argv,
+		  size_t n);
 void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
 void tell_net(struct keeper *k, const struct gate_msg *m);

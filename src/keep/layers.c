@@ -16,24 +16,60 @@ int keeper_claim_layers(const struct keeper *k, struct err *e)
 	return r;
 }
 
+/* ---- what it left ---- */
+
+struct left {
+	struct undo undo;
+	struct tree_index index;
+};
+
+static void complain(struct keeper *k, const struct err *e)
+{
+	_free_ char *text = mem_fmt("what the sandbox left could not be recorded for 'vitrine "
+				    "undo': %.300s",
+				    e->msg);
+	const struct event_field f = EVENT_STR(MESSAGE, text);
+
+	keeper_note(k, text); /* whoever is still there */
+	if (k->journal)
+		journal_event(k->journal, EVENT_NO_SESSION, EV_NOTE, &f, 1);
+}
+
 /* Nothing inside lives any more: what is there now is what the sandbox left, and what differs later is the host's. A
  * seal that cannot be made costs only that distinction, and the host's edits are then treated like the sandbox's. */
-void keeper_seal(struct keeper *k)
+void keeper_look(struct keeper *k)
 {
 	const struct plan *p = k->in->plan;
+	struct left *l = mem_new(1, sizeof(*l));
 	struct err e = ERR_INIT;
-	struct undo u;
 
-	if (!p->is_named || plan_is_review(p) || k->in->is_rm)
+	if (!p->is_named || plan_is_review(p) || k->in->is_rm) {
+		free(l);
 		return;
-	if (undo_open(&u, p->state_dir, p->workspace, k->in->ws_fd, true, &e) < 0 ||
-	    undo_seal(&u, &e) < 0) {
-		_free_ char *note = mem_fmt("what the sandbox left could not be recorded for "
-					    "'vitrine "
-					    "undo': %.300s",
-					    e.msg);
-
-		keeper_note(k, note);
 	}
-	undo_close(&u);
+	k->left = l;
+	if (undo_open(&l->undo, p->state_dir, p->workspace, k->in->ws_fd, true, &e) == 0 &&
+	    undo_look(&l->undo, &l->index, &e) == 0)
+		return;
+	complain(k, &e);
+	undo_close(&l->undo);
+	tree_index_done(&l->index);
+	k->left = NULL;
+	free(l);
+}
+
+/* Writing it down takes as long as starting a process does: nobody waits for it. */
+void keeper_seal(struct keeper *k)
+{
+	struct left *l = k->left;
+	struct err e = ERR_INIT;
+
+	if (l == NULL)
+		return;
+	if (undo_seal(&l->undo, &l->index, &e) < 0)
+		complain(k, &e);
+	undo_close(&l->undo);
+	tree_index_done(&l->index);
+	free(l);
+	k->left = NULL;
 }

@@ -131,6 +131,7 @@ void place_release(struct keeper *k)
 	for (char *const *v = p->net.logins; v && *v; v += 2)
 		(void)unlinkat(k->dir, *v, 0);
 	sockets_close(k);
+	broker_remove(k);
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 

@@ -158,6 +158,10 @@ static bool flush(struct relay *r)
 		return false;
 	if (n < 0) {
 		r->is_broken = true;
+		if (errno == EPIPE && r->on_broken && r->on_broken(r->broken_arg)) {
+			r->is_eof = true;
+			r->n = 0;
+		}
 		return true;
 	}
 	r->at += (size_t)n;

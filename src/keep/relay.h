@@ -34,6 +34,9 @@ struct relay {
 	/* May change what was read before it is passed on; false: read no more. */
 	bool (*filter)(void *arg, char *p, size_t *n);
 	void *filter_arg;
+	/* Nobody reads `to` any more. True: then nobody shall write to `from` either, as in a pipe without us. */
+	bool (*on_broken)(void *arg);
+	void *broken_arg;
 };
 
 /* Takes both descriptors. `keeps_tail` remembers the last bytes. */

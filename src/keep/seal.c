@@ -191,14 +191,33 @@ static void wipe_values(const struct keeper_in *in)
 		explicit_bzero(in->values[i].value->p, in->values[i].value->cap);
 }
 
+/* A service's variable in the caller's environment, where nobody has described a secret for it (core/secrets.c). */
+static const char *variable_of(const char *name)
+{
+	const struct secret_service *known = secret_service_find(name);
+
+	for (size_t i = 0; known && i < ARRAY_LEN(known->env) && known->env[i]; i++) {
+		const char *value = getenv(known->env[i]);
+
+		if (value && value[0])
+			return value;
+	}
+	return NULL;
+}
+
 static int tell_value(int fd, const char *state_dir, const char *name, struct err *e)
 {
 	_cleanup_(secret_done) struct secret v = { 0 };
 	_cleanup_(secret_wipe) struct buf value = secret_buf();
 	int r = secret_load(state_dir, name, &v, e);
 
-	if (r >= 0)
+	if (r >= 0) {
 		r = secret_value(state_dir, &v, &value, e);
+	} else if (r == -ENOENT && variable_of(name)) {
+		*e = ERR_INIT;
+		buf_puts(&value, variable_of(name));
+		r = 0;
+	}
 	return r < 0 ? r : seal_send_all(fd, SEAL_VALUE, name, value.p, value.n);
 }
 

@@ -119,8 +119,10 @@ void session_begin(struct session *s, struct loop *l, int take_master, void (*fn
 		add_relay(s, l, take_fd(s->near[2]), take_fd(s->user[2]), fn, arg)->feed = s->feed;
 	if (s->pty && s->master >= 0)
 		begin_pty(s, l, fn, arg);
-	if (s->near[1] >= 0)
-		add_relay(s, l, take_fd(s->near[1]), take_fd(s->user[1]), fn, arg)->feed = s->feed;
+	if (s->near[1] >= 0) {
+		s->out = add_relay(s, l, take_fd(s->near[1]), take_fd(s->user[1]), fn, arg);
+		s->out->feed = s->feed;
+	}
 	if (s->near[0] >= 0)
 		add_relay(s, l, take_fd(s->user[0]), take_fd(s->near[0]), fn, arg)->is_input = true;
 }

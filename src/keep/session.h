@@ -15,6 +15,9 @@
 
 #define SESSION_COMMAND 192
 
+struct hearing;
+enum look { LOOK_UNSURE, LOOK_YES, LOOK_NO };
+
 struct session {
 	uint32_t id;     /* between us and init */
 	uint32_t number; /* for people; 0: the sandbox has no name */
@@ -28,6 +31,12 @@ struct session {
 	uint16_t rows, cols;
 	struct relay *relays[4];
 	size_t n_relays;
+	void *owner; /* its keeper */
+	struct relay *
+		out; /* its standard output, where that goes through us and is no terminal; one of relays */
+	struct hearing *hearing; /* receiver.c: looks at it */
+	enum look look;
+	bool has_gap;
 	struct feed *feed;
 	bool has_begun, has_ended;
 	uint64_t drain_until; /* has ended, and somebody still reads: so long */
@@ -48,6 +57,12 @@ struct session {
 			   .near = { FD_NONE, FD_NONE, FD_NONE },                                  \
 			   .master = FD_NONE,                                                      \
 			   .sizer = FD_NONE })
+
+/* Its number in the journal: that of the folder where it has one. */
+static inline uint32_t session_number(const struct session *s)
+{
+	return s->number ? s->number : s->id;
+}
 
 /* Decides and prepares: fills io for init (descriptors there are the caller's to close after handing them over). */
 int session_open(struct session *s, const int client_stdio[3], unsigned flags, struct stdio *io,

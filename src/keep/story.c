@@ -17,6 +17,7 @@
 #include "keep/keeper.h"
 
 #define SESSIONS_KEPT 64
+#define PRUNE_EVERY 64 /* sessions of a sandbox that stays */
 #define SOON_NS (20 * NS_PER_MS)
 
 static bool number_of(const char *name, uint32_t *ret)
@@ -60,6 +61,14 @@ void story_numbers(struct keeper *k)
 	(void)futimens(k->lock, NULL); /* when it was last used, for `prune` */
 }
 
+static bool is_live(const struct keeper *k, uint32_t number)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (k->sessions[i].is_used && k->sessions[i].number == number)
+			return true;
+	return false;
+}
+
 void story_prune(struct keeper *k)
 {
 	int at = openat(k->dir, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -77,7 +86,8 @@ void story_prune(struct keeper *k)
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "%u", least);
-		if (faccessat(at, name, F_OK, 0) == 0 && path_remove(at, name) == 0)
+		if (!is_live(k, least) && faccessat(at, name, F_OK, 0) == 0 &&
+		    path_remove(at, name) == 0)
 			count--;
 	}
 	if (d)
@@ -158,4 +168,6 @@ void story_end(struct keeper *k, struct session *s, int status, enum end_reason 
 		   (unsigned long long)s->max_rss, (unsigned long long)session_output(s));
 	put_file(s, &b);
 	record_close(&s->feed->record);
+	if (s->number % PRUNE_EVERY == 0)
+		story_prune(k);
 }

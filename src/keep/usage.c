@@ -5,8 +5,11 @@
  * so field 6 of /proc/N/stat says whose a process is. What has ended and was waited for is in its parent's sums, at
  * last in init's, so nothing is lost. A control group, where there is one, knows memory and time better.
  *
- * A walk costs about 20 us for each process. While sessions run one is made every five seconds, and less often where
- * it takes longer: never more than a hundredth of a processor. A sandbox that only stands there is not looked at.
+ * A walk costs about 20 us for each process. While sessions run one is made after a second and then every five, and less often
+ * where it takes longer: never more than a hundredth of a processor. A sandbox that only stands there is not looked at.
+ *
+ * A program that was not there at the look before is told of, with the arguments it shows: no more than a few at a look,
+ * and of so many processes.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,9 +17,51 @@
 #include "keep/keeper.h"
 #include "sys/sample.h"
 
+#define FIRST_NS NS_PER_SEC
 #define EVERY_NS (5 * NS_PER_SEC)
+#define SOON_NS (50 * NS_PER_MS) /* init was asked for its /proc */
 #define SHARE 100
 #define PROCESSES_MAX 20000
+
+#define SEEN_MAX 256 /* processes that are remembered */
+#define TOLD_MAX 32  /* at one look */
+#define WORDS_MAX 4096
+
+struct seen {
+	uint64_t born;
+	char pid[12], name[16];
+};
+
+static bool was_there(const struct keeper *k, const struct seen *p)
+{
+	for (size_t i = 0; i < k->n_seen; i++)
+		if (k->seen[i].born == p->born && str_eq(k->seen[i].pid, p->pid) &&
+		    str_eq(k->seen[i].name, p->name))
+			return true;
+	return false;
+}
+
+/* One look: who is there, compared with who was. */
+struct glance {
+	struct seen now[SEEN_MAX];
+	size_t n, n_told;
+};
+
+static void see(struct keeper *k, struct glance *g, const char *pid, const struct process *p)
+{
+	struct seen *s = &g->now[g->n];
+	char words[WORDS_MAX];
+
+	/* The first one is our own. */
+	if (g->n == SEEN_MAX || str_eq(pid, "1"))
+		return;
+	*s = (struct seen){ .born = p->born };
+	(void)snprintf(s->pid, sizeof(s->pid), "%.11s", pid);
+	(void)snprintf(s->name, sizeof(s->name), "%s", p->name);
+	g->n++;
+	if (!was_there(k, s) && g->n_told++ < TOLD_MAX)
+		tell_process(k, pid, p, words, process_words(k->proc, pid, words, sizeof(words)));
+}
 
 static void add(struct keeper *k, const struct process *p)
 {
@@ -34,7 +79,7 @@ static void add(struct keeper *k, const struct process *p)
 	}
 }
 
-static void walk(struct keeper *k)
+static void walk(struct keeper *k, struct glance *g)
 {
 	int fd = openat(k->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -47,8 +92,11 @@ static void walk(struct keeper *k)
 		if (en->d_name[0] < '1' || en->d_name[0] > '9')
 			continue;
 		n++;
-		if (process_look(k->proc, en->d_name, &p))
-			add(k, &p);
+		if (!process_look(k->proc, en->d_name, &p))
+			continue;
+		add(k, &p);
+		if (g)
+			see(k, g, en->d_name, &p);
 	}
 	if (d)
 		(void)closedir(d);
@@ -56,7 +104,7 @@ static void walk(struct keeper *k)
 		fd_close(fd);
 }
 
-void usage_take(struct keeper *k)
+static void look(struct keeper *k, struct glance *g)
 {
 	uint64_t peak = k->usage.memory_peak;
 
@@ -75,7 +123,7 @@ void usage_take(struct keeper *k)
 
 		s->live_cpu_ns = s->live_memory = s->live_processes = 0;
 	}
-	walk(k);
+	walk(k, g);
 	if (k->in->plan->has_cgroup) {
 		struct cgroup_use u = { 0 };
 
@@ -85,6 +133,18 @@ void usage_take(struct keeper *k)
 		peak = u.memory_peak > peak ? u.memory_peak : peak;
 	}
 	k->usage.memory_peak = k->usage.memory > peak ? k->usage.memory : peak;
+}
+
+void usage_take(struct keeper *k)
+{
+	look(k, NULL);
+}
+
+static void remember(struct keeper *k, const struct glance *g)
+{
+	k->seen = mem_grow(k->seen, g->n + 1, sizeof(*k->seen));
+	memcpy(k->seen, g->now, g->n * sizeof(*k->seen));
+	k->n_seen = g->n;
 }
 
 void usage_told(struct keeper *k, const struct init_msg *m)
@@ -105,28 +165,36 @@ void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES])
 	v[VALUE_MEMORY] = k->usage.memory;
 	v[VALUE_PEAK] = k->usage.memory_peak;
 	v[VALUE_PROCESSES] = k->usage.processes;
+	gate_bytes(k, &v[VALUE_NET_IN], &v[VALUE_NET_OUT]);
 	v[VALUE_WALL_NS] = k->started_ns ? clock_now() - k->started_ns : 0;
+}
+
+static uint64_t next_look(uint64_t cost)
+{
+	return cost * SHARE > EVERY_NS ? cost * SHARE : EVERY_NS;
 }
 
 static void on_usage(void *arg)
 {
 	struct keeper *k = arg;
 	uint64_t before = clock_now(), cost;
+	struct glance g;
 
-	usage_take(k);
+	g.n = g.n_told = 0;
+	look(k, &g);
+	remember(k, &g);
 	cost = clock_now() - before;
 	if (k->usage.processes > 0)
 		tell_sample(k);
 	watch_free(k->on_usage);
 	k->on_usage = NULL;
 	if (sessions_live(k) > 0)
-		k->on_usage =
-			watch_timer(k->loop, cost * SHARE > EVERY_NS ? cost * SHARE : EVERY_NS,
-				    false, on_usage, k);
+		k->on_usage = watch_timer(k->loop, k->proc < 0 ? SOON_NS : next_look(cost), false,
+					  on_usage, k);
 }
 
 void usage_start(struct keeper *k)
 {
 	if (k->on_usage == NULL)
-		k->on_usage = watch_timer(k->loop, EVERY_NS, false, on_usage, k);
+		k->on_usage = watch_timer(k->loop, FIRST_NS, false, on_usage, k);
 }

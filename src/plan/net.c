@@ -4,6 +4,7 @@
 
 #include "policy/inspect.h"
 #include "policy/net.h"
+#include "sys/netns.h"
 
 static void add_text(char ***list, size_t *n, char *take_text)
 {
@@ -130,8 +131,32 @@ static void build_seal(struct plan_net *n, const struct policy *pol, const struc
 	allow_named(n, &pol->git_push, true);
 }
 
+/* Who lends the sandbox the port of a collector on the host wants that one to listen. */
+static bool is_lent(const struct policy *pol, unsigned port)
+{
+	char text[8];
+
+	(void)snprintf(text, sizeof(text), "%u", port);
+	for (size_t i = 0; pol->network == NET_GATE && i < pol->net_host_ports.n; i++)
+		if (str_eq(pol->net_host_ports.v[i].text, text))
+			return true;
+	return false;
+}
+
+static void build_receiver(struct plan_net *n, const struct policy *pol, const struct facts *f)
+{
+	if (!pol->telemetry)
+		return;
+	if (f->engine_is_foreign)
+		n->no_receiver = "only the native engine has a receiver";
+	else if (is_lent(pol, NETNS_TELEMETRY_PORT))
+		n->no_receiver = "the host's own port takes its place";
+	n->has_receiver = n->no_receiver == NULL;
+}
+
 void plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f)
 {
+	build_receiver(n, pol, f);
 	if (pol->network != NET_GATE)
 		return;
 	n->has_gate = true;

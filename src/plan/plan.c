@@ -147,14 +147,14 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 
 static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
-	if (p->mode == WS_CLONE)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "workspace mode 'clone' is not available yet; use \"direct\" or "
-			       "\"review\"");
 	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
 			       "changes until you look at them; give it a --name");
+	if (p->mode == WS_CLONE && (f->ws_layers == NULL || f->ws_repo == NULL))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "workspace mode 'clone' needs a sandbox that lasts, to keep the "
+			       "clone; give it a --name");
 	return 0;
 }
 
@@ -177,12 +177,14 @@ static void plan_root(struct plan *p, const struct facts *f)
  * kinds of pattern mean the same. Names that git tracks are not touched by this. */
 static void plan_git(struct plan *p, const struct policy *pol)
 {
-	_cleanup_(buf_done) struct buf ignore = BUF(MIB);
+	_cleanup_(buf_done) struct buf ignore = BUF(MIB), config = BUF(MIB);
 
 	for (size_t i = 0; i < pol->hide.n; i++)
 		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
 	add_skel(p, SKEL_FILE, "etc/gitignore", buf_cstr(&ignore));
-	add_skel(p, SKEL_FILE, "etc/gitconfig", "[core]\n\texcludesFile = /etc/gitignore\n");
+	buf_puts(&config, "[core]\n\texcludesFile = /etc/gitignore\n");
+	plan_broker_git(&p->broker, &config);
+	add_skel(p, SKEL_FILE, "etc/gitconfig", buf_cstr(&config));
 }
 
 static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -425,6 +427,41 @@ static void plan_sockets(struct plan *p, const struct policy *pol)
 		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
 		add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
 		p->n_sockets++;
+	}
+}
+
+static void add_tool(struct plan *p, const char *name)
+{
+	_free_ char *path = mem_fmt(PLAN_TOOLS "/%s", name);
+
+	add_skel(p, SKEL_LINK, path, "vitrine-tools");
+}
+
+/* The program itself is copied into the skeleton: nothing is mounted for it. */
+static void plan_safe_tools(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	const struct entry *en = &f->tools_exe;
+	struct skel *s;
+
+	if (en->path == NULL)
+		return;
+	s = add_skel(p, SKEL_COPY, PLAN_TOOLS "/vitrine-tools", en->path);
+	s->mode = 0755;
+	s->stamp = en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
+	for (size_t i = 0; plan_wants_tools(pol, p->is_named) && plan_tool_names[i][0]; i++) {
+		bool is_off = false;
+
+		for (size_t k = 0; k < pol->tools_off.n; k++)
+			is_off |= str_eq(pol->tools_off.v[k].text, plan_tool_names[i]);
+		if (!is_off)
+			add_tool(p, plan_tool_names[i]);
+	}
+	for (size_t i = 0; p->broker.is_on && plan_broker_names[i][0]; i++)
+		add_tool(p, plan_broker_names[i]);
+	if (p->broker.is_on) {
+		_free_ char *ours = mem_fmt("%s/sandboxes/%s/" BROKER_NAME, p->state_dir, p->name);
+
+		add_mount(p, MOUNT_BIND, ours, PLAN_BROKER, 0, "broker");
 	}
 }
 
@@ -730,6 +767,35 @@ static void plan_proxy_env(struct plan *p)
 		add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
 }
 
+/* For OpenTelemetry, in the one form every exporter has; and for `vitrine hook`. */
+static void plan_receiver_env(struct plan *p)
+{
+	static const char *const exporters[] = { "OTEL_LOGS_EXPORTER", "OTEL_METRICS_EXPORTER",
+						 "OTEL_TRACES_EXPORTER" };
+	char url[40], port[8];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_TELEMETRY_PORT);
+	(void)snprintf(port, sizeof(port), "%d", NETNS_TELEMETRY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(exporters); i++)
+		add_env_kv(p, exporters[i], "otlp");
+	add_env_kv(p, "OTEL_EXPORTER_OTLP_ENDPOINT", url);
+	add_env_kv(p, "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+	add_env_kv(p, "VITRINE_EVENTS", port);
+}
+
+/* Safe tools stand first, whoever set the rest. */
+static void plan_tools_path(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_env; i++)
+		if (str_starts(p->env[i], "PATH=")) {
+			_free_ char *kv = mem_fmt("PATH=" PLAN_TOOLS ":%s", p->env[i] + 5);
+
+			add_env(p, kv);
+			add_env_kv(p, "VITRINE_WORKSPACE", p->workspace);
+			return;
+		}
+}
+
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -747,6 +813,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 	add_env_kv(p, "VITRINE", p->name);
 	if (p->net.has_gate)
 		plan_proxy_env(p);
+	if (p->net.has_receiver)
+		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
 	if (p->net.has_seal)
@@ -756,6 +824,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 			add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		add_env(p, pol->env_set.v[i].text);
+	if (f->tools_exe.path)
+		plan_tools_path(p);
 }
 
 static int plan_command(struct plan *p, const struct facts *f, const struct errand *errand,
@@ -808,12 +878,19 @@ static void plan_engine(struct plan *p, const struct facts *f)
 	}
 }
 
-/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. */
+/* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. A clone has
+ * layers only, and beside them the commits it was made from. */
 static void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	bool is_review = pol->mode == WS_REVIEW && !sabotaged("review");
 	struct mount *ws;
 
+	if (pol->mode == WS_CLONE && !sabotaged("clone")) {
+		add_overlay(p, f->ws_layers, p->workspace, "workspace, a clone");
+		add_mount(p, MOUNT_BIND, f->ws_repo, PLAN_REPO, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
+			  "the host's commits");
+		return;
+	}
 	if (is_review)
 		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
 	ws = add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,
@@ -851,6 +928,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
 	plan_names(&p, f);
+	plan_broker_build(&p.broker, pol, f);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
@@ -861,6 +939,9 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
 	plan_sockets(&p, pol);
+	plan_safe_tools(&p, pol, f);
+	if (r == 0)
+		r = plan_broker_check(&p, pol, e);
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
@@ -915,6 +996,7 @@ void plan_done(struct plan *p)
 	free(p->env);
 	free(p->argv);
 	plan_net_done(&p->net);
+	plan_broker_done(&p->broker);
 	free(p->name);
 	free(p->workspace);
 	free(p->user);

@@ -70,11 +70,14 @@ struct facts {
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
 	const char *init_exe; /* vitrine-init, for engines other than native */
+	struct entry
+		tools_exe; /* vitrine-tools; no path: neither safe tools nor a broker are wanted */
 	const char *state_dir, *config_dir;
 	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
+	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
 	struct entries tools; /* toolchain roots below home, and credential files in them */
@@ -90,6 +93,7 @@ struct facts {
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	bool engine_is_foreign;   /* not our own: sockets inside its walls cannot be handed out */
 	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 
@@ -192,6 +196,8 @@ struct plan_net {
 	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
 	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
+	bool has_receiver;       /* what the inside says of itself is listened to, gate or none */
+	const char *no_receiver; /* it was asked for and is not there: why, in words */
 };
 
 /* Who the sandbox's processes are, inside and outside. */
@@ -205,6 +211,17 @@ struct ids {
 #define SOCKETS_NAME "socket-" /* and its number: in the sandbox's folder */
 struct relay_socket {
 	char *host; /* exact path, outside and inside */
+};
+
+/* What runs outside on request; the rules are those of the policy, "push RULE" and so on. */
+#define PLAN_BROKER                                                                                \
+	"/.vitrine/broker" /* its socket inside, and the same last name in the sandbox's folder */
+#define BROKER_NAME "broker-socket"
+struct plan_broker {
+	bool is_on;
+	char **rules; /* NULL-ended */
+	size_t n_rules;
+	char **env; /* of the programs it runs, outside; NULL-ended */
 };
 
 struct plan {
@@ -231,6 +248,7 @@ struct plan {
 	bool debug;
 	struct plan_net net;
 	bool check_reads; /* Landlock judges reading too */
+	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -274,13 +292,29 @@ void plan_net_done(struct plan_net *n);
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
 
-/* Is the workspace an overlay whose changes wait for review? */
+/* Where a clone finds the host's commits. */
+#define PLAN_REPO "/vitrine/repo.git"
+
+/* Is the workspace made of layers of the sandbox's own, so that nothing written there is on the host? */
 bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
 bool plan_needs_samples(const struct plan *p);
 
 const char *enforcer_name(enum enforcer by);
+
+/* Safe tools and the broker (plan/tools.c): are they wanted, and by what names are they called inside? */
+#define PLAN_TOOLS "/.vitrine/tools"
+bool plan_wants_tools(const struct policy *pol, bool is_named);
+bool plan_wants_broker(const struct policy *pol);
+extern const char plan_tool_names[][16]; /* ends with "" */
+extern const char plan_broker_names[][24];
+void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f);
+void plan_broker_done(struct plan_broker *b);
+/* What git reads so that it finds the broker by itself. */
+void plan_broker_git(const struct plan_broker *b, struct buf *out);
+/* What the broker pushes to and runs must not lie where the agent can write. */
+int plan_broker_check(const struct plan *p, const struct policy *pol, struct err *e);
 
 /* The candidates core/facts.c looks at, from the tables in plan/view_table.c. */
 extern const char *const plan_root_paths[];

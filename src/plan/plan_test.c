@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/test.h"
 #include "plan/testplan.h"
 
@@ -71,6 +72,25 @@ TEST(golden_review)
 		if (s.plan.mounts[i].kind == MOUNT_LAYER && !str_eq(s.plan.mounts[i].src, top) &&
 		    !str_eq(s.plan.mounts[i].src, home))
 			CHECK(s.plan.mounts[i].flags & MOUNT_RO);
+	setup_done(&s);
+}
+
+/* Nothing of the host's workspace is in it, not even to read. */
+TEST(golden_clone)
+{
+	static char top[] = "/s/layers/2", below[] = "/s/layers/1/fs";
+	static char *const ws_layers[] = { top, below, NULL };
+	struct setup s;
+
+	setup_init(&s, "{\"workspace\": {\"mode\": \"clone\"}}");
+	s.name = "box";
+	s.facts.ws_layers = ws_layers;
+	s.facts.ws_repo = "/s/sandboxes/box/repo.git";
+	golden(&s, "clone");
+	CHECK(plan_is_review(&s.plan));
+	for (size_t i = 0; i < s.plan.n_mounts; i++)
+		CHECK(!path_is_beneath(s.plan.mounts[i].src, s.plan.workspace) ||
+		      s.plan.mounts[i].kind == MOUNT_PROTECT);
 	setup_done(&s);
 }
 
@@ -206,12 +226,12 @@ TEST(the_workspace_has_one_place)
 	}
 }
 
-TEST(what_is_not_there_yet_is_refused)
+TEST(layers_need_a_sandbox_that_lasts)
 {
 	struct setup s;
 
 	setup_init(&s, "{\"workspace\": {\"mode\": \"clone\"}}");
-	refused(&s, ENOTSUP, "not available yet");
+	refused(&s, EINVAL, "needs a sandbox that lasts");
 	setup_init(&s, "{\"workspace\": {\"mode\": \"review\"}}");
 	refused(&s, EINVAL, "needs a sandbox that lasts");
 }

@@ -47,6 +47,10 @@ static void text_head(const struct plan *p, struct buf *b)
 		   p->debug ? "debug" : "base", p->landlock_abi,
 		   p->check_reads ? "changes, programs and reading" : "changes and programs",
 		   p->net.has_gate ? "through the gate" : "none");
+	if (p->net.has_receiver)
+		buf_puts(b, "telemetry  kept\n");
+	else if (p->net.no_receiver)
+		buf_printf(b, "telemetry  not kept: %s\n", p->net.no_receiver);
 }
 
 static void text_list(struct buf *b, const char *what, char *const *v)
@@ -268,6 +272,7 @@ static void print_json(const struct plan *p, struct buf *b)
 	list(b, "argv", p->argv);
 	list(b, "env", p->env);
 	json_net(p, b);
+	buf_printf(b, ",\"telemetry\":%s", p->net.has_receiver ? "true" : "false");
 	json_mounts(p, b);
 	json_rest(p, b);
 	buf_puts(b, "}\n");

@@ -84,6 +84,15 @@ static int would_widen(const struct merge *m, const struct key_def *k, const str
 			  key_title(k, title));
 }
 
+static int users_own(const struct merge *m, const struct key_def *k, const struct json *v)
+{
+	char title[64];
+
+	return fail_value(m, v,
+			  "%s: only your own policy file and flags can let something run outside",
+			  key_title(k, title));
+}
+
 static int merge_workspace(struct merge *m, const struct key_def *k, const struct json *v)
 {
 	int r;
@@ -144,6 +153,10 @@ static int merge_entry(struct merge *m, const struct key_def *k, const struct js
 
 	if (r < 0)
 		return refuse(m, k, v, r);
+	/* What runs outside is the user's to say; trusting a project's file does not change that. */
+	if (list_defs[k->id].is_users && m->layer == LAYER_PROJECT &&
+	    list_widens(m->p, k->id, entry))
+		return users_own(m, k, v);
 	if (!m->may_widen && list_widens(m->p, k->id, entry))
 		return would_widen(m, k, v);
 	list_apply(m->p, k->id, entry, m->layer);
@@ -285,6 +298,18 @@ static int merge_top(struct merge *m, const struct json *v)
 	return unknown_key(m, NULL, v);
 }
 
+static int merge_root(struct merge *m, const struct json *root)
+{
+	int r = 0;
+
+	if (root->type != JSON_OBJECT)
+		return fail_value(m, root, "a policy is an object, not %s",
+				  json_type_name(root->type));
+	for (const struct json *v = root->first; r == 0 && v; v = v->next)
+		r = merge_top(m, v);
+	return r;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): seven arguments, one per fact; a struct would only rename them. */
 int policy_merge_text(struct policy *p, const char *name, const char *text, size_t n,
 		      enum layer layer, bool may_widen, struct err *e)
@@ -295,13 +320,14 @@ int policy_merge_text(struct policy *p, const char *name, const char *text, size
 
 	if (r < 0)
 		return place(&m, "", r);
-	if (doc.root->type != JSON_OBJECT)
-		return fail_value(&m, doc.root, "a policy is an object, not %s",
-				  json_type_name(doc.root->type));
-	for (const struct json *v = doc.root->first; v; v = v->next) {
-		r = merge_top(&m, v);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return merge_root(&m, doc.root);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): as above */
+int policy_merge_json(struct policy *p, const char *name, const struct json *object,
+		      enum layer layer, bool may_widen, struct err *e)
+{
+	struct merge m = { .p = p, .name = name, .layer = layer, .may_widen = may_widen, .e = e };
+
+	return merge_root(&m, object);
 }

@@ -21,6 +21,12 @@ enum home_mode {
 };                                              /* private: kept with a named sandbox */
 enum tmp_mode { TMP_PRIVATE, TMP_MODE_COUNT_ }; /* the host's /tmp cannot be shared */
 enum net_mode { NET_NONE, NET_GATE, NET_MODE_COUNT_ };
+enum tools_mode {
+	TOOLS_AUTO,
+	TOOLS_ALWAYS,
+	TOOLS_NEVER,
+	TOOLS_MODE_COUNT_
+}; /* auto: in a named sandbox */
 enum net_level { LEVEL_NONE, LEVEL_LOCKED, LEVEL_BALANCED, LEVEL_OPEN, NET_LEVEL_COUNT_ };
 
 enum limit_id {
@@ -62,6 +68,8 @@ enum setting_id {
 	SETTING_ISOLATION,
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
+	SETTING_TELEMETRY,
+	SETTING_TOOLS,
 	SETTING_COUNT_
 };
 
@@ -86,6 +94,11 @@ enum list_id {
 	LIST_SOCKETS,
 	LIST_ENV_PASS,
 	LIST_ENV_SET,
+	LIST_TOOLS_OFF,
+	LIST_BROKER_FETCH,
+	LIST_BROKER_PUSH,
+	LIST_BROKER_GH,
+	LIST_BROKER_COMMANDS,
 	LIST_COUNT_
 };
 
@@ -134,14 +147,19 @@ struct policy {
 	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
+	enum tools_mode tools;
+	struct items tools_off; /* names of safe tools that are not there */
+	struct items broker_fetch, broker_push, broker_gh,
+		broker_commands; /* policy/brokerrule.h */
 	char *engine;
 	enum isolation isolation; /* the least an engine must have */
 	bool debug;               /* features.debug: ptrace among processes inside */
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
+	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin, check_reads_origin;
-	enum layer isolation_origin;
+		debug_origin, check_reads_origin, telemetry_origin;
+	enum layer isolation_origin, tools_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };
@@ -157,6 +175,11 @@ void items_done(struct items *l);
  * `may_widen` is false for an untrusted project file: anything that would widen is an ERR_CONFIG that names
  * file:line:column, what it would widen, and `vitrine trust`. Errors leave *p unspecified but safe to done. */
 int policy_merge_text(struct policy *p, const char *name, const char *text, size_t n,
+		      enum layer layer, bool may_widen, struct err *e);
+
+/* The same for a policy that stands inside another file: its object, whose values know their places in `name`. */
+struct json;
+int policy_merge_json(struct policy *p, const char *name, const struct json *object,
 		      enum layer layer, bool may_widen, struct err *e);
 
 /* One value from a flag, checked as in a file but without a place in the message: the caller puts "--memory" or the
@@ -189,6 +212,10 @@ void policy_print(const struct policy *p, bool as_json, struct buf *out);
 
 /* For people, only the values that widen the layer before them. */
 void policy_print_widenings(const struct policy *p, struct buf *out);
+
+/* The same one by one: "network.allow", "example.org". Of a variable that is set, its name alone. */
+typedef void policy_wider_fn(void *arg, const char *key, const char *value, enum layer layer);
+void policy_each_widening(const struct policy *p, policy_wider_fn *fn, void *arg);
 
 /* A path relative to the workspace against a glob: * and ? within a component, ** as a whole component for any
  * number of them (at least one at the end), [abc], [a-z], [!a], \\x; all match a leading dot. A pattern without a

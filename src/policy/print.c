@@ -22,7 +22,9 @@ struct table {
 	bool is_json;
 	bool only_widening; /* skip all other rows */
 	const char *section;
-	bool has_row; /* of this key */
+	bool has_row;        /* of this key */
+	policy_wider_fn *fn; /* instead of printing */
+	void *arg;
 };
 
 static void put_cell(struct buf *out, const char *text, size_t width)
@@ -34,13 +36,29 @@ static void put_cell(struct buf *out, const char *text, size_t width)
 		buf_putc(out, ' ');
 }
 
+static void put_title(const struct key_def *k, char *ret, size_t n)
+{
+	(void)snprintf(ret, n, "%s%s%s", k->section ? k->section : "", k->section ? "." : "",
+		       k->name);
+}
+
+static void tell_row(const struct table *t, const struct row *row)
+{
+	bool is_map = row->key->kind == KEY_LIST && list_defs[row->key->id].is_map;
+	const char *value = row->shown ? row->shown : row->value ? row->value : "";
+	_free_ char *text = mem_strn(value, is_map ? strcspn(value, "=") : strlen(value));
+	char title[64];
+
+	put_title(row->key, title, sizeof(title));
+	t->fn(t->arg, title, text, row->origin);
+}
+
 static void human_row(struct table *t, const struct row *row)
 {
 	char title[64];
 	const char *value = row->shown ? row->shown : row->value ? row->value : "";
 
-	(void)snprintf(title, sizeof(title), "%s%s%s", row->key->section ? row->key->section : "",
-		       row->key->section ? "." : "", row->key->name);
+	put_title(row->key, title, sizeof(title));
 	put_cell(t->out, title, 18);
 	buf_puts(t->out, "  ");
 	put_cell(t->out, value, 32);
@@ -66,7 +84,9 @@ static void put_row(struct table *t, const struct row *row)
 {
 	if (t->only_widening && !row->widens)
 		return;
-	if (t->is_json) {
+	if (t->fn) {
+		tell_row(t, row);
+	} else if (t->is_json) {
 		if (t->has_row)
 			buf_putc(t->out, ',');
 		json_row(t, row);
@@ -184,6 +204,14 @@ void policy_print(const struct policy *p, bool as_json, struct buf *out)
 void policy_print_widenings(const struct policy *p, struct buf *out)
 {
 	struct table t = { .out = out, .only_widening = true };
+
+	for (size_t i = 0; i < key_defs_n; i++)
+		print_key(&t, p, &key_defs[i]);
+}
+
+void policy_each_widening(const struct policy *p, policy_wider_fn *fn, void *arg)
+{
+	struct table t = { .only_widening = true, .fn = fn, .arg = arg };
 
 	for (size_t i = 0; i < key_defs_n; i++)
 		print_key(&t, p, &key_defs[i]);

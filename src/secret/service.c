@@ -8,7 +8,7 @@ const struct secret_service secret_services[] = {
 	  { "api.anthropic.com", "console.anthropic.com", "claude.ai", "mcp-proxy.anthropic.com" },
 	  { "header" } },
 	{ "openai",
-	  { "OPENAI_API_KEY" },
+	  { "OPENAI_API_KEY", "CODEX_API_KEY" },
 	  { "api.openai.com", "openai.com", "chatgpt.com", "www.chatgpt.com" },
 	  { "header" } },
 	/* Its own documentation puts the key into the query. */

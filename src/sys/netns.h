@@ -17,6 +17,7 @@
 #define NETNS_V6_BITS 64
 
 #define NETNS_PROXY_PORT 3128
+#define NETNS_TELEMETRY_PORT 4318 /* OpenTelemetry's own, for HTTP */
 
 enum netns_socket {
 	NETNS_TCP, /* the proxy port, and every redirected connection (getsockname: where it wanted to go) */

@@ -29,6 +29,18 @@ static uint64_t stat_field(const char *text, int want)
 	return p && at == want ? take_number(&p) : 0;
 }
 
+/* What stands in parentheses; it may hold some itself. */
+static void take_name(const char *text, char *ret, size_t size)
+{
+	const char *from = strchr(text, '('), *to = strrchr(text, ')');
+	size_t n = from && to && to > from ? (size_t)(to - from - 1) : 0;
+
+	n = n < size ? n : size - 1;
+	if (n > 0)
+		memcpy(ret, from + 1, n);
+	ret[n] = '\0';
+}
+
 static size_t read_small(int dir, const char *name, char *p, size_t n)
 {
 	_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -50,7 +62,10 @@ bool process_look(int proc, const char *pid, struct process *ret)
 	(void)snprintf(name, sizeof(name), "%.16s/stat", pid);
 	if (read_small(proc, name, text, sizeof(text)) == 0)
 		return false;
-	*ret = (struct process){ .sid = stat_field(text, 6) };
+	*ret = (struct process){ .ppid = stat_field(text, 4),
+				 .sid = stat_field(text, 6),
+				 .born = stat_field(text, 22) };
+	take_name(text, ret->name, sizeof(ret->name));
 	for (int f = 14; f <= 17;
 	     f++) /* utime stime cutime cstime: what was waited for is in the waiter's */
 		ret->cpu_ns += stat_field(text, f) * tick_ns;
@@ -86,4 +101,15 @@ void sample_take(int proc, struct sample *ret)
 		(void)closedir(d);
 	else
 		fd_close(fd);
+}
+
+size_t process_words(int proc, const char *pid, char *ret, size_t size)
+{
+	char name[64];
+	size_t n;
+
+	(void)snprintf(name, sizeof(name), "%.16s/cmdline", pid);
+	n = read_small(proc, name, ret, size);
+	/* Each word has its end, the last one too. */
+	return n > 0 && ret[n - 1] != '\0' ? n + 1 : n;
 }

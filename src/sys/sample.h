@@ -7,11 +7,16 @@
 
 /* One process, from /proc/N/stat. */
 struct process {
-	uint64_t sid, cpu_ns, memory;
+	uint64_t ppid, sid, cpu_ns, memory;
+	uint64_t born; /* in ticks since boot; with its number this is one process */
+	char name[16]; /* foreign */
 };
 
 /* `proc` is a directory of a proc file system. False: it has just ended. */
 bool process_look(int proc, const char *pid, struct process *ret);
+
+/* Its arguments as it shows them, foreign: words, each ended by NUL; how many bytes. */
+size_t process_words(int proc, const char *pid, char *ret, size_t size);
 
 struct sample {
 	uint64_t memory, cpu_ns, pids;

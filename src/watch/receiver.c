@@ -5,7 +5,8 @@
  *
  * One request at a time from a connection, at most OTLP_MAX_BYTES, at most CONNECTIONS of them; when all are taken the
  * one that has been silent longest gives way. A keeper that does not read makes us answer 503, which exporters take as
- * "try again": telemetry is slowed down, the sandbox is not.
+ * "try again": telemetry is slowed down, the sandbox is not. Output that is shown is cut into lines, for a few sessions at
+ * a time; a line longer than SAID_MAX_BYTES is skipped.
  */
 #include "watch/receiver.h"
 
@@ -16,8 +17,10 @@
 #include "http/body.h"
 #include "sys/confine.h"
 #include "watch/otlp.h"
+#include "watch/said.h"
 
 #define CONNECTIONS 16
+#define SHOWN 8
 #define IDLE_NS (60 * NS_PER_SEC)
 #define KEEPER_WAIT_MS 2000
 
@@ -29,15 +32,24 @@ struct connection {
 	struct watch *watch;
 	uint64_t last_ns;
 	struct buf in, body;
-	bool has_head, is_json, is_last;
+	bool has_head, is_json, is_last, is_report;
 	enum otlp_signal signal;
 	struct http_body decoder;
+};
+
+/* The unfinished line of a session. */
+struct shown {
+	uint32_t session;
+	bool is_used, is_skipping;
+	struct buf line;
 };
 
 struct receiver {
 	struct loop *loop;
 	int listener, events;
 	struct connection v[CONNECTIONS];
+	struct shown shown[SHOWN];
+	size_t next_shown;
 	struct buf frame;
 };
 
@@ -55,10 +67,10 @@ static void hang_up(struct connection *c)
 /* ---- to the keeper ---- */
 
 /* Waits a moment for a keeper that is busy. */
-static int hand_over(void *arg, const struct event_field *f, size_t n)
+static int hand_over(struct receiver *r, enum event_type type, uint32_t session,
+		     const struct event_field *f, size_t n)
 {
-	struct receiver *r = arg;
-	struct event_head h = { .type = EV_OTEL, .session = EVENT_NO_SESSION };
+	struct event_head h = { .type = (uint16_t)type, .session = session };
 	struct pollfd p = { .fd = r->events, .events = POLLOUT };
 
 	r->frame.n = 0;
@@ -72,6 +84,16 @@ static int hand_over(void *arg, const struct event_field *f, size_t n)
 			return -EAGAIN;
 	}
 	return 0;
+}
+
+static int on_record(void *arg, const struct event_field *f, size_t n)
+{
+	return hand_over(arg, EV_OTEL, EVENT_NO_SESSION, f, n);
+}
+
+static int on_report(void *arg, enum event_type type, const struct event_field *f, size_t n)
+{
+	return hand_over(arg, type, EVENT_NO_SESSION, f, n);
 }
 
 /* ---- answers ---- */
@@ -140,7 +162,8 @@ static unsigned judge(struct connection *c, const struct http_head *h, struct ht
 	struct str type = { 0 }, coding = { 0 };
 	struct err ignored = ERR_INIT;
 
-	if (!find_signal(h->target, &c->signal))
+	c->is_report = str_is(h->target, "/vitrine/v1/calls");
+	if (!c->is_report && !find_signal(h->target, &c->signal))
 		return 404;
 	if (!str_is(h->method, "POST"))
 		return 405;
@@ -149,7 +172,7 @@ static unsigned judge(struct connection *c, const struct http_head *h, struct ht
 	    http_field_one(h, "Content-Encoding", &coding) < 0)
 		return 400;
 	c->is_json = is_type(type, "application/json");
-	if ((!c->is_json && !is_type(type, "application/x-protobuf")) ||
+	if ((!c->is_json && (c->is_report || !is_type(type, "application/x-protobuf"))) ||
 	    (coding.n > 0 && !str_is_nocase(coding, "identity")))
 		return 415;
 	return framing->kind == HTTP_LENGTH && framing->length > OTLP_MAX_BYTES ? 413 : 0;
@@ -188,7 +211,8 @@ static int deliver(struct connection *c)
 	struct otlp_request q = {
 		.signal = c->signal, .is_json = c->is_json, .p = buf_cstr(&c->body), .n = c->body.n
 	};
-	int r = otlp_read(&q, hand_over, c->of, &e);
+	int r = c->is_report ? said_report(q.p, q.n, on_report, c->of, &e)
+			     : otlp_read(&q, on_record, c->of, &e);
 
 	if (r == -EPIPE) {
 		loop_stop(c->of->loop);
@@ -303,12 +327,79 @@ static void on_idle(void *arg)
 			hang_up(&r->v[i]);
 }
 
-/* The keeper says nothing to us; that its end can be read means that it is closed. */
+/* ---- structured output ---- */
+
+struct told {
+	struct receiver *of;
+	uint32_t session;
+};
+
+static int on_call(void *arg, enum event_type type, const struct event_field *f, size_t n)
+{
+	const struct told *t = arg;
+
+	return hand_over(t->of, type, t->session, f, n);
+}
+
+/* Where all places are taken, the oldest gives way. */
+static struct shown *shown_of(struct receiver *r, uint32_t session)
+{
+	struct shown *s;
+
+	for (size_t i = 0; i < SHOWN; i++)
+		if (r->shown[i].is_used && r->shown[i].session == session)
+			return &r->shown[i];
+	s = &r->shown[r->next_shown++ % SHOWN];
+	buf_done(&s->line);
+	*s = (struct shown){ .session = session, .is_used = true, .line = BUF(SAID_MAX_BYTES) };
+	return s;
+}
+
+/* A keeper that is gone is seen by the watch. */
+static void take_line(struct receiver *r, struct shown *s)
+{
+	struct told t = { r, s->session };
+
+	if (!s->is_skipping && !s->line.is_over)
+		(void)said_line(buf_cstr(&s->line), s->line.n, on_call, &t);
+	s->is_skipping = false;
+	buf_done(&s->line);
+	s->line = BUF(SAID_MAX_BYTES);
+}
+
+static void take_output(struct receiver *r, const struct receiver_packet *m, size_t n)
+{
+	struct shown *s = shown_of(r, m->session);
+	const char *p = m->bytes, *end = p + n, *eol;
+
+	if (m->how == SHOW_GAP)
+		s->is_skipping = true;
+	for (; p < end && (eol = memchr(p, '\n', (size_t)(end - p))) != NULL; p = eol + 1) {
+		if (!s->is_skipping)
+			buf_add(&s->line, p, (size_t)(eol - p));
+		take_line(r, s);
+	}
+	if (!s->is_skipping)
+		buf_add(&s->line, p, (size_t)(end - p));
+	if (m->how == SHOW_END) {
+		take_line(r, s);
+		s->is_used = false;
+	}
+}
+
 static void on_keeper(void *arg)
 {
 	struct receiver *r = arg;
+	struct receiver_packet m;
+	ssize_t n = recv(r->events, &m, sizeof(m), MSG_DONTWAIT);
+	size_t head = offsetof(struct receiver_packet, bytes);
 
-	loop_stop(r->loop);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < (ssize_t)head)
+		loop_stop(r->loop);
+	else
+		take_output(r, &m, (size_t)n - head);
 }
 
 int receiver_run(int listener, int events, struct err *e)
@@ -334,6 +425,8 @@ int receiver_run(int listener, int events, struct err *e)
 	loop_run(r->loop);
 	for (size_t i = 0; i < CONNECTIONS; i++)
 		hang_up(&r->v[i]);
+	for (size_t i = 0; i < SHOWN; i++)
+		buf_done(&r->shown[i].line);
 	loop_free(r->loop);
 	buf_done(&r->frame);
 	free(r);

@@ -4,30 +4,12 @@
  * A program of its own and not a fork of the keeper: it inherits no memory, no descriptor but the two it serves, and
  * no environment.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "base/program.h"
 #include "watch/receiver.h"
-
-int receiver_listen(uint16_t port, struct err *e)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_port = htons(port),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int on = 1;
-
-	if (fd < 0)
-		return err_sys(e, "socket of the OTLP receiver");
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 64) < 0)
-		return err_sys(e, "listen on 127.0.0.1:%u for OTLP", port);
-	return take_fd(fd);
-}
 
 /* Between fork and exec: both descriptors to 3 and 4, everything else closed. */
 static _Noreturn void become(const char *path, int listener, int events)
@@ -63,4 +45,23 @@ int receiver_spawn(int take_listener, pid_t *ret_pid, int *ret_events, struct er
 	*ret_pid = pid;
 	*ret_events = take_fd(ours);
 	return 0;
+}
+
+bool receiver_say(int events, uint32_t session, enum receiver_show how, const char *p, size_t n)
+{
+	struct receiver_packet m = { .session = session, .how = how };
+
+	do {
+		size_t part = n < RECEIVER_SHOW_BYTES ? n : RECEIVER_SHOW_BYTES;
+
+		if (part > 0)
+			memcpy(m.bytes, p, part);
+		if (send(events, &m, offsetof(struct receiver_packet, bytes) + part,
+			 MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+			return false;
+		p += part;
+		n -= part;
+		m.how = SHOW_MORE;
+	} while (n > 0);
+	return true;
 }

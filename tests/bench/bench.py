@@ -17,9 +17,11 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 sys.dont_write_bytecode = True
 
+import events
 import host
 import lasting
 import measure
@@ -28,9 +30,9 @@ import peers as peers_mod
 import report
 import undo
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "undo", "net"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "undo": 30, "net": 9}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "undo": 5, "net": 3}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "events": (60, 6), "undo": 30, "net": 9}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -140,11 +142,14 @@ class Bench:
             "exec": lambda: lasting.execs(h, who, good, ws, n["rounds"]),
             "named": lambda: lasting.named_starts(h, who, good, ws, n["rounds"]),
             "density": lambda: lasting.density(who, good, n["boxes"]),
+            "events": lambda: events.measure(Path(self.args.vitrine).resolve().parent, events.RATE, *n["events"]),
             "undo": lambda: undo.Undo(self.args.vitrine, who, n["undo"]).measure(),
             "net": lambda: net.Net(self.args.vitrine, who, n["net"]).measure(),
         }
         for part in self.args.parts:
-            if part != "limits" or (who.label == "root" and "crun" in good):
+            # Where it is the same for everybody, once.
+            is_first = who is next(iter(self.names.values()))
+            if (part != "limits" or (who.label == "root" and "crun" in good)) and (part != "events" or is_first):
                 self.attempt(part, who, jobs[part])
 
     def tree_peers(self, good):

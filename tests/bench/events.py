@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+RATE = 50000
 WORK = "x = 1\nfor i in range(%d):\n    x = (x * 6364136223846793005 + i) & 0xffffffffffffffff\n"
 
 
@@ -65,42 +66,46 @@ def one_round(programs, base, steps, rate, seconds):
             "events": found["events"]}
 
 
-def main():
-    a = argparse.ArgumentParser()
-    a.add_argument("--rate", type=int, default=50000)
-    a.add_argument("--seconds", type=float, default=60, help="of recording, all rounds together")
-    a.add_argument("--rounds", type=int, default=6)
-    a.add_argument("--build", type=Path, default=ROOT / "build")
-    a.add_argument("--json", type=Path)
-    o = a.parse_args()
+def measure(build, rate, seconds, rounds, say=lambda text: None):
     base = Path(tempfile.mkdtemp(prefix="vitrine-events-"))
-    for p in (o.build / "vitrine", o.build / "services" / "vitrine-store", o.build / "src" / "keep" / "feed"):
+    for p in (build / "vitrine", build / "vitrine-store", build / "src" / "keep" / "feed"):
         shutil.copy(p, base / p.name)
-    each = o.seconds / o.rounds
+    each = seconds / rounds
     steps = calibrate(each)
     plain, fed = [], []
     try:
-        for i in range(o.rounds):
+        for i in range(rounds):
             plain.append(work(steps))
-            fed.append(one_round(base, base, steps, o.rate, each))
-            print(f"round {i + 1}: {plain[-1]:.2f} s alone, {fed[-1]['work']:.2f} s beside it", flush=True)
+            fed.append(one_round(base, base, steps, rate, each))
+            say(f"round {i + 1}: {plain[-1]:.2f} s alone, {fed[-1]['work']:.2f} s beside it")
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    lost = sum(r["acknowledged"] - r["events"] for r in fed)
-    result = {
-        "rate": o.rate, "events": sum(r["events"] for r in fed), "lost": lost, "verified": all(r["ok"] for r in fed),
+    return {
+        "rate": rate, "seconds": sum(r["fed"] for r in fed), "events": sum(r["events"] for r in fed),
+        "lost": sum(r["acknowledged"] - r["events"] for r in fed), "verified": all(r["ok"] for r in fed),
         "reached": sum(r["acknowledged"] for r in fed) / sum(r["fed"] for r in fed),
         "slowdown": statistics.median(r["work"] for r in fed) / statistics.median(plain) - 1,
         "slowdown_best": min(r["work"] for r in fed) / min(plain) - 1,
         "keeper_cpu": sum(r["cpu_ns"] for r in fed) / 1e9 / sum(r["fed"] for r in fed),
     }
-    print(f"{result['events']} events at {result['reached']:.0f}/s: {lost} lost, "
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--rate", type=int, default=RATE)
+    a.add_argument("--seconds", type=float, default=60, help="of recording, all rounds together")
+    a.add_argument("--rounds", type=int, default=6)
+    a.add_argument("--build", type=Path, default=ROOT / "build")
+    a.add_argument("--json", type=Path)
+    o = a.parse_args()
+    result = measure(o.build, o.rate, o.seconds, o.rounds, lambda text: print(text, flush=True))
+    print(f"{result['events']} events at {result['reached']:.0f}/s: {result['lost']} lost, "
           f"{'every chain whole' if result['verified'] else 'CHAINS BROKEN'}\n"
           f"the work beside it took {100 * result['slowdown']:+.1f} % (medians), {100 * result['slowdown_best']:+.1f} % "
           f"(best rounds); the keeper used {100 * result['keeper_cpu']:.2f} % of one processor")
     if o.json:
         o.json.write_text(json.dumps(result) + "\n")
-    return 0 if lost == 0 and result["verified"] else 1
+    return 0 if result["lost"] == 0 and result["verified"] else 1
 
 
 if __name__ == "__main__":

@@ -554,6 +554,50 @@ def a_run_is_on_record(box):
 
 
 @test
+def what_is_wider_is_on_record(box):
+    """Each value, with its layer; of a variable only the name."""
+    eq(box.run("--pids", "none", "--allow", "example.org", "-e", "TOKEN=hush", "--", "true").rc, 0)
+    got = [(e["data"]["setting"], e["data"]["target"], e["data"]["layer"]) for e in events(box)
+           if e["type"] == "policy.widened"]
+    eq(sorted(got), [("env.set", "TOKEN", "flags"), ("limits.pids", "none", "flags"),
+                     ("network.allow", "example.org", "flags"), ("network.mode", "gate", "flags")])
+    has_not(box.cli("events", "--json").out, "hush")
+
+
+@test
+def checkpoints_are_on_record(box):
+    box.write("f", "one")
+    eq(box.run("--name", "c", "--", "sh", "-c", "echo two >f").rc, 0)
+    eq(box.cli("checkpoint").rc, 0)
+    box.run("--name", "c", "--", "sh", "-c", "echo three >f")
+    eq(box.cli("undo", "c").rc, 0)
+    got = [(e["type"], e["data"]["checkpoint"]) for e in events(box) if e["type"].startswith("checkpoint.")]
+    made = [c for t, c in got if t == "checkpoint.made"]
+    eq(len(made) >= 2 and made[:2] == ["1", "2"], True, str(got))
+    eq([t for t, _ in got][-1], "checkpoint.restored")
+
+
+@test
+def a_guess_at_a_wall_is_on_record(box):
+    r = box.sh("echo 'cat: /etc/shadow: No such file or directory' >&2; exit 1", "--name", "h")
+    has(r.err, "hint:")
+    guess = [e["data"]["message"] for e in events(box) if e["type"] == "wall.hinted"]
+    eq(len(guess), 1)
+    has(r.err, guess[0])
+
+
+@test
+def programs_that_stay_are_seen(box):
+    p = box.start("run", "--name", "s", "--", "sh", "-c", "sleep 30 & wait")
+    soon(lambda: any(e["type"] == "process.exec" and e["data"]["argv"] == ["sleep", "30"] for e in events(box)),
+         "the program is seen", 6)
+    seen = [e for e in events(box) if e["type"] == "process.exec"]
+    eq({e["session"] for e in seen} == {seen[0]["run"] + "-1"}, True, str(seen))
+    eq(box.cli("stop", "--time", "0s", "s").rc, 0)
+    box.finish(p)
+
+
+@test
 def the_record_is_out_of_reach(box):
     """From inside there is no journal, no database and no state directory at all."""
     feed(box, "run-0")

@@ -58,7 +58,7 @@ def words_that_mean_nothing(box):
     for verb in ("stop", "rm", "start", "inspect", "logs", "wait", "rename", "cp", "create"):
         refused(box.cli(verb), verb)
     for argv in (["stop", "nobody"], ["rm", "nobody"], ["start", "nobody"], ["inspect", "nobody"],
-                 ["logs", "nobody"], ["wait", "nobody"], ["attach", "nobody"], ["rename", "nobody", "other"],
+                 ["logs", "nobody"], ["wait", "nobody"], ["stats", "nobody"], ["ps", "nobody"], ["attach", "nobody"], ["rename", "nobody", "other"],
                  ["cp", "nobody:/x", "."], ["stop", "../up"], ["rm", "."]):
         r = box.cli(*argv)
         eq((r.rc, r.out), (125, ""), str(argv))
@@ -553,6 +553,48 @@ def socket_is_strict(box):
     eq(len(os.listdir(f"/proc/{keeper}/fd")) < 40, True)
     eq(box.cli("exec", "box", "--", "echo", "fine").out, "fine\n")
     box.stop(p)
+
+
+@test
+def exec_is_recorded_without_a_terminal(box):
+    eq(box.cli("create", "--name", "e", "shell").rc, 0)
+    eq(box.cli("start", "e").rc, 0)
+    eq(box.cli("exec", "e", "--", "sh", "-c", "echo out; echo err >&2; exit 3").rc, 3)
+    out = box.cli("logs", "e").out
+    eq(sorted(out.split()), ["err", "out"])
+    past = json.loads(box.cli("inspect", "e").out)[0]["past"]
+    eq((past[0]["exit"], past[0]["reason"]), (3, "exit"))
+    # A running session's record stays, however many come after it.
+    p = box.start("exec", "e", "--", "sh", "-c", "echo first; sleep 60")
+    soon(lambda: "first" in box.cli("logs", "e", "2").out, "the record begins")
+    for _ in range(64):
+        eq(box.cli("exec", "e", "--", "true").rc, 0)
+    eq(box.cli("logs", "e", "2").out, "first\n")
+    eq(len(list((box.state / "sandboxes" / "e" / "sessions").iterdir())) <= 66, True)
+    stop(box, "e")
+    box.finish(p)
+
+
+@test
+def a_reader_that_leaves_ends_the_writer(box):
+    """As in any pipe, as long as the client is there."""
+    eq(box.cli("create", "--name", "p", "shell").rc, 0)
+    for argv in (["run", "--name", "p", "--", "yes"], ["exec", "p", "--", "yes"]):
+        eq(box.cli("start", "p").rc, 0)
+        p = box.start(*argv)
+        eq(p.stdout.read(2), b"y\n")
+        p.stdout.close()
+        p.stdout = None
+        eq(box.finish(p).rc, 128 + signal.SIGPIPE)
+    stop(box, "p")
+
+
+@test
+def a_stopped_sandbox_tells_how(box):
+    box.run("--", "sh", "-c", "exit 7")
+    box.run("--name", "n", "--", "sh", "-c", "kill -9 $$")
+    lines = box.cli("events", "--json", "--type", "sandbox.stopped").out.splitlines()
+    eq([(d["reason"], d["status"]) for d in (json.loads(l)["data"] for l in lines)], [("exit", 7), ("signal", 137)])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 import time
 
 from harness import eq, has, main, soon, test
+from otlp_wire import logs, proto_log
 
 TEXT, U64 = 1, 2
 SIGNAL, SERVICE, TITLE, BODY, ATTRIBUTES, WHEN = 48, 49, 51, 52, 57, 58
@@ -81,37 +82,6 @@ def decode(frame):
             fields[key], = struct.unpack_from("<Q", frame, at + 3)
             at += 11
     return fields
-
-
-def logs(*bodies, attributes=None):
-    pairs = [{"key": k, "value": {"stringValue": v}} for k, v in (attributes or {}).items()]
-    records = [{"timeUnixNano": "1700000000000000000", "body": {"stringValue": b}, "attributes": pairs}
-               for b in bodies]
-    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "claude-code"}}]}
-    return json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]}).encode()
-
-
-# protobuf, written by hand
-
-
-def varint(n):
-    out = b""
-    while n >= 0x80:
-        out += bytes([n & 0x7f | 0x80])
-        n >>= 7
-    return out + bytes([n])
-
-
-def field(number, value):
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def proto_log(body):
-    record = varint(1 << 3 | 1) + struct.pack("<Q", 77) + field(5, field(1, body))
-    attribute = field(1, "service.name") + field(2, field(1, "codex"))
-    return field(1, field(1, field(1, attribute)) + field(2, field(2, record)))
 
 
 @test

@@ -819,10 +819,40 @@ def fw28b(c: Ctx):
     r = c.sandbox(["sh", "-c", script], ["--name", "rev", "--mode", "review"])
     c.need_control(r.rc == 0, f"no sandbox in review mode: {r}")
     c.must(not c.leaks(r, secret), "a hidden file was read")
-    c.must(not c.found_in(c.state / "layers", secret), "a hidden file was copied into a layer")
+    c.must(not c.found_in(c.state / "vitrine" / "layers", secret), "a hidden file was copied into a layer")
     names = c.vitrine("diff", "--name-only", "rev").text
     c.must("hooks" not in names and ".git/config" not in names, f"a protected file was changed: {names}")
     unchanged(c, before, c.ws, "the workspace")
+    return HELD
+
+
+@check("FW-33", prio="P0", forms=("run",), catches=("clone",),
+       title="clone mode: the host's tree is untouched, what the agent's repository configures runs nowhere but inside")
+def fw33(c: Ctx):
+    make_repo(c, c.ws)
+    canary = c.out / "ran"
+    before = c.tree_entries(c.ws)
+    evil = f"touch {q(str(canary))}; touch ran-inside; cat"
+    script = ("echo agent > keep; git add -A; git -c user.name=a -c user.email=a@b commit -qm agent; "
+              "for k in core.fsmonitor core.hooksPath core.sshCommand uploadpack.packObjectsHook core.alternateRefsCommand "
+              f"alias.fetch filter.x.clean core.pager; do git config $k {q(evil)}; done; "
+              "mkdir -p .git/hooks; for h in reference-transaction post-checkout pre-push post-merge; do "
+              f"printf '#!/bin/sh\\ntouch {canary}\\n' > .git/hooks/$h; chmod 755 .git/hooks/$h; done; "
+              "echo '* filter=x diff=x' > .git/info/attributes; "
+              "echo x > /vitrine/repo.git/refs/heads/evil; echo x > /vitrine/repo.git/config; "
+              f"echo agent > /vitrine/repo.git/objects/info/alternates; echo {q(str(c.out))} > .git/commondir2; true")
+    r = c.sandbox(["sh", "-c", script], ["--name", "cl", "--mode", "clone"])
+    c.need_control(r.rc == 0, f"no sandbox in clone mode: {r}")
+    ours = {str(c.ws / ".git"), str(c.ws / ".git/config")}  # where the remote is written
+    after = {k: v for k, v in c.tree_entries(c.ws).items() if os.fspath(k) not in ours}
+    c.must(after == {k: v for k, v in before.items() if os.fspath(k) not in ours}, "clone mode changed the workspace")
+    c.must("hooksPath" not in (c.ws / ".git/config").read_text(), "the agent wrote the host's configuration")
+    f = c.vitrine("fetch", "--json", "cl")
+    c.must(not canary.exists(), f"something of the agent's repository ran on the host: {f}")
+    repo = c.state / "vitrine" / "sandboxes" / "cl" / "repo.git"
+    c.need_control('"commit"' in f.text, f"no commit came out: {f}")
+    c.must("[core]" in (repo / "config").read_text() and not (repo / "objects/info/alternates").exists()
+           and not (repo / "refs/heads/evil").exists(), "the repository outside was written from inside")
     return HELD
 
 

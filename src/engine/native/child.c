@@ -147,15 +147,27 @@ static int hand_out_ports(struct child *c, bool has_v6)
 	return r;
 }
 
+static int hand_out_receiver(struct child *c)
+{
+	struct init_msg m = { .type = INIT_RECEIVER };
+	int fd = netns_listen(NETNS_TELEMETRY_PORT);
+
+	return hand_out(c, &m, &fd, 1);
+}
+
 static int step_gate(struct child *c)
 {
 	const struct plan_net *p = &c->plan->net;
 	struct init_msg m = { .type = INIT_NET };
 	struct netns n;
-	int r;
+	int r = 0;
 
-	if (!p->has_gate || sabotaged("netns"))
+	if (sabotaged("netns"))
 		return 0;
+	if (p->has_receiver)
+		r = hand_out_receiver(c);
+	if (r < 0 || !p->has_gate)
+		return r;
 	r = netns_open(&n);
 	if (r < 0)
 		return r;

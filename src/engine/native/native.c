@@ -17,6 +17,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/raw.h"
 #include "base/sabotage.h"
 #include "base/title.h"
 #include "engine/native/native.h"
@@ -59,25 +60,28 @@ static int open_ns(pid_t pid, const char *name)
 
 /* ---- id-mapped trees: only root needs them, only root can make them ---- */
 
+static _Alignas(16) char carrier_stack[4 * KIB];
+
+/* Shares our memory, so libc and its errno are not for it. If the keeper is killed meanwhile nobody else would end us. */
+static int carry(void *keeper)
+{
+	(void)raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+	while (raw_call(SYS_getppid, 0, 0, 0, 0) == *(const pid_t *)keeper)
+		(void)raw_call(SYS_ppoll, 0, 0, 0, 0);
+	return 0;
+}
+
 /* A user namespace in which the files' owner (root) is the sandbox's outer id; a short-lived child carries it. */
 static int make_idmap(const struct plan *p)
 {
-	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	pid_t keeper = getpid();
+	pid_t pid = clone(carry, carrier_stack + sizeof(carrier_stack),
+			  CLONE_VM | CLONE_NEWUSER | SIGCHLD, &keeper);
 	char map[64];
-	pid_t pid;
 	int fd, r;
 
-	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;
-	if (pid == 0) {
-		/* If the keeper is killed meanwhile nobody else would end us. */
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
-			_exit(0);
-		for (;;)
-			(void)pause();
-	}
 	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
 	r = write_proc(pid, "uid_map", map);
 	if (r == 0)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent/report_fuzz.c - an agent's output and a project's task lists, whatever they hold */
+#include "agent/report.h"
+#include "agent/tasks.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static const struct preset_report how = { .when = "type=result",
+						  .text = "result",
+						  .cost = "cost",
+						  .tokens_in = "usage.in",
+						  .tokens_out = "usage.out",
+						  .failed = "failed" };
+	const char *text = (const char *)data;
+	struct tasks t = { 0 };
+	struct report r;
+
+	report_read(&how, text, n, &r);
+	bug_on(r.text.n > REPORT_TEXT_MAX || r.text.is_over);
+	report_done(&r);
+	tasks_markdown(&t, text, n);
+	tasks_beads(&t, text, n);
+	bug_on(t.n > TASKS_MAX || t.n > t.open + t.done);
+	tasks_done(&t);
+	return 0;
+}

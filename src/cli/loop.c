@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/loop.c - vitrine loop, vitrine hint: words and options -> a loop that is begun, gone on with, told or asked
+ *
+ * A loop works in a sandbox of its own, "loop-AGENT-DIRECTORY", unless a name is given: what it installs and breaks is not
+ * in the way of the one a person uses.
+ */
+#include <sys/stat.h>
+#include <time.h>
+
+#include "agent/report.h"
+#include "base/num.h"
+#include "base/path.h"
+#include "base/program.h"
+#include "cli/loop.h"
+#include "cli/loop_opts.h"
+#include "core/def.h"
+
+#define HINT_MAX (16 * KIB)
+
+struct wish {
+	const char *prompt, *name, *until, *marker, *mode;
+	uint64_t run_time;
+	struct loop_conf conf;
+	bool is_resumed, is_new, has_limits;
+	const char *words[2];
+	size_t n_words;
+	char *const *run_opts; /* behind "--" */
+};
+
+static int number(const struct opts *o, uint64_t max, uint64_t *ret, struct err *e)
+{
+	int r = num_parse(o->value, 0, max, ret, e);
+
+	return r < 0 ? err_wrap(e, r, "--%s", o->opt->name) : 0;
+}
+
+static int duration(const struct opts *o, uint64_t *ret, struct err *e)
+{
+	int r = num_duration(o->value, ret, e);
+
+	return r < 0 ? err_wrap(e, r, "--%s", o->opt->name) : 0;
+}
+
+static int take_limit(struct wish *w, const struct opts *o, int id, struct err *e)
+{
+	w->has_limits = true;
+	switch (id) {
+	case LOOP_OPT_MAX:
+		return number(o, 100000, &w->conf.max, e) < 0 ? -EINVAL
+		       : w->conf.max == 0
+			       ? err_set(e, ERR_USAGE, EINVAL, "--max must be at least 1")
+			       : 0;
+	case LOOP_OPT_TIME:
+		return duration(o, &w->conf.time, e);
+	case LOOP_OPT_COST:
+		return report_dollars(o->value, &w->conf.cost)
+			       ? 0
+			       : err_set(e, ERR_USAGE, EINVAL,
+					 "--cost '%.40s' is no amount such as 2.50", o->value);
+	case LOOP_OPT_TOKENS:
+		return number(o, INT64_MAX, &w->conf.tokens, e);
+	case LOOP_OPT_STILL:
+		return number(o, 100000, &w->conf.still, e);
+	case LOOP_OPT_FAILURES:
+		return number(o, 100000, &w->conf.failures, e);
+	case LOOP_OPT_BACKOFF:
+		return duration(o, &w->conf.backoff, e);
+	case LOOP_OPT_RUN_TIME:
+		return duration(o, &w->run_time, e);
+	default:
+		bug_on(true);
+		return -EINVAL;
+	}
+}
+
+static int take_opt(struct loop *l, struct wish *w, const struct opts *o, int id, struct err *e)
+{
+	switch (id) {
+	case LOOP_OPT_PROMPT:
+		w->prompt = o->value;
+		return 0;
+	case LOOP_OPT_UNTIL:
+		w->until = o->value;
+		return 0;
+	case LOOP_OPT_MARKER:
+		w->marker = o->value;
+		return o->value[0] ? 0 : err_set(e, ERR_USAGE, EINVAL, "--marker is empty");
+	case LOOP_OPT_MODE:
+		w->mode = o->value;
+		return str_eq(o->value, "review") || str_eq(o->value, "direct")
+			       ? 0
+			       : err_set(e, ERR_USAGE, EINVAL, "--mode '%.40s': review or direct",
+					 o->value);
+	case LOOP_OPT_NAME:
+		w->name = o->value;
+		return def_is_name(o->value) ? 0
+					     : err_set(e, ERR_USAGE, EINVAL,
+						       "--name '%.64s' is no name", o->value);
+	case LOOP_OPT_RESUME:
+		w->is_resumed = true;
+		return 0;
+	case LOOP_OPT_NEW:
+		w->is_new = true;
+		return 0;
+	case LOOP_OPT_JSON:
+		l->as_json = l->is_quiet = true;
+		return 0;
+	case LOOP_OPT_QUIET:
+		l->is_quiet = true;
+		return 0;
+	default:
+		return take_limit(w, o, id, e);
+	}
+}
+
+static int parse(struct loop *l, struct wish *w, int argc, char **argv, struct err *e)
+{
+	struct opts o;
+	int id, r = 0;
+
+	*w = (struct wish){
+		.mode = "review",
+		.conf = { .max = 30, .still = 3, .failures = 3, .backoff = 30 * NS_PER_SEC }
+	};
+	opts_init(&o, loop_opts, argc, argv);
+	while (r == 0) {
+		id = opts_next(&o, e);
+		if (id < 0)
+			return id;
+		if (id > 0) {
+			r = take_opt(l, w, &o, id, e);
+			continue;
+		}
+		if (o.saw_dashdash || o.at >= argc)
+			break;
+		if (w->n_words == ARRAY_LEN(w->words))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "'%.64s' is one word too many; options of 'run' stand "
+				       "behind '--'",
+				       argv[o.at]);
+		w->words[w->n_words++] = argv[o.at++];
+	}
+	w->run_opts = argv + o.at;
+	return r;
+}
+
+/* ---- which sandbox ---- */
+
+/* The one for loops of this agent and directory; a directory of the same name elsewhere makes it a longer name. */
+static int find_name(struct loop *l, const char *agent, const char *workspace, bool *ret_exists,
+		     struct err *e)
+{
+	_free_ char *kind = mem_fmt("loop-%s", agent);
+
+	for (int is_long = 0; is_long < 2; is_long++) {
+		_free_ char *name = def_default_name(kind, workspace, is_long);
+		_cleanup_(def_done) struct def d = { 0 };
+		int r = def_read(l->host.state_dir, name, &d, e);
+
+		if (r < 0 && r != -ENOENT)
+			return r;
+		*ret_exists = r == 0;
+		if (r == 0 && (!str_eq(d.workspace, workspace) || !str_eq(d.agent, agent)))
+			continue;
+		*e = ERR_INIT;
+		l->name = take(name);
+		return 0;
+	}
+	return err_set(e, ERR_CONFLICT, EEXIST,
+		       "other sandboxes have the names that this loop would get; choose one with "
+		       "--name");
+}
+
+static int find_named(struct loop *l, const char *name, const char *agent, const char *workspace,
+		      bool *ret_exists, struct err *e)
+{
+	_cleanup_(def_done) struct def d = { 0 };
+	int r = def_read(l->host.state_dir, name, &d, e);
+
+	l->name = mem_str(name);
+	*ret_exists = r == 0;
+	if (r == -ENOENT) {
+		*e = ERR_INIT;
+		return 0;
+	}
+	if (r == 0 && (!str_eq(d.workspace, workspace) || !str_eq(d.agent, agent)))
+		r = err_set(e, ERR_CONFLICT, EEXIST, "the sandbox '%s' is one of '%s' for '%.200s'",
+			    name, d.agent, d.workspace);
+	return r;
+}
+
+/* Made as `vitrine create` makes it, started once: so that it has layers to keep changes in, and what cannot work is
+ * known before the night. */
+static int make_sandbox(struct loop *l, const struct wish *w, struct err *e)
+{
+	char create[] = "create", name[] = "--name", mode[] = "--mode", run[] = "run",
+	     dash[] = "--", command[] = "true";
+	char *first[] = { run, l->name, dash, command, NULL };
+	_free_ char **argv = NULL;
+	size_t n = 0, more = 0;
+	int r;
+
+	while (w->run_opts[more])
+		more++;
+	argv = mem_new(more + 8, sizeof(*argv));
+	argv[n++] = create;
+	argv[n++] = name;
+	argv[n++] = l->name;
+	argv[n++] = mode;
+	argv[n++] = l->def.mode;
+	for (size_t i = 0; i < more; i++)
+		argv[n++] = w->run_opts[i];
+	argv[n++] = l->def.agent;
+	argv[n] = l->def.workspace;
+	r = loop_tool(l, &(struct tool){ .argv = argv, .out = FD_NONE, .err = 2 }, e);
+	if (r == 0)
+		r = loop_tool(l, &(struct tool){ .argv = first, .out = FD_NONE, .err = 2 }, e);
+	return r > 0 ? err_set(e, r == 2 ? ERR_USAGE : ERR_SYSTEM, EINVAL,
+			       "the sandbox '%s' could not be made", l->name)
+		     : r;
+}
+
+/* ---- begin or go on ---- */
+
+static int take_prompt(struct loop *l, const char *text, struct err *e)
+{
+	struct stat st;
+
+	if (text == NULL || text[0] == '\0')
+		return err_set(e, ERR_USAGE, EINVAL, "loop: --prompt FILE or TEXT says what to do");
+	if (stat(text, &st) == 0 && S_ISREG(st.st_mode)) {
+		_free_ char *cwd = getcwd(NULL, 0);
+
+		l->def.prompt_file = path_join(cwd ? cwd : "/", text);
+	} else {
+		l->def.prompt = mem_str(text);
+	}
+	return 0;
+}
+
+static int check_unfinished(const struct loop *l, const struct wish *w, struct err *e)
+{
+	_cleanup_(loopdir_close) struct loopdir old = LOOPDIR_NONE;
+	struct err none = ERR_INIT;
+
+	if (loopdir_open(l->host.state_dir, l->name, &old, &none) < 0)
+		return 0;
+	if (loopdir_is_locked(&old))
+		return err_set(e, ERR_CONFLICT, EBUSY,
+			       "a loop runs in '%s' already; 'vitrine status %s' shows it", l->name,
+			       l->name);
+	if (loopdir_end(&old) == LOOP_GOES_ON && !w->is_new &&
+	    faccessat(old.fd, "loop.json", F_OK, 0) == 0)
+		return err_set(e, ERR_CONFLICT, EBUSY,
+			       "the loop in '%s' was interrupted; 'vitrine loop --resume %s' goes "
+			       "on, --new begins another",
+			       l->name, l->name);
+	return 0;
+}
+
+static int begin(struct loop *l, const struct wish *w, struct err *e)
+{
+	const char *path = w->n_words > 1 ? w->words[1] : ".";
+	bool exists = false;
+	int r;
+
+	if (w->n_words == 0)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "loop: which agent? 'vitrine loop claude . --prompt TEXT'");
+	r = preset_load(l->host.config_dir, w->words[0], &l->preset, e);
+	if (r == -ENOENT)
+		return err_set(e, ERR_USAGE, ENOENT,
+			       "'%.64s' is no agent; 'vitrine agents' lists them", w->words[0]);
+	if (r == 0)
+		r = take_prompt(l, w->prompt, e);
+	if (r == 0)
+		r = path_real(path, &l->def.workspace, e);
+	if (r < 0) {
+		e->kind = e->kind == ERR_SYSTEM ? ERR_USAGE : e->kind;
+		return r;
+	}
+	l->def.agent = mem_str(w->words[0]);
+	l->def.mode = mem_str(w->mode);
+	l->def.until = w->until ? mem_str(w->until) : NULL;
+	l->def.marker = w->marker ? mem_str(w->marker) : NULL;
+	l->def.run_time = w->run_time;
+	l->def.created = (uint64_t)time(NULL);
+	l->def.conf = w->conf;
+	l->def.conf.has_marker = w->marker != NULL;
+	l->def.conf.has_check = w->until != NULL;
+	r = w->name ? find_named(l, w->name, l->def.agent, l->def.workspace, &exists, e)
+		    : find_name(l, l->def.agent, l->def.workspace, &exists, e);
+	if (r == 0)
+		r = check_unfinished(l, w, e);
+	if (r == 0 && exists && w->run_opts[0])
+		r = err_set(e, ERR_CONFLICT, EEXIST,
+			    "the sandbox '%s' exists already, with the options it was made with; "
+			    "'vitrine rm %s' first",
+			    l->name, l->name);
+	if (r == 0 && !exists)
+		r = make_sandbox(l, w, e);
+	if (r == 0)
+		r = loopdir_create(l->host.state_dir, l->name, &l->def, &l->dir, e);
+	return r;
+}
+
+/* --resume NAME, --resume AGENT [PATH], or --resume alone where there is only one to go on with. */
+static int find_old(struct loop *l, const struct wish *w, struct err *e)
+{
+	_free_ char *workspace = NULL;
+	bool exists = false;
+	char **names = NULL;
+	int r = 0;
+
+	if (w->name || (w->n_words == 1 && !preset_is_there(l->host.config_dir, w->words[0]))) {
+		l->name = mem_str(w->name ? w->name : w->words[0]);
+		return 0;
+	}
+	if (w->n_words > 0) {
+		r = path_real(w->n_words > 1 ? w->words[1] : ".", &workspace, e);
+		return r < 0 ? r : find_name(l, w->words[0], workspace, &exists, e);
+	}
+	r = def_list(l->host.state_dir, false, &names, e);
+	for (char **v = names; r == 0 && *v; v++) {
+		struct loopdir d = LOOPDIR_NONE;
+		struct err none = ERR_INIT;
+
+		if (loopdir_open(l->host.state_dir, *v, &d, &none) < 0)
+			continue;
+		if (loopdir_end(&d) == LOOP_GOES_ON && !loopdir_is_locked(&d)) {
+			if (l->name)
+				r = err_set(e, ERR_USAGE, EINVAL,
+					    "several loops were interrupted; name one: '%s', '%s'",
+					    l->name, *v);
+			else
+				l->name = mem_str(*v);
+		}
+		loopdir_close(&d);
+	}
+	def_list_free(names);
+	if (r == 0 && l->name == NULL)
+		r = err_set(e, ERR_NOTFOUND, ENOENT, "no loop was interrupted");
+	return r;
+}
+
+static int go_on(struct loop *l, const struct wish *w, struct err *e)
+{
+	int r = find_old(l, w, e);
+
+	if (r == 0 && (w->prompt || w->until || w->marker || w->has_limits || w->run_opts[0]))
+		r = err_set(e, ERR_USAGE, EINVAL,
+			    "--resume goes on with what the loop was begun with; --new begins "
+			    "another");
+	if (r == 0)
+		r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
+	if (r == 0)
+		r = loopdir_def(&l->dir, &l->def, e);
+	if (r == 0)
+		r = preset_load(l->host.config_dir, l->def.agent, &l->preset, e);
+	return r == -ENOENT && e->msg[0] == '\0'
+		       ? err_set(e, ERR_CONFIG, ENOENT, "the agent '%s' is not known any more",
+				 l->def.agent)
+		       : r;
+}
+
+static int exit_status(const struct loop *l, enum loop_stop why)
+{
+	bool has_goal = l->def.conf.has_marker || l->def.conf.has_check;
+
+	if (why == LOOP_SIGNAL)
+		return 128 + loop_signal;
+	return why == LOOP_MARKER || why == LOOP_CHECK || (why == LOOP_MAX && !has_goal) ? 0 : 3;
+}
+
+static int work(struct loop *l, const struct wish *w, struct err *e)
+{
+	int why, r = w->is_resumed ? go_on(l, w, e) : begin(l, w, e);
+
+	if (r == 0)
+		r = loopdir_lock(&l->dir, e);
+	if (r < 0)
+		return r;
+	if (w->is_resumed)
+		loopdir_forget_stop(&l->dir);
+	why = loop_run(l, e);
+	if (why < 0)
+		return why;
+	r = loop_summary(l, (enum loop_stop)why, e);
+	return r < 0 ? r : exit_status(l, (enum loop_stop)why);
+}
+
+static int report(struct loop *l, struct err *e)
+{
+	int r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
+
+	if (r == 0)
+		r = loopdir_def(&l->dir, &l->def, e);
+	if (r == 0)
+		r = loopdir_sum(&l->dir, &l->sum, e);
+	if (r < 0)
+		return r;
+	return l->as_json ? loop_summary(l, loopdir_end(&l->dir), e) : loop_report(l, e);
+}
+
+static int ask(struct loop *l, struct err *e)
+{
+	int r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
+
+	if (r == 0 && !loopdir_is_locked(&l->dir))
+		r = err_set(e, ERR_CONFLICT, ESRCH, "the loop in '%s' does not run", l->name);
+	return r < 0 ? r : loopdir_ask_stop(&l->dir, e);
+}
+
+static void done(struct loop *l)
+{
+	host_done(&l->host);
+	loopdir_close(&l->dir);
+	loop_def_done(&l->def);
+	preset_done(&l->preset);
+	free(l->name);
+	free(l->program);
+}
+
+int cmd_loop(int argc, char **argv, struct err *e)
+{
+	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE };
+	bool is_report = argc > 1 && str_eq(argv[1], "report"),
+	     is_stop = argc > 1 && str_eq(argv[1], "stop");
+	struct wish w;
+	int r = parse(&l, &w, argc, argv, e);
+
+	if (r == 0)
+		r = host_init(&l.host, NULL, e);
+	if (r == 0)
+		r = program_find("vitrine", &l.program, e);
+	if (r == 0 && (is_report || is_stop)) {
+		if (w.n_words != 2)
+			r = err_set(e, ERR_USAGE, EINVAL, "loop %s NAME: which loop?", w.words[0]);
+		l.name = w.n_words == 2 ? mem_str(w.words[1]) : NULL;
+		if (r == 0)
+			r = is_report ? report(&l, e) : ask(&l, e);
+	} else if (r == 0) {
+		loop_signals();
+		r = work(&l, &w, e);
+	}
+	done(&l);
+	return r;
+}
+
+int cmd_hint(int argc, char **argv, struct err *e)
+{
+	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE };
+	struct buf text = BUF(HINT_MAX);
+	struct opts o;
+	int id, r;
+
+	opts_init(&o, hint_opts, argc, argv);
+	id = opts_next(&o, e);
+	if (id < 0)
+		return id;
+	if (argc - o.at < 2)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "hint NAME TEXT: which loop, and what to tell it?");
+	l.name = mem_str(argv[o.at++]);
+	for (; o.at < argc; o.at++)
+		buf_printf(&text, "%s%s", text.n ? " " : "", argv[o.at]);
+	r = text.is_over ? err_set(e, ERR_USAGE, E2BIG, "a hint holds at most 16 KiB")
+			 : host_init(&l.host, NULL, e);
+	if (r == 0)
+		r = loopdir_open(l.host.state_dir, l.name, &l.dir, e);
+	if (r == 0)
+		r = loopdir_add_hint(&l.dir, buf_cstr(&text), e);
+	buf_done(&text);
+	done(&l);
+	return r;
+}

