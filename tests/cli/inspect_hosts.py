@@ -330,11 +330,11 @@ def login_of_the_host(box):
     put = [lambda t=t: put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {
         "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 1700000000000, "scopes": ["user:inference"]}})
         for t in tokens]
-    flags = ("--allow", "api.anthropic.com", "--allow", f"{OWN4}/32")
+    flags = ("--allow", "claude.ai", "--allow", f"{OWN4}/32")
     refused(box.run(*flags, "--secret", "claude-login", "--", "true", env=w.trust), "vitrine secret set claude-login", rc=125)
     put[0]()
     script = ("echo $CLAUDE_CODE_OAUTH_TOKEN; cat ~/.claude/.credentials.json; while read x; do "
-              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://api.anthropic.com/echo; echo; echo END; done")
+              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://claude.ai/echo; echo; echo END; done")
     p = box.start("run", *flags, "--secret", "claude-login", "--", "sh", "-c", script, stdin=subprocess.PIPE, env=w.trust)
     holder, store = p.stdout.readline().decode().strip(), json.loads(p.stdout.readline())["claudeAiOauth"]
     eq(store["accessToken"], holder)
