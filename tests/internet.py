@@ -53,6 +53,7 @@ NAMES = {
     "own.test": [OWN4],
     "claude.ai": [OWN4],
     "platform.claude.com": [OWN4],
+    "auth.openai.com": [OWN4],
     "chatgpt.com": [OWN4],
     "closed.test": ["93.184.216.99"],
     "proxy.test": ["93.184.216.40"],

@@ -328,7 +328,7 @@ def login_of_the_host(box):
     w = there()
     tokens = [{k: f"sk-ant-{k}-{n}-" + "Ab3" * 12 for k in ("oat01", "ort01")} for n in range(2)]
     put = [lambda t=t: put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {
-        "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 1700000000000, "scopes": ["user:inference"]}})
+        "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 4000000000000, "scopes": ["user:inference"]}})
         for t in tokens]
     flags = ("--allow", "claude.ai", "--allow", f"{OWN4}/32")
     refused(box.run(*flags, "--secret", "claude-login", "--", "true", env=w.trust), "vitrine secret set claude-login", rc=125)
@@ -358,9 +358,34 @@ def login_of_the_host(box):
 
 
 @test
+def login_is_renewed_outside(box):
+    w = there()
+    old = {"accessToken": "sk-ant-oat01-old-" + "Ab3" * 12, "refreshToken": "sk-ant-ort01-old-" + "Ab3" * 12}
+    put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {**old, "expiresAt": 1700000000000, "scopes": ["a"]}, "other": [1, None]})
+    r = box.sh("cat ~/.claude/.credentials.json; curl -sS -m 8 -o /dev/null -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://claude.ai/x",
+               "--allow", "claude.ai", "--allow", f"{OWN4}/32", "--secret", "claude-login", env={**w.trust, "CURL_CA_BUNDLE": w.trust["SSL_CERT_FILE"]})
+    eq(r.rc, 0, r.err)
+    eq(w.server.renewed["refresh_token"], old["refreshToken"])
+    eq([(q.target, q.get("authorization")) for q in w.server.seen if q.method == "GET"],
+       [("/x", "Bearer sk-ant-oat01-fresh-" + "Cd4" * 12)])
+    has_not(r.out, "-fresh-", "Ab3Ab3")
+    p = box.home / ".claude/.credentials.json"
+    store = json.loads(p.read_text())
+    eq((store["claudeAiOauth"]["refreshToken"], store["claudeAiOauth"]["scopes"], store["other"]),
+       ("sk-ant-ort01-fresh-" + "Ef5" * 12, ["a"], [1, None]))
+    eq(p.stat().st_mode & 0o777, 0o600)
+    w.server.seen.clear()
+    put_login(box, ".codex/auth.json", {"tokens": {"id_token": jwt(a=1), "access_token": jwt(exp=1700000000), "refresh_token": "rt-old"}})
+    r = box.sh("true", "--allow", "chatgpt.com", "--allow", f"{OWN4}/32", "--secret", "codex-login",
+               env={**w.trust, "CURL_CA_BUNDLE": w.trust["SSL_CERT_FILE"]})
+    eq((r.rc, w.server.renewed["refresh_token"]), (0, "rt-old"), r.err)
+    has((box.home / ".codex/auth.json").read_text(), "sk-ant-oat01-fresh-")
+
+
+@test
 def login_with_claims(box):
     w = there()
-    real = {"id_token": jwt(email="me@own.test"), "access_token": jwt(exp=1), "refresh_token": "rt-" + "q7" * 20}
+    real = {"id_token": jwt(email="me@own.test"), "access_token": jwt(exp=4000000000), "refresh_token": "rt-" + "q7" * 20}
     put_login(box, ".codex/auth.json", {"OPENAI_API_KEY": None, "tokens": {**real, "account_id": "acc"}, "last_refresh": "2020-01-01T00:00:00Z"})
     script = ("cat ~/.codex/auth.json; test ! -w ~/.codex/auth.json || echo writable; t=$(python3 -c \"import json,os; print(json.load(open("
               "os.path.expanduser('~/.codex/auth.json')))['tokens']['access_token'])\"); "
