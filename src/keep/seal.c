@@ -26,6 +26,10 @@
 #include "keep/jks.h"
 #include "keep/keeper.h"
 #include "keep/seal.h"
+#include "policy/inspect.h"
+#include "policy/pathrule.h"
+#include "policy/rules.h"
+#include "policy/table.h"
 #include "seal/wire.h"
 #include "secret/secret.h"
 
@@ -64,7 +68,9 @@ struct seal {
 	int telling; /* ends with the teller */
 	struct watch *on_teller;
 	bool is_due[SECRETS_MAX]; /* to be read anew */
-	struct source *sources;   /* of each value; NULL: not looked at yet */
+	char **added[2];          /* rules since the start: allow, deny */
+	size_t n_added[2];
+	struct source *sources; /* of each value; NULL: not looked at yet */
 	struct watch *on_refresh;
 };
 
@@ -221,18 +227,40 @@ static int tell_value(int fd, const char *state_dir, const char *name, struct er
 	return r < 0 ? r : seal_send_all(fd, SEAL_VALUE, name, value.p, value.n);
 }
 
+/* The plan's terms begin with both lists, of strings alone (plan/net.c): what was added goes in front. */
+static void put_terms(const struct seal *s, struct buf *out)
+{
+	static const char *const keys[2] = { "\"allow\":[", "\"deny\":[" };
+	const char *at = s->k->in->plan->net.terms;
+
+	for (int k = 0; k < 2; k++) {
+		const char *list = strstr(at, keys[k]);
+
+		bug_on(list == NULL);
+		list += strlen(keys[k]);
+		buf_add(out, at, (size_t)(list - at));
+		for (size_t i = 0; i < s->n_added[k]; i++) {
+			buf_json(out, s->added[k][i]);
+			if (i + 1 < s->n_added[k] || *list != ']')
+				buf_putc(out, ',');
+		}
+		at = list;
+	}
+	buf_puts(out, at);
+}
+
 /* The values that came with the keeper's birth are as good as those that lie on the host, and there already. */
 static int tell_all(struct seal *s, struct err *e)
 {
-	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB);
+	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB), terms = BUF(MIB);
 	struct keeper_in *in = s->k->in;
-	const char *terms = in->plan->net.terms;
 	int r = read_trust(&in->plan->net, &trust, e);
 
 	if (r >= 0)
 		r = seal_send_all(s->fd, SEAL_TRUST, NULL, trust.p, trust.n);
+	put_terms(s, &terms);
 	if (r >= 0)
-		r = seal_send_all(s->fd, SEAL_RULES, NULL, terms, strlen(terms));
+		r = seal_send_all(s->fd, SEAL_RULES, NULL, buf_cstr(&terms), terms.n);
 	for (size_t i = 0; i < in->n_values && r >= 0; i++) {
 		const struct keep_secret *v = &in->values[i];
 
@@ -558,6 +586,12 @@ static void hear(struct seal *s, const struct seal_msg *m)
 			serve(s);
 		return;
 	case SEAL_FAILED:
+		if (s->state == SEAL_SERVES) {
+			(void)snprintf(why, sizeof(why), "network: the change was not taken: %.*s",
+				       m->n < 300 ? (int)m->n : 300, m->data);
+			keeper_note(s->k, why);
+			return;
+		}
 		(void)snprintf(why, sizeof(why), "inspection: %.*s", m->n < 380 ? (int)m->n : 380,
 			       m->data);
 		close_seal(s, why);
@@ -673,6 +707,41 @@ int seal_connect(struct keeper *k)
 	}
 	fd_close(pair[1]);
 	return pair[0];
+}
+
+static int check_change(const struct keeper *k, const char *rule, struct err *e)
+{
+	const char *at = strchr(rule, ' ') + 1;
+	_free_ char *host = mem_strn(at, strcspn(at, "/"));
+	int r = check_inspect_rule(rule, e);
+
+	if (r < 0)
+		return r;
+	for (char *const *v = k->in->plan->net.inspect; v && *v; v++)
+		if (k->seal && k->seal->state != SEAL_CLOSED &&
+		    (str_eq(*v, host) || host_matches(*v, host)))
+			return 0;
+	return err_set(e, ERR_CONFLICT, ENETDOWN,
+		       "%s is not inspected in this run; it will be when it is started again",
+		       host);
+}
+
+int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e)
+{
+	struct seal *s = k->seal;
+	int r = check_change(k, rule, e), list = is_deny;
+
+	if (r < 0)
+		return r;
+	if (s->teller > 0 && s->state == SEAL_SERVES)
+		return err_set(e, ERR_CONFLICT, EBUSY, "a change is just being made; try again");
+	if (s->n_added[list] >= RULES_MAX)
+		return err_set(e, ERR_USAGE, E2BIG, "more than %d rules", RULES_MAX);
+	s->added[list] = mem_grow(s->added[list], s->n_added[list] + 1, sizeof(*s->added[list]));
+	s->added[list][s->n_added[list]++] = mem_str(rule);
+	if (s->state == SEAL_SERVES)
+		tell(s, tell_all); /* else it hears of it with the rest */
+	return 0;
 }
 
 void seal_watch(struct keeper *k)

@@ -135,6 +135,23 @@ def paths_are_judged(box):
 
 
 @test
+def paths_change_while_it_runs(box):
+    w = there()
+    flags = ("--name", "live", "--allow", f"{OWN4}/32", "--allow", "GET own.test/repos/me/**")
+    p = box.start("run", *flags, "--", "sh", "-c", SLAVE, stdin=subprocess.PIPE, env=w.trust)
+    eq((say(p, "repos/me/x"), say(p, "other")), ("200", "403"))
+    eq(box.cli("net", "allow", "live", "GET own.test/other").rc, 0)
+    soon(lambda: say(p, "other") == "200", "the new rule")
+    eq(box.cli("net", "deny", "live", "GET own.test/repos/me/secret").rc, 0)
+    soon(lambda: say(p, "repos/me/secret") == "403", "the refusal")
+    eq(say(p, "repos/me/x"), "200")
+    refused(box.cli("net", "allow", "live", "get own.test/x"), "capitals")
+    end(box, p)
+    has((box.state / "sandboxes/live/net").read_text(), "--allow=GET own.test/other", "--deny=GET own.test/repos/me/secret")
+    box.cli("rm", "-f", "live")
+
+
+@test
 def secret_is_a_placeholder_inside(box):
     w = there()
     r = box.cli("secret", "set", "mine", "--env", "MY_KEY", "--host", "own.test", input=SECRET.encode() + b"\n")
