@@ -87,6 +87,9 @@ struct secret_login {
 	const char *expires;     /* a number of milliseconds since 1970, or NULL */
 	const char *refreshed;   /* a time as text, or NULL */
 	const char *env[2], *hosts[6];
+	const char *endpoint,
+		*client; /* where a token that has ended is renewed, as whom; NULL: not by us */
+	const char *answers[4]; /* what the endpoint calls each of tokens */
 };
 
 extern const struct secret_login secret_logins[]; /* ends with a NULL name */
