@@ -625,11 +625,15 @@ static void on_message(void *arg)
 static int wait_for_it(struct seal *s, struct err *e)
 {
 	while (s->state != SEAL_SERVES) {
-		struct pollfd p = { .fd = s->fd, .events = POLLIN };
+		struct pollfd p[2] = { { .fd = s->fd, .events = POLLIN },
+				       { .fd = s->telling, .events = POLLIN } };
 
-		if (s->state == SEAL_CLOSED || poll(&p, 1, ANSWER_MS) <= 0)
+		if (s->state == SEAL_CLOSED || poll(p, 2, ANSWER_MS) <= 0)
 			return err_set(e, ERR_SYSTEM, EPIPE, "vitrine-seal ended, or says nothing");
-		on_message(s);
+		if (p[0].revents)
+			on_message(s);
+		else
+			on_told(s);
 	}
 	return 0;
 }
