@@ -89,6 +89,7 @@ struct facts {
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
+	bool has_java; /* the host has one, so the inside may have it too */
 	const struct secret_fact *secrets;
 	size_t n_secrets;
 	unsigned landlock_abi;
@@ -196,6 +197,7 @@ struct plan_net {
 	size_t n_inspect;
 	char *terms;   /* JSON, for vitrine-seal */
 	char *trust;   /* host file that servers are verified against; NULL: the system's */
+	bool has_java; /* the bundle is wanted as Java's own store too */
 	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
 	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
