@@ -264,6 +264,25 @@ def later_host_edits_are_not_overwritten(box):
     eq(box.read("f"), "mine")
 
 
+@test
+def a_checkpoint_of_a_running_sandbox(box):
+    """All inside stand still for the copy, and go on after it."""
+    fill(box)
+    p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c",
+                  "echo first > a.txt; rm gone; echo h > ~/h; echo up; i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > n; "
+                  "done; echo last > a.txt; rm ~/h; echo end")
+    eq(p.stdout.readline(), b"up\n")
+    r = json.loads(done(box, "checkpoint", "--json", "box").out)
+    has(str(sorted(r)), "paused_ms")
+    eq(box.cli("restore", "box", str(r["checkpoint"])).rc, 125, "going back needs it to stand")
+    eq(box.cli("exec", "box", "--", "touch", "stop").rc, 0)
+    eq(p.stdout.readline(), b"end\n", "it went on")
+    box.finish(p)
+    eq(inside(box, "cat a.txt; ls ~/h 2>/dev/null; true"), "last\n")
+    done(box, "restore", "box", str(r["checkpoint"]))
+    eq(inside(box, "cat a.txt ~/h; ls gone 2>/dev/null; ls stop 2>/dev/null; true"), "first\nh\n")
+
+
 # ---- killed
 
 
