@@ -67,6 +67,16 @@ int task_run(const struct broker *b, const struct task *j, struct err *e);
 /* A program that is there, is one, and that neither the inside nor another user can change. */
 int task_check_program(const struct broker *b, const char *path, struct err *e);
 
+/* ---- token.c ---- */
+
+/* PREFIX + the secret's value + what `encode` makes of it; wiped by the caller (token_free). Refused unless the secret is
+ * for one of these hosts, NULL-ended. */
+int token_load(const struct broker *b, const char *name, const char *const *hosts, bool is_basic,
+	       char **ret, struct err *e);
+void token_free(char **text);
+/* The host of https:// and http:// URLs; NULL: another kind. */
+char *token_host(const char *url);
+
 /* ---- repo.c: the broker's own bare repository of one URL ---- */
 
 struct repo {

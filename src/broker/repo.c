@@ -13,13 +13,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/base64.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "broker/broker.h"
 #include "git/git.h"
-#include "secret/secret.h"
 #include "sys/confine.h"
 
 #define LIST_MAX_BYTES ((size_t)16 * 1024 * 1024)
@@ -66,26 +64,14 @@ static int write_config(const char *dir, struct err *e)
 	return 0;
 }
 
-/* "http.extraHeader" with the token; the user's name does not matter to any forge that takes tokens. */
+/* A header with the token, for git's http.extraHeader. For other kinds of URL there is none. */
 static int load_secret(struct repo *r, const char *name, struct err *e)
 {
-	_cleanup_(secret_done) struct secret s = { 0 };
-	struct buf value = secret_buf();
-	_cleanup_(buf_done) struct buf pair = BUF(SECRET_VALUE_MAX + 64),
-				       text = BUF(2 * SECRET_VALUE_MAX);
-	int x = secret_load(r->b->state_dir, name, &s, e);
+	_free_ char *host = token_host(r->url);
 
-	if (x >= 0)
-		x = secret_value(r->b->state_dir, &s, &value, e);
-	if (x >= 0) {
-		buf_printf(&pair, "x-access-token:%s", buf_cstr(&value));
-		base64_put(&text, (struct str){ pair.p, pair.n });
-		r->secret = mem_fmt("GIT_CONFIG_VALUE_0=Authorization: Basic %s", buf_cstr(&text));
-		explicit_bzero(pair.p, pair.n);
-		explicit_bzero(text.p, text.n);
-	}
-	secret_wipe(&value);
-	return x < 0 ? err_wrap(e, x, "secret '%s'", name) : 0;
+	return host ? token_load(r->b, name, (const char *const[]){ host, NULL }, true, &r->secret,
+				 e)
+		    : 0;
 }
 
 int repo_open(struct repo *r, const struct broker *b, const char *url, const char *secret,
@@ -108,17 +94,13 @@ int repo_open(struct repo *r, const struct broker *b, const char *url, const cha
 	r->lock = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->lock < 0 || flock(r->lock, LOCK_EX) < 0)
 		return err_sys(e, "'%s'", r->dir);
-	x = secret && str_starts(url, "https://") ? load_secret(r, secret, e) : 0;
-	if (x == 0 && secret && str_starts(url, "http://"))
-		x = load_secret(r, secret, e); /* of this machine's loopback only: brokerrule.c */
+	x = secret ? load_secret(r, secret, e) : 0;
 	return x < 0 ? x : write_config(r->dir, e); /* as it should be, whatever it was */
 }
 
 void repo_close(struct repo *r)
 {
-	if (r->secret)
-		explicit_bzero(r->secret, strlen(r->secret));
-	free(r->secret);
+	token_free(&r->secret);
 	free(r->dir);
 	free(r->git);
 	fd_close(r->lock);

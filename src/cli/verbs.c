@@ -236,7 +236,7 @@ const struct verb verbs[] = {
 	  "keep credentials outside; inside, placeholders stand for them", secret_opts,
 	  "The value is read from stdin, or fetched from a file, a variable or a command at every "
 	  "start. It goes to the gate, which puts it into requests to the secret's hosts over "
-	  "verified TLS, and nowhere else. 'run --secret NAME' uses it. The services of "
+	  "verified TLS, to the broker where a rule names it, and nowhere else. 'run --secret NAME' uses it. The services of "
 	  "docs/SEAL.md are known by name.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"

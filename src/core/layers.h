@@ -103,6 +103,10 @@ int layers_open(const struct layers *l, const struct stack *s, int base, struct 
 		struct err *e);
 void layers_close(struct overlay *o);
 
+/* Every layer that this sandbox names, in front or in a checkpoint, once; none where its file cannot be read. */
+void layers_named(const char *state_dir, const char *name, char (**ret)[LAYER_ID_BYTES],
+		  size_t *ret_n);
+
 /* Removes layers that no sandbox names. */
 int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e);
 

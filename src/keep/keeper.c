@@ -214,6 +214,7 @@ static int start(struct keeper *k, struct err *e)
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
 	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
+	journal_ready(k->journal);
 	add_first_client(k);
 	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
 		open_door(k);
@@ -414,6 +415,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		place_release(k);
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
+	journal_closing(k->journal);
 	say_goodbye(k, r < 0);
 	if (k->is_empty)
 		(void)engine_reap(&k->native, in->plan);

@@ -744,10 +744,14 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 
 static void plan_trust(struct plan *p)
 {
+	_free_ char *java = NULL;
+
 	if (!p->net.has_seal)
 		return;
 	p->net.bundle = mem_fmt("%s/sandboxes/%s/ca-bundle.pem", p->state_dir, p->name);
 	add_mount(p, MOUNT_BIND, p->net.bundle, PLAN_BUNDLE, MOUNT_RO, "sandbox CA");
+	java = mem_fmt("%s/sandboxes/%s/ca-bundle.jks", p->state_dir, p->name);
+	add_mount(p, MOUNT_BIND, java, PLAN_BUNDLE_JAVA, MOUNT_RO, "sandbox CA");
 	for (const char *const *v = plan_trust_files; *v; v++)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
@@ -839,6 +843,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
+	if (p->net.has_seal)
+		add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
 		for (size_t k = 0; k < f->secrets[i].n_env; k++)
 			add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);

@@ -288,6 +288,8 @@ void plan_net_build(struct plan_net *n, const struct policy *pol, const struct f
 
 /* Where the sandbox's CA must be known, from the tables in plan/trust.c. */
 #define PLAN_BUNDLE "/etc/vitrine/ca-bundle.pem"
+#define PLAN_BUNDLE_JAVA "/etc/vitrine/ca-bundle.jks"
+extern const char plan_trust_java[];         /* JAVA_TOOL_OPTIONS */
 extern const char *const plan_trust_vars[];  /* variables that name a bundle */
 extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */
 void plan_net_done(struct plan_net *n);
