@@ -323,7 +323,8 @@ static int session(const struct loop *l, const struct try *t, const char *const 
 
 	if (out < 0 || err < 0)
 		return out < 0 ? out : err;
-	while (words && words[n])
+	bug_on(words == NULL);
+	while (words[n])
 		n++;
 	argv = mem_new(fixed + n + 1, sizeof(*argv));
 	memcpy(argv, head, fixed * sizeof(*argv));

@@ -2,37 +2,40 @@
 /* core/secrets.c - see secrets.h */
 #include "core/secrets.h"
 
-static const char *service_variable(const char *name)
+/* The variable of a known service that holds something, and what. */
+static const char *service_variable(const char *name, const char **ret_value)
 {
 	const struct secret_service *known = secret_service_find(name);
 
 	for (size_t i = 0; known && i < ARRAY_LEN(known->env) && known->env[i]; i++) {
 		const char *value = getenv(known->env[i]);
 
+		*ret_value = value;
 		if (value && value[0])
 			return known->env[i];
 	}
 	return NULL;
 }
 
-static void from_variable(const char *name, const char *variable, struct secret *ret)
+static void from_variable(const char *name, const char *variable, struct str value,
+			  struct secret *ret)
 {
 	*ret = (struct secret){ .name = mem_str(name),
 				.source = SECRET_VARIABLE,
 				.from = mem_str(variable) };
 	secret_apply_service(ret);
-	secret_take_shape(ret, str_of(getenv(variable)));
+	secret_take_shape(ret, value);
 }
 
 static int load(const char *state_dir, const char *name, struct secret *ret, struct err *e)
 {
-	const char *variable = service_variable(name);
+	const char *value = NULL, *variable = service_variable(name, &value);
 	int r = secret_load(state_dir, name, ret, e);
 
-	if (r != -ENOENT || variable == NULL)
+	if (r != -ENOENT || variable == NULL || value == NULL)
 		return r;
 	*e = ERR_INIT;
-	from_variable(name, variable, ret);
+	from_variable(name, variable, str_of(value), ret);
 	return secret_check(ret, e);
 }
 
