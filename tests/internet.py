@@ -51,7 +51,7 @@ NAMES = {
     "meta.test": ["169.254.169.254"],
     "mixed.test": ["10.0.0.5", "93.184.216.34"],
     "own.test": [OWN4],
-    "api.anthropic.com": [OWN4],
+    "claude.ai": [OWN4],
     "chatgpt.com": [OWN4],
     "closed.test": ["93.184.216.99"],
     "proxy.test": ["93.184.216.40"],

@@ -144,15 +144,19 @@ def secrets_from_elsewhere(box):
     refused(box.run(*OPEN, "--secret", "s1", "--", "true", env=w.trust), "HOST_KEY is not set", rc=125)
 
 
-@test(timeout=40)
-def git_is_judged(box):
-    box.needs("git")
-    w = there()
+def make_repos(w):
     if not w.repos.exists():
         for name in ("me/app", "you/app"):
             repo = w.repos / f"{name}.git"
             subprocess.run(["git", "init", "-q", "--bare", "-b", "main", repo], check=True)
             subprocess.run(["git", "-C", repo, "config", "http.receivepack", "true"], check=True)
+
+
+@test(timeout=40)
+def git_is_judged(box):
+    box.needs("git")
+    w = there()
+    make_repos(w)
     flags = ("--allow", f"{OWN4}/32", "--git-fetch", "own.test/me/*",
              "--git-push", "own.test/me/app:refs/heads/agent/*")
     branch = f"agent/{box.who}"
@@ -265,11 +269,11 @@ def login_of_the_host(box):
     put = [lambda t=t: put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {
         "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 1700000000000, "scopes": ["user:inference"]}})
         for t in tokens]
-    flags = ("--allow", "api.anthropic.com", "--allow", f"{OWN4}/32")
+    flags = ("--allow", "claude.ai", "--allow", f"{OWN4}/32")
     refused(box.run(*flags, "--secret", "claude-login", "--", "true", env=w.trust), "vitrine secret set claude-login", rc=125)
     put[0]()
     script = ("echo $CLAUDE_CODE_OAUTH_TOKEN; cat ~/.claude/.credentials.json; while read x; do "
-              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://api.anthropic.com/echo; echo; echo END; done")
+              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://claude.ai/echo; echo; echo END; done")
     p = box.start("run", *flags, "--secret", "claude-login", "--", "sh", "-c", script, stdin=subprocess.PIPE, env=w.trust)
     holder, store = p.stdout.readline().decode().strip(), json.loads(p.stdout.readline())["claudeAiOauth"]
     eq(store["accessToken"], holder)
@@ -310,6 +314,32 @@ def login_with_claims(box):
     eq(w.server.seen[-1].get("authorization"), f"Bearer {real['access_token']}")
 
 
+@test(who=("user",), timeout=40)
+def a_loop_lists_what_was_pushed(box):
+    """An iteration that was cut off behind its push is put back; the push cannot be, and is in its record."""
+    box.needs("git")
+    w = there()
+    make_repos(w)
+    prompt = box.dir / "prompt.sh"
+    prompt.write_text("export GIT_CONFIG_GLOBAL=/tmp/gc; git config --global user.name t; git config --global user.email t@t; "
+                      "git clone -q https://own.test/me/app.git /tmp/a; cd /tmp/a; git commit -q --allow-empty -m x; "
+                      "git push -q origin HEAD:refs/heads/agent/loop && touch ~/pushed; sleep 30")
+    prompt.chmod(0o644)
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--still", "0", "--", "--allow", f"{OWN4}/32",
+                  "--git-fetch", "own.test/me/*", "--git-push", "own.test/me/app:refs/heads/agent/*", env=w.trust)
+    name = f"loop-shell-{box.ws.name}"
+    soon((w.repos / "me/app.git/refs/heads/agent/loop").exists, "the push", 15)
+    p.kill()
+    p.wait()
+    prompt.write_text("ls ~/pushed; true")
+    r = box.cli("loop", "--resume", name, "--json", env=w.trust, timeout=20)
+    eq(r.rc, 0, r.err)
+    record = json.loads(r.out)["runs"][0]
+    eq((record["attempt"], record["said"]), (2, None), "its home was put back")
+    assert any("push: own.test/me/app.git/git-receive-pack" in x for x in record["outside"]), record
+    has(box.cli("loop", "report", name).out, "Done outside by an attempt that was cut off", "git-receive-pack")
+
+
 @test
 def refusals_before_the_start(box):
     w = there()
@@ -321,4 +351,4 @@ def refusals_before_the_start(box):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "api.anthropic.com", "chatgpt.com"]
+NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "chatgpt.com"]
 
 
 def openssl(*args, cwd):
