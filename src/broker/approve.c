@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "broker/broker.h"
 
-#define WAIT_NS (15 * 60 * NS_PER_SEC)
+#define WAIT_NS ((uint64_t)15 * 60 * NS_PER_SEC)
 
 static int put_question(int dir, const char *id, const char *title, const struct buf *text,
 			struct err *e)
