@@ -156,7 +156,7 @@ int serve_gh(struct broker *b, struct err *e)
 	}
 	if (r == 0)
 		r = make_desk(b, &desk, e);
-	if (r < 0)
+	if (r < 0 || rule == NULL)
 		return r;
 	(void)gh_words(&c, rule, words);
 	if (rule->secret)

@@ -68,7 +68,7 @@ static void on_event(void *arg)
 	struct one *o = arg;
 	ssize_t n = recv(o->events, frame, sizeof(frame), MSG_DONTWAIT);
 	struct err e = ERR_INIT;
-	char answer;
+	char answer = 1;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -79,8 +79,9 @@ static void on_event(void *arg)
 		watch_set(d->on, true);
 		return;
 	}
-	answer = o->k->journal == NULL ||
-		 journal_frame(o->k->journal, EVENT_NO_SESSION, frame, (size_t)n, &e) < 0;
+	if (o->k->journal &&
+	    journal_frame(o->k->journal, EVENT_NO_SESSION, frame, (size_t)n, &e) >= 0)
+		answer = 0;
 	(void)send(o->events, &answer, 1,
 		   MSG_NOSIGNAL | MSG_DONTWAIT); /* if it is gone, we will hear */
 }
