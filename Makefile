@@ -31,7 +31,7 @@ werror_asan = true
 env_asan = CC=clang
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-tools
+targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-tools
 VARIANTS = build services asan sabotage
 
 all: build

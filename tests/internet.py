@@ -52,6 +52,8 @@ NAMES = {
     "mixed.test": ["10.0.0.5", "93.184.216.34"],
     "own.test": [OWN4],
     "claude.ai": [OWN4],
+    "platform.claude.com": [OWN4],
+    "auth.openai.com": [OWN4],
     "chatgpt.com": [OWN4],
     "closed.test": ["93.184.216.99"],
     "proxy.test": ["93.184.216.40"],

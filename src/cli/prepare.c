@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "cli/image.h"
 #include "cli/run.h"
 #include "core/netfile.h"
 #include "core/seed.h"
@@ -62,6 +63,7 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
+	OPT_TEMPLATE,
 	OPT_TELEMETRY,
 	OPT_FREE,
 	OPT_SHARE,
@@ -81,6 +83,8 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "template", 0, "NAME", "start from this root file system instead of the host's; see 'vitrine template'",
+	  OPT_TEMPLATE },
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
 	  "clone: a private clone, its commits come out by 'vitrine fetch'",
@@ -447,6 +451,9 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
 	case OPT_TELEMETRY:
 		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
+	case OPT_TEMPLATE:
+		free(take(r->host.root_dir));
+		return template_find(r->host.state_dir, value, &r->host.root_dir, e);
 	case OPT_TOOLS:
 		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
 	case OPT_BROKER_FETCH:
@@ -734,6 +741,7 @@ void run_done(struct run *r)
 	layers_done(&r->layers);
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);
+	layers_paths_free(r->sys_layers);
 	free(r->made_command);
 	free(r->ws_repo);
 	preset_done(&r->preset);

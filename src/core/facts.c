@@ -273,14 +273,29 @@ static struct entry *look_at(struct entries *l, char *take_path, bool wants_none
 	return &l->v[l->n++];
 }
 
+/* In the template, where there is one, as what it is there. */
+static void look_system(const struct host *h, struct entries *l, const char *const *paths)
+{
+	for (; *paths; paths++) {
+		_free_ char *src = h->root_dir ? mem_fmt("%s%s", h->root_dir, *paths) : NULL;
+		struct entry *en = look_at(l, mem_str(src ? src : *paths), false);
+
+		if (en && src) {
+			en->src = en->path;
+			en->path = mem_str(*paths);
+		}
+	}
+}
+
 static void look_tables(struct host *h)
 {
 	struct facts *f = &h->facts;
 
-	for (const char *const *p = plan_root_paths; *p; p++)
-		(void)look_at(&f->root, mem_str(*p), false);
-	for (const char *const *p = plan_etc_paths; *p; p++)
-		(void)look_at(&f->etc, mem_str(*p), false);
+	f->root_dir = h->root_dir;
+	look_system(h, &f->root, plan_root_paths);
+	if (h->root_dir)
+		look_system(h, &f->root, plan_template_paths);
+	look_system(h, &f->etc, plan_etc_paths);
 	for (const char *const *p = plan_tool_paths; *p; p++)
 		(void)look_at(&f->tools, path_join(h->home, *p), false);
 	for (size_t i = f->tools.n, k = 0; i > 0 && plan_secret_paths[k]; k++)
@@ -393,6 +408,15 @@ static int look_host_sockets(const struct policy *p, struct err *e)
 	return 0;
 }
 
+/* Only then does the inside need a trust store for it. */
+static bool has_java(const struct host *h)
+{
+	_free_ char *mine = path_join(h->home, ".sdkman/candidates/java");
+
+	return access("/usr/bin/java", F_OK) == 0 || access("/usr/lib/jvm", F_OK) == 0 ||
+	       getenv("JAVA_HOME") || access(mine, F_OK) == 0;
+}
+
 int host_look(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
@@ -415,6 +439,7 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 			       "this kernel has no Landlock, the second wall (Linux 5.13 or later "
 			       "with it switched on is needed); "
 			       "'vitrine doctor' says more");
+	f->has_java = p->network == NET_GATE && has_java(h);
 	f->hard_open_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
 	if (wants_cgroup(p)) {
 		cgroup_probe(&h->cgroups);
@@ -462,6 +487,7 @@ static void entries_done(struct entries *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].path);
+		free(l->v[i].src);
 		free(l->v[i].target);
 		for (size_t k = 0; k < l->v[i].n_sockets; k++)
 			free(l->v[i].sockets[k]);
@@ -490,5 +516,6 @@ void host_done(struct host *h)
 	free(h->tools_exe);
 	free(h->state_dir);
 	free(h->config_dir);
+	free(h->root_dir);
 	*h = (struct host){ .ws_fd = FD_NONE };
 }

@@ -127,6 +127,7 @@ void place_release(struct keeper *k)
 	struct err e = ERR_INIT;
 
 	(void)unlinkat(k->dir, "ca-bundle.pem", 0); /* only of an inspected one */
+	(void)unlinkat(k->dir, "ca-bundle.jks", 0);
 	for (char *const *v = p->net.logins; v && *v; v += 2)
 		(void)unlinkat(k->dir, *v, 0);
 	sockets_close(k);

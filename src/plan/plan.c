@@ -160,14 +160,46 @@ static int check_policy(const struct policy *p, const struct facts *f, struct er
 
 /* ---- the view ---- */
 
+/* The layers, then the overlay that shows them as one. */
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+{
+	for (size_t i = 0; layers[i]; i++)
+		add_mount(p, MOUNT_LAYER, layers[i], dst,
+			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
+	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
+}
+
+static const char *source_of(const struct entry *en)
+{
+	return en->src ? en->src : en->path;
+}
+
+/* What is written in the /usr of a template stays with the sandbox. All of it belongs to its user, so nobody needs to
+ * be root for that. */
+static void plan_usr(struct plan *p, const struct facts *f, const struct entry *en)
+{
+	struct mount *lowest, overlay;
+
+	add_overlay(p, f->sys_layers, en->path, "template, kept");
+	lowest = add_mount(p, MOUNT_LAYER, en->src, en->path, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
+			   "template");
+	overlay = lowest[-1];
+	lowest[-1] = *lowest;
+	*lowest = overlay;
+	add_access(p, ACCESS_WRITE, en->path);
+}
+
 static void plan_root(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->root.n; i++) {
 		const struct entry *en = &f->root.v[i];
 
-		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
-				  "system");
+		if (en->kind == ENTRY_DIR && en->src && f->sys_layers && str_eq(en->path, "/usr"))
+			plan_usr(p, f, en);
+		else if (en->kind == ENTRY_DIR)
+			add_mount(p, MOUNT_BIND, source_of(en), en->path,
+				  MOUNT_RO | MOUNT_DIR | (en->src ? MOUNT_IDMAP : 0),
+				  en->src ? "template" : "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 	}
@@ -206,12 +238,13 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 		const struct entry *en = &f->etc.v[i];
 
 		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
-				  "system");
+			add_mount(p, MOUNT_BIND, source_of(en), en->path,
+				  MOUNT_RO | MOUNT_DIR | (en->src ? MOUNT_IDMAP : 0),
+				  en->src ? "template" : "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 		else if (en->kind == ENTRY_FILE)
-			add_skel(p, SKEL_COPY, en->path, en->path)->stamp =
+			add_skel(p, SKEL_COPY, en->path, source_of(en))->stamp =
 				en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
 	}
 	add_skel(p, SKEL_FILE, "etc/passwd", passwd);
@@ -259,15 +292,6 @@ static void plan_dev(struct plan *p)
 	 * host's root may open (kcore, timer_list, sysrq-trigger) needs no cover: no id inside is the host's root. */
 	add_mount(p, MOUNT_HIDE, "file", "/proc/keys", MOUNT_GONE_OK, "kernel");
 	add_mount(p, MOUNT_HIDE, "file", "/proc/key-users", MOUNT_GONE_OK, "kernel");
-}
-
-/* The layers, then the overlay that shows them as one. */
-static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
-{
-	for (size_t i = 0; layers[i]; i++)
-		add_mount(p, MOUNT_LAYER, layers[i], dst,
-			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
-	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
 }
 
 static void plan_private(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -716,12 +740,18 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 
 /* ---- the sandbox's CA ---- */
 
-static void plan_trust(struct plan *p)
+static void plan_trust(struct plan *p, const struct facts *f)
 {
+	_free_ char *java = NULL;
+
 	if (!p->net.has_seal)
 		return;
 	p->net.bundle = mem_fmt("%s/sandboxes/%s/ca-bundle.pem", p->state_dir, p->name);
 	add_mount(p, MOUNT_BIND, p->net.bundle, PLAN_BUNDLE, MOUNT_RO, "sandbox CA");
+	p->net.has_java = f->has_java;
+	java = mem_fmt("%s/sandboxes/%s/ca-bundle.jks", p->state_dir, p->name);
+	if (f->has_java)
+		add_mount(p, MOUNT_BIND, java, PLAN_BUNDLE_JAVA, MOUNT_RO, "sandbox CA");
 	for (const char *const *v = plan_trust_files; *v; v++)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
@@ -813,6 +843,8 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
+	if (p->net.has_java)
+		add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
 		for (size_t k = 0; k < f->secrets[i].n_env; k++)
 			add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);
@@ -945,7 +977,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		return r;
 	}
 	plan_net_build(&p.net, pol, f);
-	plan_trust(&p);
+	plan_trust(&p, f);
 	plan_logins(&p, f);
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))

@@ -27,6 +27,7 @@ enum entry_kind {
 /* One thing that may become part of the view: does it exist, and what is it. */
 struct entry {
 	char *path;
+	char *src;    /* where it lies, when that is not where it shall be seen: in a template */
 	char *target; /* of a link */
 	enum entry_kind kind;
 	uint64_t dev, ino, size, mtime_ns;
@@ -77,6 +78,8 @@ struct facts {
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
+	char *const *sys_layers; /* above the template's /usr; NULL: it is read-only */
+	const char *root_dir; /* of a template: what takes the place of the host's system; NULL: the host's */
 	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
@@ -86,6 +89,7 @@ struct facts {
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
+	bool has_java; /* the host has one, so the inside may have it too */
 	const struct secret_fact *secrets;
 	size_t n_secrets;
 	unsigned landlock_abi;
@@ -193,6 +197,7 @@ struct plan_net {
 	size_t n_inspect;
 	char *terms;   /* JSON, for vitrine-seal */
 	char *trust;   /* host file that servers are verified against; NULL: the system's */
+	bool has_java; /* the bundle is wanted as Java's own store too */
 	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
 	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
@@ -283,6 +288,8 @@ void plan_net_build(struct plan_net *n, const struct policy *pol, const struct f
 
 /* Where the sandbox's CA must be known, from the tables in plan/trust.c. */
 #define PLAN_BUNDLE "/etc/vitrine/ca-bundle.pem"
+#define PLAN_BUNDLE_JAVA "/etc/vitrine/ca-bundle.jks"
+extern const char plan_trust_java[];         /* JAVA_TOOL_OPTIONS */
 extern const char *const plan_trust_vars[];  /* variables that name a bundle */
 extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */
 void plan_net_done(struct plan_net *n);
@@ -316,6 +323,7 @@ int plan_broker_check(const struct plan *p, const struct policy *pol, struct err
 
 /* The candidates core/facts.c looks at, from the tables in plan/view_table.c. */
 extern const char *const plan_root_paths[];
+extern const char *const plan_template_paths[]; /* of a template beside those */
 extern const char *const plan_etc_paths[];
 extern const char *const plan_tool_paths[];   /* below home, read-only when present */
 extern const char *const plan_secret_paths[]; /* below home: hidden when a tool path covers them */

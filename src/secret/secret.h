@@ -87,10 +87,15 @@ struct secret_login {
 	const char *expires;     /* a number of milliseconds since 1970, or NULL */
 	const char *refreshed;   /* a time as text, or NULL */
 	const char *env[2], *hosts[6];
+	const char *endpoint,
+		*client; /* where a token that has ended is renewed, as whom; NULL: not by us */
+	const char *answers[4]; /* what the endpoint calls each of tokens */
 };
 
 extern const struct secret_login secret_logins[]; /* ends with a NULL name */
 const struct secret_login *secret_login_find(const char *name);
+/* Whether the host has that store; what it is for, without a look into it. */
+bool secret_login_is_there(const struct secret_login *l, const char *home, struct secret *ret);
 /* -ENOENT: no such login here. */
 int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e);
 int secret_login_value(const struct secret *s, struct buf *ret, struct err *e);
