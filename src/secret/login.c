@@ -379,7 +379,7 @@ int secret_login_value(const struct secret *s, struct buf *ret, struct err *e)
 	if (r >= 0 && l->endpoint && has_ended(l, doc.root, EARLY_NS)) {
 		_close_ int lock = lock_store(s->from);
 
-		/* Somebody else may have done it while we waited. */
+		(void)lock; /* held until the block ends: somebody else may have done it while we waited */
 		json_done(&doc);
 		text.n = 0;
 		r = read_store(s->from, &text, &doc, e);
