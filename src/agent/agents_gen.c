@@ -101,7 +101,6 @@ static void put_preset(struct buf *out, const struct preset *p)
 	put_words(out, "secrets, where set", p->secrets);
 	if (p->policy)
 		put_env(out, p);
-	put_words(out, "telemetry, where there is a receiver", p->telemetry);
 	put_words(out, "written into an empty home", p->seed);
 	put_words(out, "shown with `--share`", p->share);
 	buf_printf(out, "| guard | %s |\n\n",

@@ -108,12 +108,11 @@ TEST(busy_backs_off)
 {
 	struct loop_sum s = { 0 };
 	struct loop_result busy = { .outcome = LOOP_LIMITED };
-	uint64_t wait = 0, total = 0;
+	uint64_t wait = 0;
 
 	for (int i = 0; i < LOOP_BUSY_MAX; i++) {
 		CHECK_INT(loop_decide(&conf, &s, &wait), LOOP_GOES_ON);
 		CHECK_INT(wait, i == 0 ? 0 : 10ULL << (i - 1));
-		total += wait;
 		loop_fold(&s, &busy);
 	}
 	CHECK_INT(loop_decide(&conf, &s, &wait), LOOP_BUSY);

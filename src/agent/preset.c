@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "policy/table.h"
 
-enum kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_MAP, KIND_SEEDS, KIND_REPORT, KIND_ANY };
+enum kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_SEEDS, KIND_REPORT, KIND_ANY };
 
 struct key {
 	const char *name;
@@ -21,13 +21,13 @@ struct key {
 #define AT(field) offsetof(struct preset, field)
 
 static const struct key keys[] = {
-	{ "summary", KIND_TEXT, AT(summary) },    { "command", KIND_LIST, AT(command) },
-	{ "free", KIND_LIST, AT(free) },          { "prompt", KIND_LIST, AT(prompt) },
-	{ "install", KIND_TEXT, AT(install) },    { "terminal", KIND_BOOL, AT(is_terminal) },
-	{ "secrets", KIND_LIST, AT(secrets) },    { "hook", KIND_TEXT, AT(hook) },
-	{ "share", KIND_LIST, AT(share) },        { "seed", KIND_SEEDS, AT(seed) },
-	{ "telemetry", KIND_MAP, AT(telemetry) }, { "report", KIND_REPORT, AT(report) },
-	{ "busy", KIND_LIST, AT(busy) },          { "policy", KIND_ANY, AT(policy) },
+	{ "summary", KIND_TEXT, AT(summary) }, { "command", KIND_LIST, AT(command) },
+	{ "free", KIND_LIST, AT(free) },       { "prompt", KIND_LIST, AT(prompt) },
+	{ "install", KIND_TEXT, AT(install) }, { "terminal", KIND_BOOL, AT(is_terminal) },
+	{ "secrets", KIND_LIST, AT(secrets) }, { "hook", KIND_TEXT, AT(hook) },
+	{ "share", KIND_LIST, AT(share) },     { "seed", KIND_SEEDS, AT(seed) },
+	{ "report", KIND_REPORT, AT(report) }, { "busy", KIND_LIST, AT(busy) },
+	{ "policy", KIND_ANY, AT(policy) },
 };
 
 static const struct key report_keys[] = {
@@ -150,7 +150,6 @@ static int read_value(struct reader *r, const struct key *k, const struct json *
 			return wrong_type(r, v, k->name, "a list of strings");
 		*(const struct json **)at = v;
 		return check_strings(r, v, k->name);
-	case KIND_MAP:
 	case KIND_SEEDS:
 	case KIND_ANY:
 	case KIND_REPORT:
@@ -161,9 +160,7 @@ static int read_value(struct reader *r, const struct key *k, const struct json *
 	if (k->kind == KIND_REPORT)
 		return read_members(r, v, report_keys, ARRAY_LEN(report_keys));
 	*(const struct json **)at = v;
-	return k->kind == KIND_MAP     ? check_strings(r, v, k->name)
-	       : k->kind == KIND_SEEDS ? check_seeds(r, v)
-				       : 0;
+	return k->kind == KIND_SEEDS ? check_seeds(r, v) : 0;
 }
 
 static int read_members(struct reader *r, const struct json *object, const struct key *table,

@@ -37,8 +37,7 @@ struct preset {
 	const struct json *secrets; /* used where they are there */
 	const struct json *share;   /* "~/..." of the user's own, shown read-only when asked for */
 	const struct json *seed;    /* path below home -> object, or list of lines */
-	const struct json *telemetry; /* variables, where there is a receiver; "{endpoint}" */
-	const struct json *busy;      /* words in the output that mean: come back later */
+	const struct json *busy;    /* words in the output that mean: come back later */
 	const struct json *policy;
 	struct preset_report report;
 	bool is_terminal; /* made for a person at a terminal */

@@ -11,7 +11,6 @@
 
 #include "base/path.h"
 #include "broker/broker.h"
-#include "secret/secret.h"
 
 #define OUTPUT_MAX ((size_t)256 * 1024)
 
@@ -38,18 +37,22 @@ static void remove_desk(char **desk)
 }
 
 /* Runs it, passes on what it said, and its status. */
-static int run_and_tell(struct broker *b, struct task *j, const char *rule, struct err *e)
+int run_and_tell(struct broker *b, struct task *j, const char *rule, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(OUTPUT_MAX), errors = BUF(OUTPUT_MAX);
-	int status, r = broker_tell(b, j->argv, "allow", rule, "", -1, e);
+	struct told t = { .what = j->argv, .verdict = "allow", .rule = rule, .message = "" };
+	int status, r = broker_tell(&t, e);
 
 	if (r < 0)
 		return r;
 	j->text = &out;
 	j->errors = &errors;
 	status = task_run(b, j, e);
-	(void)broker_tell(b, j->argv, "allow", rule, status < 0 ? e->msg : "done",
-			  status < 0 ? 125 : status, &(struct err){ 0 });
+	j->text = j->errors = NULL;
+	t.has_status = true;
+	t.status = status < 0 ? 125 : status;
+	t.message = status < 0 ? e->msg : "done";
+	(void)broker_tell(&t, &(struct err){ 0 });
 	if (status < 0)
 		return status;
 	if (out.n)
@@ -88,21 +91,6 @@ static int find_gh(const struct broker *b, const struct broker_rule *rule, const
 	if (*ret == NULL)
 		return err_set(e, ERR_NOTFOUND, ENOENT, "this host has no gh");
 	return task_check_program(b, *ret, e);
-}
-
-/* "GH_TOKEN=..."; wiped by the caller. */
-static int gh_token(const struct broker *b, const char *name, char **ret, struct err *e)
-{
-	_cleanup_(secret_done) struct secret s = { 0 };
-	struct buf value = secret_buf();
-	int r = secret_load(b->state_dir, name, &s, e);
-
-	if (r >= 0)
-		r = secret_value(b->state_dir, &s, &value, e);
-	if (r >= 0)
-		*ret = mem_fmt("GH_TOKEN=%s", buf_cstr(&value));
-	secret_wipe(&value);
-	return r < 0 ? err_wrap(e, r, "secret '%s'", name) : 0;
 }
 
 static size_t gh_words(const struct gh_call *c, const struct broker_rule *rule, const char **v)
@@ -153,7 +141,9 @@ int serve_gh(struct broker *b, struct err *e)
 	const struct broker_rule *rule = NULL;
 	const char *words[64],
 		*env[8] = { "GH_PROMPT_DISABLED=1", "GH_NO_UPDATE_NOTIFIER=1", "NO_COLOR=1" };
-	_free_ char *token = NULL, *config = NULL;
+	static const char *const gh_hosts[] = { "api.github.com", "github.com", NULL };
+	_cleanup_(token_free) char *token = NULL;
+	_free_ char *config = NULL;
 	struct task j = TASK_NONE;
 	struct gh_call c;
 	int r = decide_gh(b->req.words + 1, b->req.n - 1, &c, e);
@@ -166,11 +156,11 @@ int serve_gh(struct broker *b, struct err *e)
 	}
 	if (r == 0)
 		r = make_desk(b, &desk, e);
-	if (r < 0)
+	if (r < 0 || rule == NULL)
 		return r;
 	(void)gh_words(&c, rule, words);
 	if (rule->secret)
-		r = gh_token(b, rule->secret, &token, e);
+		r = token_load(b, rule->secret, gh_hosts, false, &token, e);
 	if (r == 0 && rule->op & BROKER_APPROVE)
 		r = approve_words(b, words, e);
 	if (r < 0)
@@ -185,10 +175,7 @@ int serve_gh(struct broker *b, struct err *e)
 	j.write[0] = desk;
 	j.read[0] = j.program;
 	j.reads_all = token == NULL;
-	r = run_and_tell(b, &j, rule->text, e);
-	if (token)
-		explicit_bzero(token, strlen(token));
-	return r;
+	return run_and_tell(b, &j, rule->text, e);
 }
 
 /* ---- the user's own ---- */

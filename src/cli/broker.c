@@ -43,7 +43,7 @@ static void put_line(struct buf *out, int dir, const char *name, const char *id,
 	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
 	struct err e = ERR_INIT;
 
-	if (read_question(dir, id, &text, &e) < 0)
+	if (read_question(dir, id, &text, &e) < 0 || text.n == 0)
 		return;
 	text.p[strcspn(text.p, "\n")] = '\0';
 	if (!is_json) {
@@ -110,28 +110,34 @@ static int answer(const struct host *h, const char *name, const char *id, const 
 int cmd_broker(int argc, char **argv, struct err *e)
 {
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	const char *words[4] = { NULL };
 	bool is_json = false;
+	size_t n = 0;
 	struct opts o;
 	int r;
 
+	/* Options may stand before and behind the words. */
 	opts_init(&o, broker_opts, argc, argv);
-	while ((r = opts_next(&o, e)) > 0)
-		is_json = true;
-	argc -= o.at;
-	argv += o.at;
+	for (;;) {
+		while ((r = opts_next(&o, e)) > 0)
+			is_json = true;
+		if (r < 0 || o.at >= argc || n == ARRAY_LEN(words))
+			break;
+		words[n++] = argv[o.at++];
+	}
 	if (r == 0)
 		r = host_init(&h, NULL, e);
 	if (r < 0)
 		return r;
-	if (argc == 0 || (argc == 1 && str_eq(argv[0], "ls")))
+	if (n == 0 || (n == 1 && str_eq(words[0], "ls")))
 		return list(&h, is_json, e);
-	if (argc == 3 && strchr(argv[1], '/') == NULL && argv[1][0] != '.') {
-		if (str_eq(argv[0], "show"))
-			return answer(&h, argv[1], argv[2], "", e);
-		if (str_eq(argv[0], "approve"))
-			return answer(&h, argv[1], argv[2], ".allow", e);
-		if (str_eq(argv[0], "deny"))
-			return answer(&h, argv[1], argv[2], ".deny", e);
+	if (n == 3 && strchr(words[1], '/') == NULL && words[1][0] != '.') {
+		if (str_eq(words[0], "show"))
+			return answer(&h, words[1], words[2], "", e);
+		if (str_eq(words[0], "approve"))
+			return answer(&h, words[1], words[2], ".allow", e);
+		if (str_eq(words[0], "deny"))
+			return answer(&h, words[1], words[2], ".deny", e);
 	}
 	return err_set(e, ERR_USAGE, EINVAL, "broker ls, or broker show|approve|deny NAME ID");
 }

@@ -21,6 +21,7 @@
 #define SAID_MAX 2000
 #define OUTSIDE_MAX 100
 #define KEPT_CHECKPOINTS 100
+#define TRIES_MAX 100
 
 /* One try while it is being made. */
 struct
@@ -137,6 +138,22 @@ static int quietly(const struct loop *l, char *const *argv, struct buf *text, st
 		l, &(struct tool){ .argv = argv, .out = FD_NONE, .err = FD_NONE, .text = text }, e);
 }
 
+/* For what needs a sandbox that does not run: it may still be ending, or somebody may look into it for a moment. */
+static int patiently(const struct loop *l, char *const *argv, struct buf *text, struct err *e)
+{
+	int r = 0;
+
+	for (int i = 0; i < TRIES_MAX && !loop_signal; i++) {
+		r = quietly(l, argv, text, e);
+		if (r <= 0)
+			return r;
+		if (text)
+			text->n = 0;
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 50000000L }, NULL);
+	}
+	return r;
+}
+
 static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 {
 	_cleanup_(buf_done) struct buf text = BUF(64 * KIB);
@@ -145,7 +162,7 @@ static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 		mem_fmt("before try %llu of the loop", (unsigned long long)t->number);
 	char verb[] = "checkpoint", json[] = "--json", flag[] = "-m";
 	char *argv[] = { verb, l->name, json, flag, message, NULL };
-	int r = quietly(l, argv, &text, e);
+	int r = patiently(l, argv, &text, e);
 
 	if (r < 0)
 		return r;
@@ -168,7 +185,7 @@ static int restore(const struct loop *l, const struct try *t, struct err *e)
 	int r;
 
 	(void)quietly(l, stop_argv, NULL, e); /* nothing runs, as a rule */
-	r = quietly(l, argv, NULL, e);
+	r = patiently(l, argv, NULL, e);
 	if (r < 0)
 		return r;
 	return r == 0 ? 0
@@ -296,14 +313,17 @@ static int session(const struct loop *l, const struct try *t, const char *const 
 		mem_fmt("VITRINE_ITERATION=%llu", (unsigned long long)t->begin.iteration);
 	_free_ char *limit = mem_fmt("%llums", (unsigned long long)(l->def.run_time / NS_PER_MS));
 	_close_ int out = open_output(t, out_name, e), err = open_output(t, err_name, e);
-	const char *head[] = { "run", l->name, "--json",
-			       "-e",  env,     l->def.run_time ? "--time" : "--",
-			       limit, "--" };
-	size_t n = 0, fixed = l->def.run_time ? ARRAY_LEN(head) : 6;
+	/* The number goes before the command and not with -e: options of walls are refused where somebody has started the
+	 * sandbox meanwhile. */
+	const char *limits[] = { "run", l->name, "--json", "--time", limit, "--", "env", env };
+	const char *plain[] = { "run", l->name, "--json", "--", "env", env };
+	const char **head = l->def.run_time ? limits : plain;
+	size_t n = 0, fixed = l->def.run_time ? ARRAY_LEN(limits) : ARRAY_LEN(plain);
 	_free_ const char **argv = NULL;
 
 	if (out < 0 || err < 0)
 		return out < 0 ? out : err;
+	bug_on(words == NULL);
 	while (words[n])
 		n++;
 	argv = mem_new(fixed + n + 1, sizeof(*argv));

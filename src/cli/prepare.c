@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "cli/image.h"
 #include "cli/run.h"
 #include "core/netfile.h"
 #include "core/seed.h"
@@ -62,6 +63,7 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
+	OPT_TEMPLATE,
 	OPT_TELEMETRY,
 	OPT_FREE,
 	OPT_SHARE,
@@ -81,6 +83,8 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "template", 0, "NAME", "start from this root file system instead of the host's; see 'vitrine template'",
+	  OPT_TEMPLATE },
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
 	  "clone: a private clone, its commits come out by 'vitrine fetch'",
@@ -237,9 +241,6 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 		}
 	}
 	r->command = argv + o.at;
-	if (x == 0 && r->is_free && r->n_words == 0)
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	return x;
 }
 
@@ -447,6 +448,9 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
 	case OPT_TELEMETRY:
 		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
+	case OPT_TEMPLATE:
+		free(take(r->host.root_dir));
+		return template_find(r->host.state_dir, value, &r->host.root_dir, e);
 	case OPT_TOOLS:
 		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
 	case OPT_BROKER_FETCH:
@@ -620,6 +624,9 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 		x = keys_parse(r->detach_keys ? r->detach_keys : "ctrl-p,ctrl-q", r->keys, e);
 	if (x < 0)
 		return r->detach_keys ? err_wrap(e, x, "--detach-keys") : x;
+	if (r->is_free && r->n_words == 0)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	lasts = r->name || r->n_words > 0;
 	x = host_become(&r->host, r->user, e);
 	/* A run without a name needs to know nothing of those that have one; of those, some will only be joined. */
@@ -734,6 +741,7 @@ void run_done(struct run *r)
 	layers_done(&r->layers);
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);
+	layers_paths_free(r->sys_layers);
 	free(r->made_command);
 	free(r->ws_repo);
 	preset_done(&r->preset);

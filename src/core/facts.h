@@ -23,6 +23,7 @@ struct host {
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
 		*config_dir;
+	char *root_dir; /* of a template; set before host_look() */
 };
 
 /* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. In two halves

@@ -17,7 +17,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 
-#define WORDS_MAX 96
+#define WORDS_MAX 512
 
 struct words_of {
 	const char *v[WORDS_MAX];

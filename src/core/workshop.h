@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define WORKSHOP_VIEWS_MAX 16
+#define WORKSHOP_VIEWS_MAX 80
 #define WORKSHOP_ENV_MAX 16
 
 struct job {

@@ -10,7 +10,7 @@
 struct rule_row {
 	uint32_t id;
 	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, env, via,
-		target, source;
+		no_via, target, source;
 	uint32_t finding;
 	uint32_t say;
 	uint8_t args, verdict, intent;
@@ -48,6 +48,7 @@ static void make_rules(struct rule *to, const struct rule_row *from, size_t n)
 			.no_arg = text(r->no_arg),
 			.env = text(r->env),
 			.via = text(r->via),
+			.no_via = text(r->no_via),
 			.target = text(r->target),
 			.source = text(r->source),
 			.finding = text(r->finding),

@@ -214,6 +214,7 @@ static int start(struct keeper *k, struct err *e)
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
 	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
+	journal_ready(k->journal);
 	add_first_client(k);
 	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
 		open_door(k);
@@ -395,6 +396,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	struct keeper_in *in = k->in;
 
 	name_self(in);
+	spread_end();
 	if (r == 0)
 		r = start(k, e);
 	if (r < 0) {
@@ -414,6 +416,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		place_release(k);
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
+	journal_closing(k->journal);
 	say_goodbye(k, r < 0);
 	if (k->is_empty)
 		(void)engine_reap(&k->native, in->plan);
@@ -487,7 +490,6 @@ static _Noreturn void begin_with_plan(struct keeper_in *in)
 /* The client's end of a connection; in the child the other one is in *ret_end and 0 is returned. */
 static int fork_connected(int *ret_end, struct err *e)
 {
-	struct spread s = spread_look();
 	int pair[2];
 	pid_t pid;
 
@@ -499,10 +501,8 @@ static int fork_connected(int *ret_end, struct err *e)
 		fd_close(pair[1]);
 		return err_sys(e, "fork");
 	}
-	if (pid == 0)
-		spread_end(&s);
-	else
-		spread_child(&s, pid);
+	if (pid > 0)
+		spread_child(pid);
 	fd_close(pair[pid == 0 ? 0 : 1]);
 	*ret_end = pair[1];
 	return pid == 0 ? 0 : pair[0];
@@ -528,6 +528,7 @@ int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 
 	if (r < 0)
 		return r;
+	spread_begin();
 	r = fork_connected(&end, e);
 	if (r == 0)
 		begin(ids, end, ctl);
@@ -541,7 +542,7 @@ int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 /* Whatever start() does before engine_start() for these, init would miss. */
 static bool is_for_init(const struct plan *p)
 {
-	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal;
+	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal && !p->broker.is_on;
 }
 
 int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
@@ -562,6 +563,7 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	/* If there is no init the keeper knows why, and says so when it has the plan. */
 	has_plan = skel >= 0 && native_plan(init, in->plan) == 0;
 	r = keep_send(early->conn, &m, fds, has_plan ? 2 : 1);
+	spread_end();
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
 }
 
@@ -569,6 +571,7 @@ void keeper_drop(struct early *early)
 {
 	char end;
 
+	spread_end();
 	fd_close(take_fd(early->init));
 	if (early->conn < 0)
 		return;

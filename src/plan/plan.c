@@ -160,14 +160,46 @@ static int check_policy(const struct policy *p, const struct facts *f, struct er
 
 /* ---- the view ---- */
 
+/* The layers, then the overlay that shows them as one. */
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+{
+	for (size_t i = 0; layers[i]; i++)
+		add_mount(p, MOUNT_LAYER, layers[i], dst,
+			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
+	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
+}
+
+static const char *source_of(const struct entry *en)
+{
+	return en->src ? en->src : en->path;
+}
+
+/* What is written in the /usr of a template stays with the sandbox. All of it belongs to its user, so nobody needs to
+ * be root for that. */
+static void plan_usr(struct plan *p, const struct facts *f, const struct entry *en)
+{
+	struct mount *lowest, overlay;
+
+	add_overlay(p, f->sys_layers, en->path, "template, kept");
+	lowest = add_mount(p, MOUNT_LAYER, en->src, en->path, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
+			   "template");
+	overlay = lowest[-1];
+	lowest[-1] = *lowest;
+	*lowest = overlay;
+	add_access(p, ACCESS_WRITE, en->path);
+}
+
 static void plan_root(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->root.n; i++) {
 		const struct entry *en = &f->root.v[i];
 
-		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
-				  "system");
+		if (en->kind == ENTRY_DIR && en->src && f->sys_layers && str_eq(en->path, "/usr"))
+			plan_usr(p, f, en);
+		else if (en->kind == ENTRY_DIR)
+			add_mount(p, MOUNT_BIND, source_of(en), en->path,
+				  MOUNT_RO | MOUNT_DIR | (en->src ? MOUNT_IDMAP : 0),
+				  en->src ? "template" : "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 	}
@@ -206,12 +238,13 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 		const struct entry *en = &f->etc.v[i];
 
 		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
-				  "system");
+			add_mount(p, MOUNT_BIND, source_of(en), en->path,
+				  MOUNT_RO | MOUNT_DIR | (en->src ? MOUNT_IDMAP : 0),
+				  en->src ? "template" : "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 		else if (en->kind == ENTRY_FILE)
-			add_skel(p, SKEL_COPY, en->path, en->path)->stamp =
+			add_skel(p, SKEL_COPY, en->path, source_of(en))->stamp =
 				en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
 	}
 	add_skel(p, SKEL_FILE, "etc/passwd", passwd);
@@ -259,15 +292,6 @@ static void plan_dev(struct plan *p)
 	 * host's root may open (kcore, timer_list, sysrq-trigger) needs no cover: no id inside is the host's root. */
 	add_mount(p, MOUNT_HIDE, "file", "/proc/keys", MOUNT_GONE_OK, "kernel");
 	add_mount(p, MOUNT_HIDE, "file", "/proc/key-users", MOUNT_GONE_OK, "kernel");
-}
-
-/* The layers, then the overlay that shows them as one. */
-static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
-{
-	for (size_t i = 0; layers[i]; i++)
-		add_mount(p, MOUNT_LAYER, layers[i], dst,
-			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
-	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
 }
 
 static void plan_private(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -456,8 +480,10 @@ static void plan_safe_tools(struct plan *p, const struct policy *pol, const stru
 		if (!is_off)
 			add_tool(p, plan_tool_names[i]);
 	}
-	for (size_t i = 0; p->broker.is_on && plan_broker_names[i][0]; i++)
+	for (size_t i = 0; p->broker.n_rules > 0 && plan_broker_names[i][0]; i++)
 		add_tool(p, plan_broker_names[i]);
+	if (p->broker.is_self)
+		add_tool(p, "vitrine-checkpoint");
 	if (p->broker.is_on) {
 		_free_ char *ours = mem_fmt("%s/sandboxes/%s/" BROKER_NAME, p->state_dir, p->name);
 
@@ -930,7 +956,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
 	plan_names(&p, f);
-	plan_broker_build(&p.broker, pol, f);
+	plan_broker_build(&p.broker, pol, f, p.is_named);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);

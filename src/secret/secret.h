@@ -4,7 +4,7 @@
  * A secret is a description, in STATE/secrets/NAME.json (owner only), and a value, which lies in the desktop keyring,
  * in STATE/secrets/NAME.value (owner only; not encrypted: whoever can read the user's files can read it), or stays where
  * it comes from: a file, a variable, the output of a command. A description never holds the value. The value goes to
- * vitrine-seal and nowhere else; inside, a placeholder of the same shape stands for it.
+ * vitrine-seal, to the broker where a rule of it names the secret, and nowhere else; inside, a placeholder of the same shape stands for it.
  */
 #ifndef VITRINE_SECRET_SECRET_H
 #define VITRINE_SECRET_SECRET_H

@@ -129,6 +129,8 @@ def claude_works(box):
     assert any(e["method"] == "POST" and "/v1/messages" in e["request"] for e in requests), requests
     eq(events(box, name, "session.started")[-1]["argv"][:2], ["claude", "--dangerously-skip-permissions"])
     has_not(json.dumps(requests), key)
+    told = events(box, name, "otel")
+    assert any(e.get("service") == "claude-code" for e in told), f"its own telemetry is kept: {told[:3]}"
 
 
 @test(who=("user",), timeout=60)
@@ -149,7 +151,11 @@ def claude_is_held(box):
     eq(w.net.hits("evil.test"), [], "at the far end")
     eq(box.read(".git/config"), "[core]\n")
     has_not(json.dumps(results), "dear diary")
-    refusals = events(box, f"claude-{box.ws.name}", "net.verdict")
+    name = f"claude-{box.ws.name}"
+    decided = [e["verdict"] for e in events(box, name, "guard.decision")]
+    eq(decided, ["allow", "allow", "allow", "deny", "deny"], "the guard's decisions, on record outside")
+    eq([e["tool"] for e in events(box, name, "tool.call")][:1], ["Bash"])
+    refusals = events(box, name, "net.verdict")
     assert any(e["host"] == "evil.test" and e["verdict"] == "deny" for e in refusals), refusals
 
 
@@ -165,6 +171,24 @@ def claude_in_review(box):
     eq(box.cli("apply", name).rc, 0)
     assert not (box.ws / "old.txt").exists()
     eq(box.read("new.txt"), "new\n")
+
+
+@test(who=("user",), timeout=60)
+def claude_in_a_loop(box):
+    """Tokens and cost are its own words; the check runs inside; the second iteration finds what the first one left."""
+    w = there("claude")
+    prompt = script({"sh": "echo x >> log; cat log"}, {"say": "ALL-FINE"})
+    r = box.cli("loop", "claude", ".", "--prompt", prompt, "--until", "test $(wc -l < log) = 2", "--max", "4", "--json", "--",
+                "--read", AGENTS, env=w.env(), timeout=50)
+    eq(r.rc, 0, r.out + r.err)
+    s = json.loads(r.out)
+    eq((s["reason"], s["iterations"], s["mode"]), ("check", 2, "review"))
+    eq([(x["outcome"], x["files"], x["check_status"], x["said"]) for x in s["runs"]],
+       [("ok", ["log"], 1, "ALL-FINE"), ("ok", ["log"], 0, "ALL-FINE")])
+    assert s["tokens_in"] >= 200 and s["tokens_out"] >= 40 and s["cost_usd"] > 0, s
+    assert not (box.ws / "log").exists()
+    has_not(r.out + r.err, KEYS["ANTHROPIC_API_KEY"])
+    nowhere(box, KEYS["ANTHROPIC_API_KEY"])
 
 
 @test(who=("user",), timeout=60)

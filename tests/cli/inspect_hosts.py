@@ -226,15 +226,19 @@ def secret_in_the_keyring(box):
             has_not(p.read_bytes().decode("latin-1"), SECRET)
 
 
-@test(timeout=40)
-def git_is_judged(box):
-    box.needs("git")
-    w = there()
+def make_repos(w):
     if not w.repos.exists():
         for name in ("me/app", "you/app"):
             repo = w.repos / f"{name}.git"
             subprocess.run(["git", "init", "-q", "--bare", "-b", "main", repo], check=True)
             subprocess.run(["git", "-C", repo, "config", "http.receivepack", "true"], check=True)
+
+
+@test(timeout=40)
+def git_is_judged(box):
+    box.needs("git")
+    w = there()
+    make_repos(w)
     flags = ("--allow", f"{OWN4}/32", "--git-fetch", "own.test/me/*",
              "--git-push", "own.test/me/app:refs/heads/agent/*")
     branch = f"agent/{box.who}"
@@ -420,6 +424,32 @@ def login_with_claims(box):
     eq(w.server.seen[-1].get("authorization"), f"Bearer {real['access_token']}")
 
 
+@test(who=("user",), timeout=40)
+def a_loop_lists_what_was_pushed(box):
+    """An iteration that was cut off behind its push is put back; the push cannot be, and is in its record."""
+    box.needs("git")
+    w = there()
+    make_repos(w)
+    prompt = box.dir / "prompt.sh"
+    prompt.write_text("export GIT_CONFIG_GLOBAL=/tmp/gc; git config --global user.name t; git config --global user.email t@t; "
+                      "git clone -q https://own.test/me/app.git /tmp/a; cd /tmp/a; git commit -q --allow-empty -m x; "
+                      "git push -q origin HEAD:refs/heads/agent/loop && touch ~/pushed; sleep 30")
+    prompt.chmod(0o644)
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--still", "0", "--", "--allow", f"{OWN4}/32",
+                  "--git-fetch", "own.test/me/*", "--git-push", "own.test/me/app:refs/heads/agent/*", env=w.trust)
+    name = f"loop-shell-{box.ws.name}"
+    soon((w.repos / "me/app.git/refs/heads/agent/loop").exists, "the push", 15)
+    p.kill()
+    p.wait()
+    prompt.write_text("ls ~/pushed; true")
+    r = box.cli("loop", "--resume", name, "--json", env=w.trust, timeout=20)
+    eq(r.rc, 0, r.err)
+    record = json.loads(r.out)["runs"][0]
+    eq((record["attempt"], record["said"]), (2, None), "its home was put back")
+    assert any("push: own.test/me/app.git/git-receive-pack" in x for x in record["outside"]), record
+    has(box.cli("loop", "report", name).out, "Done outside by an attempt that was cut off", "git-receive-pack")
+
+
 @test
 def refusals_before_the_start(box):
     w = there()
@@ -431,4 +461,4 @@ def refusals_before_the_start(box):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

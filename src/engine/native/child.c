@@ -332,7 +332,7 @@ static int step_lock(struct child *c)
 
 static int step_prove(struct child *c)
 {
-	return sabotaged("verify") ? 0 : lock_prove(c->where, sizeof(c->where));
+	return sabotaged("verify") ? 0 : lock_prove(c->plan, c->where, sizeof(c->where));
 }
 
 static const struct {

@@ -161,7 +161,7 @@ int mate_end(struct child *c);        /* waits until the old root and the mate a
 void init_file(int ctl, const struct init_msg *m, int take_request);
 int lock_begin(struct child *c); /* bounding set, no_new_privs, landlock; 0 or -errno */
 int lock_end(struct child *c);   /* caps, seccomp; 0 or -errno */
-int lock_prove(char *where,
+int lock_prove(const struct plan *p, char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vitrine loop, hint and status. A shell plays the agent; one test drives presets that report cost and tokens.
+
+VITRINE_LOOP_KILLS=50 makes the test that kills at random as long as that."""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+from harness import eq, has, has_not, main, refused, soon, test
+
+APPEND = "echo $VITRINE_ITERATION >> log"
+
+
+def loop(box, *args, rc=0, **kw):
+    r = box.cli("loop", *args, "--json", **kw)
+    eq(r.rc, rc, r.out + r.err)
+    return json.loads(r.out)
+
+
+def inside(box, name, path):
+    r = box.cli("exec", name, "--", "cat", str(box.ws / path))
+    eq(r.rc, 0, r.err)
+    return r.out
+
+
+def name_of(box, agent="shell"):
+    return f"loop-{agent}-{box.ws.name}"
+
+
+def loops(box, name=None):
+    return box.state / "sandboxes" / (name or name_of(box)) / "loops"
+
+
+def preset(box, **more):
+    d = box.config / "vitrine" / "agents"
+    d.mkdir(parents=True, exist_ok=True)
+    (d / "mine.json").write_text(json.dumps({
+        "summary": "mine", "command": ["sh"], "free": [], "prompt": ["sh", "agent.sh", "{prompt}"], "busy": ["come back later"],
+        "report": {"when": "type=result", "text": "result", "cost": "cost", "tokens_in": "in", "tokens_out": "out", "failed": "bad"},
+        **more}))
+    (d / "mine.json").chmod(0o600)
+    box.own(box.config)
+
+
+@test
+def iterations_and_records(box):
+    s = loop(box, "shell", ".", "--prompt", APPEND + "; echo said $VITRINE_ITERATION; echo oops >&2", "--max", "3")
+    eq((s["reason"], s["iterations"], s["failed"], s["mode"]), ("max", 3, 0, "review"))
+    eq([(r["iteration"], r["outcome"], r["changed"], r["files"], r["said"]) for r in s["runs"]],
+       [(n, "ok", 1, ["log"], f"said {n}") for n in (1, 2, 3)])
+    assert not (box.ws / "log").exists(), "nothing reaches the workspace before somebody says so"
+    eq(inside(box, s["name"], "log"), "1\n2\n3\n")
+    eq(box.cli("apply", s["name"]).rc, 0)
+    eq(box.read("log"), "1\n2\n3\n")
+    run = loops(box) / "1" / "runs" / "0002"
+    eq((run / "output.txt").read_text(), "said 2\n")
+    has((run / "errors.txt").read_text(), "oops")
+    has((run / "prompt.txt").read_text(), APPEND)
+    eq(json.loads((run / "record.json").read_text())["checkpoint"], s["runs"][1]["checkpoint"])
+    eq(oct(run.stat().st_mode & 0o777), "0o700")
+    text = box.cli("loop", "report", s["name"]).out
+    has(text, "# Loop of shell", "## Iteration 3 (try 3): ok", "    said 3", "**that was the last")
+    # Any iteration can be gone back to.
+    eq(box.cli("restore", s["name"], str(s["runs"][1]["checkpoint"])).rc, 0)
+    eq(inside(box, s["name"], "log"), "1\n")
+
+
+@test
+def direct_mode(box):
+    s = loop(box, "shell", ".", "--prompt", APPEND, "--max", "2", "--mode", "direct")
+    eq([r["files"] for r in s["runs"]], [["log"], ["log"]])
+    eq(box.read("log"), "1\n2\n")
+
+
+@test(who=("user",), timeout=200)
+def thirty_iterations(box):
+    """All that a loop adds, walls included: under three seconds, or where the machine is busy, no more than the plain runs
+    of the same sandbox take at that moment, three times over."""
+    took = []
+    for name in ("a", "b"):
+        from_ = time.monotonic()
+        s = loop(box, "shell", ".", "--name", name, "--prompt", APPEND, "--max", "30", timeout=60)
+        took.append(time.monotonic() - from_)
+        eq(s["iterations"], 30)
+        if took[-1] < 3:
+            return
+        from_ = time.monotonic()
+        for _ in range(10):
+            eq(box.run(name, "--", "true").rc, 0)
+        if took[-1] < 3 * 3 * (time.monotonic() - from_):
+            return
+    raise AssertionError(f"30 iterations took {took} s")
+
+
+@test
+def stops_for_a_reason(box):
+    for n, (args, reason, count, rc) in enumerate((
+            (["--prompt", APPEND + "; test $VITRINE_ITERATION != 2 || echo ALL-DONE", "--marker", "ALL-DONE"], "marker", 2, 0),
+            (["--prompt", APPEND, "--until", "test $(wc -l < log) = 3"], "check", 3, 0),
+            (["--prompt", "echo nothing"], "still", 3, 3),
+            (["--prompt", APPEND + "; echo at $(date +%N) it broke; exit 7", "--still", "0"], "failing", 3, 3),
+            (["--prompt", APPEND + "; echo ALL-DONE", "--marker", "ALL-DONE", "--until", "false", "--max", "2"], "max", 2, 3),
+            (["--prompt", APPEND, "--time", "1ms"], "time", 1, 3))):
+        s = loop(box, "shell", ".", "--name", f"box{n}", *args, rc=rc)
+        eq((s["reason"], s["iterations"]), (reason, count), str(args))
+    eq([r["check_status"] for r in loop_of(box, "box1")["runs"]], [1, 1, 0])
+    has(box.cli("status").out, "box2: shell, still;")
+
+
+def loop_of(box, name):
+    r = box.cli("loop", "report", name, "--json")
+    eq(r.rc, 0, r.err)
+    return json.loads(r.out)
+
+
+@test
+def a_check_runs_inside(box):
+    """Its command sees what the agent sees, and touches nothing of the host's."""
+    canary = box.home / "canary"
+    script = f"touch {canary}; id -un > who; test -e /.vitrine || test -n \"$VITRINE\""
+    loop(box, "shell", ".", "--prompt", APPEND, "--until", script)
+    assert not canary.exists() and not (box.ws / "who").exists()
+    box.host("sh", "-c", f"touch {canary}")  # outside the same command does it
+    assert canary.exists()
+
+
+@test
+def budgets_from_reports(box):
+    preset(box)
+    box.write("agent.sh", 'echo $VITRINE_ITERATION >> log; '
+              'echo \'{"type":"result","result":"I did ALL-DONE? no","cost":0.25,"in":100,"out":20,"bad":false}\'\n')
+    s = loop(box, "mine", ".", "--prompt", "work", "--cost", "0.6", "--name", "cost", rc=3)
+    eq((s["reason"], s["iterations"], s["cost_usd"], s["tokens_in"]), ("cost", 3, 0.75, 300))
+    s = loop(box, "mine", ".", "--prompt", "work", "--tokens", "240", "--name", "tokens", rc=3)
+    eq((s["reason"], s["iterations"]), ("tokens", 2))
+    eq(s["runs"][0]["said"], "I did ALL-DONE? no")
+    has((loops(box, "tokens") / "1" / "runs" / "0001" / "prompt.txt").read_text(), "work")
+
+
+@test
+def an_agent_is_told_the_marker(box):
+    preset(box)
+    box.write("agent.sh", 'echo $VITRINE_ITERATION >> log; printf %s "$1" > asked; '
+              'echo \'{"type":"result","result":"XYZZY"}\'\n')
+    s = loop(box, "mine", ".", "--prompt", "work", "--marker", "XYZZY")
+    eq((s["reason"], s["iterations"]), ("marker", 1))
+    has(inside(box, s["name"], "asked"), "work\n\nWhen everything is done", "XYZZY")
+
+
+@test
+def busy_services_are_waited_for(box):
+    """Such a try is not counted, and the next one comes later."""
+    preset(box)
+    box.write("agent.sh", 'test -e ~/n || echo 0 > ~/n; n=$(($(cat ~/n) + 1)); echo $n > ~/n\n'
+              'test $n -gt 2 || { echo "error: come back later"; exit 1; }\n'
+              'echo $VITRINE_ITERATION >> log; echo \'{"type":"result","result":"DONE"}\'\n')
+    from_ = time.monotonic()
+    s = loop(box, "mine", ".", "--prompt", "work", "--marker", "DONE", "--backoff", "150ms")
+    eq([(r["outcome"], r["iteration"]) for r in s["runs"]], [("limited", 1), ("limited", 1), ("ok", 1)])
+    eq((s["iterations"], s["tries"], s["reason"]), (1, 3, "marker"))
+    assert time.monotonic() - from_ > 0.45, "150 ms, then 300 ms"
+
+
+@test
+def a_hint_reaches_the_next_iteration(box):
+    p = box.start("loop", "shell", ".", "--prompt", APPEND + "; until test -e ~/go; do sleep 0.02; done", "--max", "2", "--json")
+    soon(lambda: (loops(box) / "1" / "runs" / "0001" / "begin.json").exists(), "the first iteration")
+    eq(box.cli("hint", name_of(box), "look at", "line 7").rc, 0)
+    r = box.cli("status", "--json", name_of(box))
+    state = json.loads(r.out)[0]
+    eq((state["state"], state["running"]["iteration"]), ("running", 1))
+    refused(box.cli("loop", "shell", ".", "--prompt", "x"), "a loop runs in", rc=125)
+    soon(lambda: box.cli("exec", name_of(box), "--", "sh", "-c", "touch ~/go").rc == 0, "the sandbox")
+    r = box.finish(p)
+    eq(r.rc, 0, r.err)
+    first, second = ((loops(box) / "1" / "runs" / n / "prompt.txt").read_text() for n in ("0001", "0002"))
+    has_not(first, "line 7")
+    has(second, "# Hint: look at line 7")
+    eq(list((loops(box) / "1" / "hints").iterdir()), [], "it is used up")
+    refused(box.cli("hint", "nobody", "x"), "there is no sandbox 'nobody'", rc=125)
+
+
+@test
+def asked_to_stop(box):
+    p = box.start("loop", "shell", ".", "--prompt", APPEND + "; sleep 0.1", "--max", "100", "--json")
+    soon(lambda: (loops(box) / "1" / "runs" / "0001" / "record.json").exists(), "the first iteration")
+    eq(box.cli("loop", "stop", name_of(box)).rc, 0)
+    r = box.finish(p)
+    s = json.loads(r.out)
+    eq((r.rc, s["reason"]), (3, "stopped"))
+    refused(box.cli("loop", "stop", name_of(box)), "does not run", rc=125)
+    p = box.start("loop", "--resume", name_of(box), "--json")
+    soon(lambda: (loops(box) / "1" / "runs" / f"{s['tries'] + 1:04}" / "record.json").exists(), "it goes on")
+    box.cli("loop", "stop", name_of(box))
+    again = json.loads(box.finish(p).out)
+    assert again["iterations"] > s["iterations"]
+    eq(inside(box, s["name"], "log"), "".join(f"{n}\n" for n in range(1, again["iterations"] + 1)))
+
+
+@test
+def a_signal_and_resume(box):
+    """The iteration that ran is put back and run again."""
+    prompt = box.dir / "prompt.sh"
+    prompt.write_text(APPEND + "; sleep 20")
+    prompt.chmod(0o644)
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "2", "--json")
+    soon((loops(box) / "1" / "runs" / "0001" / "begin.json").exists, "the first iteration")
+    soon(lambda: box.cli("exec", name_of(box), "--", "test", "-s", str(box.ws / "log")).rc == 0, "its change")
+    r = box.stop(p, signal.SIGTERM)
+    eq((r.rc, json.loads(r.out)["reason"]), (143, "signal"))
+    refused(box.cli("loop", "--resume", name_of(box), "--max", "7"), "--new begins another")
+    prompt.write_text(APPEND)
+    s = loop(box, "--resume", name_of(box))
+    eq([x["attempt"] for x in s["runs"]], [2, 1], "the second attempt")
+    eq(inside(box, s["name"], "log"), "1\n2\n", "what the first one wrote was put back")
+
+
+@test
+def iterations_see_no_records(box):
+    """Neither of other loops nor of their own: the state directory does not exist inside."""
+    state = box.state
+    look = f"ls -d {state} {state}/sandboxes {state}/sandboxes/*/loops/*/runs/* 2>&1; find {box.dir} /run /var -name record.json 2>/dev/null; true"
+    s = loop(box, "shell", ".", "--prompt", f"{look}; {APPEND}", "--max", "2")
+    for r in s["runs"]:
+        has_not(r["said"] or "", "record.json", "/runs/0")
+        has(r["said"], "No such file")
+    has(box.host("sh", "-c", look), "/runs/0001", "record.json")  # outside they are there
+    other = loop(box, "shell", ".", "--name", "other", "--prompt", "cat ~/mark; echo other > ~/mark; " + APPEND, "--max", "1")
+    eq(other["runs"][0]["said"] or "", "", "another loop has another home")
+
+
+@test
+def a_prompt_that_becomes_a_link(box):
+    """The agent points the prompt at what it cannot read; the loop does not read it for the agent."""
+    (box.home / "key").write_text("a private key")
+    box.write("PROMPT.md", f"{APPEND}; rm PROMPT.md; ln -s {box.home}/key PROMPT.md")
+    box.own(box.home)
+    r = box.cli("loop", "shell", ".", "--prompt", "PROMPT.md", "--mode", "direct", "--max", "3")
+    eq(r.rc, 125, r.err)
+    has_not("".join(p.read_text() for p in loops(box).rglob("prompt.txt")), "a private key")
+    eq((box.ws / "PROMPT.md").read_text(), "a private key")  # it is what the link leads to, for who may follow it
+    eq(box.read("log"), "1\n")
+
+
+@test
+def tasks_of_the_project(box):
+    box.write("TODO.md", "- [ ] one\n- [ ] two\n- [x] three\n")
+    s = loop(box, "shell", ".", "--prompt", "sed -i 's/\\[ \\] one/[x] one/' TODO.md", "--max", "1")
+    t = json.loads(box.cli("status", s["name"], "--tasks", "--json").out)[0]["tasks"]
+    eq((t["open"], t["done"]), (1, 2), "as the sandbox has it")
+    has(box.cli("status", "--tasks", s["name"]).out, "tasks: 2 done, 1 open", "[ ] two")
+    eq(box.read("TODO.md")[:9], "- [ ] one", "the host's is as it was")
+
+
+@test
+def wrong_words(box):
+    refused(box.cli("loop"), "which agent?")
+    refused(box.cli("loop", "nobody", ".", "--prompt", "x"), "'nobody' is no agent")
+    refused(box.cli("loop", "shell", "."), "--prompt FILE or TEXT")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--max", "0"), "at least 1")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "much"), "no amount")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "clone"), "review or direct")
+    refused(box.cli("loop", "shell", "/none", "--prompt", "x"), "/none")
+    refused(box.cli("loop", "--resume"), "no loop was interrupted", rc=125)
+    refused(box.cli("loop", "report", "nobody"), "there is no sandbox", rc=125)
+    refused(box.cli("loop", "--resum"), "--resume")
+    r = box.cli("loop", "shell", ".", "--prompt", "x", "--", "--allow", "no such host")
+    eq(r.rc, 2, r.err)
+    has(r.err, "--allow")
+
+
+@test(who=("user",), timeout=200)
+def killed_at_random(box):
+    """No finished iteration is lost or repeated; one that was cut off is put back and run again."""
+    kills, seed = int(os.environ.get("VITRINE_LOOP_KILLS", "8")), int(os.environ.get("VITRINE_LOOP_SEED", str(os.getpid())))
+    dice, done, args = random.Random(seed), 0, ("shell", ".", "--prompt", APPEND + "; sleep 0.03; echo x >> log.$VITRINE_ITERATION")
+    p = box.start("loop", *args, "--max", str(kills * 3), "-q")
+    for n in range(kills):
+        time.sleep(dice.uniform(0.005, 0.25))
+        if p.poll() is not None:
+            break
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        done += 1
+        p = box.start("loop", "--resume", name_of(box), "-q") if loops(box).exists() and list(loops(box).glob("*/loop.json")) \
+            else box.start("loop", *args, "--max", str(kills * 3), "-q")
+    r = box.finish(p, timeout=120)
+    eq(r.rc, 0, f"seed {seed}: {r.out} {r.err}")
+    assert done > kills / 2, f"only {done} kills"
+    s = loop_of(box, name_of(box))
+    eq(s["iterations"], kills * 3, f"seed {seed}")
+    eq(inside(box, s["name"], "log").split(), [str(i) for i in range(1, kills * 3 + 1)], f"seed {seed}: each once, in order")
+    each = box.cli("exec", s["name"], "--", "sh", "-c", "cd " + str(box.ws) + "; cat log.* | wc -l").out.strip()
+    eq(each, str(kills * 3), f"seed {seed}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
