@@ -154,4 +154,10 @@ int serve_push(struct broker *b, struct err *e);
 int serve_gh(struct broker *b, struct err *e);
 int serve_run(struct broker *b, struct err *e);
 
+/* ---- self.c ---- */
+
+int serve_checkpoint(struct broker *b, struct err *e);
+/* command.c: runs it, passes on what it said, and its status. */
+int run_and_tell(struct broker *b, struct task *j, const char *rule, struct err *e);
+
 #endif

@@ -37,7 +37,7 @@ static void remove_desk(char **desk)
 }
 
 /* Runs it, passes on what it said, and its status. */
-static int run_and_tell(struct broker *b, struct task *j, const char *rule, struct err *e)
+int run_and_tell(struct broker *b, struct task *j, const char *rule, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(OUTPUT_MAX), errors = BUF(OUTPUT_MAX);
 	struct told t = { .what = j->argv, .verdict = "allow", .rule = rule, .message = "" };

@@ -63,7 +63,7 @@ static int carry_out(struct broker *b, struct err *e)
 	} table[] = {
 		{ "git-list", serve_list }, { "git-fetch", serve_fetch },
 		{ "git-push", serve_push }, { "gh", serve_gh },
-		{ "run", serve_run },
+		{ "run", serve_run },       { "checkpoint", serve_checkpoint },
 	};
 
 	if (str_eq(b->req.words[0], "about"))

@@ -463,7 +463,8 @@ int host_engine(struct host *h, struct err *e)
 
 int host_tools(struct host *h, struct err *e)
 {
-	_free_ char *path = NULL;
+	_free_ char *path = NULL, *broker = NULL;
+	struct err ignored;
 	struct stat st;
 	int r = program_find("vitrine-tools", &path, e);
 
@@ -480,6 +481,7 @@ int host_tools(struct host *h, struct err *e)
 		.size = (uint64_t)st.st_size,
 		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
 	};
+	h->facts.has_broker = program_find("vitrine-broker", &broker, &ignored) == 0;
 	return 0;
 }
 

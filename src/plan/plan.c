@@ -480,8 +480,10 @@ static void plan_safe_tools(struct plan *p, const struct policy *pol, const stru
 		if (!is_off)
 			add_tool(p, plan_tool_names[i]);
 	}
-	for (size_t i = 0; p->broker.is_on && plan_broker_names[i][0]; i++)
+	for (size_t i = 0; p->broker.n_rules > 0 && plan_broker_names[i][0]; i++)
 		add_tool(p, plan_broker_names[i]);
+	if (p->broker.is_self)
+		add_tool(p, "vitrine-checkpoint");
 	if (p->broker.is_on) {
 		_free_ char *ours = mem_fmt("%s/sandboxes/%s/" BROKER_NAME, p->state_dir, p->name);
 
@@ -954,7 +956,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
 	plan_names(&p, f);
-	plan_broker_build(&p.broker, pol, f);
+	plan_broker_build(&p.broker, pol, f, p.is_named);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
