@@ -17,10 +17,11 @@
  * restrict Must: lock all that entering the network can do without: bounding set, no_new_privs, landlock.
  * network  Must: be in the new network while we still may.
  * gate     Must: make its sockets and hand them out.
+ * stdio    Takes what the first command gets. Not before the keeper has opened what it will need of us, which it cannot
+ *          once we are locked.
  * lock     Must: caps, then seccomp.                               Must not: open anything of the host.
  * prove    Must: find each closed door closed.
  * alone    Must: the old root gone, and the mate, who was never locked in, dead.
- * stdio    Takes what the first command gets. From here on all comes from the keeper.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -354,10 +355,10 @@ static const struct {
 	{ "restrict", step_restrict },
 	{ "enter the network", mate_network },
 	{ "open the gate", step_gate },
+	{ "take stdio", step_stdio },
 	{ "lock", step_lock },
 	{ "prove the lock", step_prove },
 	{ "leave the old root", mate_end },
-	{ "take stdio", step_stdio },
 	/* clang-format on */
 };
 

@@ -247,9 +247,11 @@ int native_go(struct native *n, const struct plan *p, const struct stdio *io, st
 {
 	int r = 0;
 
-	/* Opened before init stops being dumpable, for which it needs our word: they are how a mask is put back. */
+	/* They are how a mask is put back. Init locks itself when it has its stdio from us, and then cannot be looked at. */
 	n->user_ns = open_ns(n->pid, "user");
 	n->mnt_ns = open_ns(n->pid, "mnt");
+	if (n->user_ns < 0 || n->mnt_ns < 0)
+		return err_sys(e, "the namespaces of init");
 	if (n->skel < 0) {
 		n->skel = skel_open(p, e);
 		if (n->skel < 0)
