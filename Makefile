@@ -16,8 +16,7 @@ mandir = $(DESTDIR)$(PREFIX)/share/man/man1
 sharedir = $(DESTDIR)$(PREFIX)/share
 profile = $(DESTDIR)/etc/apparmor.d/vitrine
 
-# Warnings are errors where the code is judged, not where somebody just wants to use it; and never in the build with
-# sanitizers, whose checks lead gcc to warn of what cannot happen.
+# Warnings are errors where the code is judged, not where somebody just wants to use it.
 WERROR = $(if $(filter true,$(CI)),true,false)
 
 # One line per variant: its folder, what it adds, and what of it is wanted (nothing said: all).
@@ -25,27 +24,21 @@ dir_build = build
 opt_build = -Dservices=false $(shell tools/musl build/musl && echo --cross-file build/musl/cross.ini)
 # What links libraries is built with the system's own libc and found beside the program it serves.
 dir_services = build/services
+# The other compiler, with everything that finds mistakes at run time; the fuzzers are built from the same objects.
 dir_asan = build/asan
-opt_asan = -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
-werror_asan = false
+opt_asan = -Doptimization=1 -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+werror_asan = true
+env_asan = CC=clang
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-gate vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store
-dir_clang = build/clang
-opt_clang = -Doptimization=1
-werror_clang = true
-env_clang = CC=clang
-dir_fuzz = build/fuzz
-opt_fuzz = -Doptimization=1 -Dfuzz=true -Db_lundef=false
-env_fuzz = CC=clang
-targets_fuzz = $(patsubst %.c,%,$(shell find src -name '*_fuzz.c'))
-VARIANTS = build services asan sabotage clang fuzzers
+targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-tools
+VARIANTS = build services asan sabotage
 
 all: build
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
-	@echo 'make asan, sabotage, clang, fuzzers   one variant of the build'
+	@echo 'make asan, sabotage   one variant of the build: clang with sanitizers and fuzzers; walls that can be switched off'
 	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
@@ -62,7 +55,7 @@ define compile
 endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-gate vitrine-loop vitrine-otlp
+SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-tools
 
 build: services
 	$(call compile,build)
@@ -77,11 +70,6 @@ asan: | build-folder
 	$(call compile,asan)
 sabotage: | build-folder
 	$(call compile,sabotage)
-clang: | build-folder
-	$(call compile,clang)
-fuzzers: | build-folder
-	$(call compile,fuzz)
-
 build-folder:
 	@mkdir -p build
 
@@ -103,7 +91,7 @@ test-contain: build
 bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
-fuzz: fuzzers
+fuzz: asan
 	@tests/run --seconds $(or $(FUZZ_SECONDS),60) --bash-runs 100000 fuzz bash
 
 # Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step.

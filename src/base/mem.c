@@ -37,6 +37,16 @@ _Noreturn void bug_at(const char *file, int line, const char *what)
 	abort();
 }
 
+/* Nothing that could be done about it would need no memory. A keeper that ends so takes its sandbox with it. */
+static _Noreturn void no_memory(void)
+{
+	static const char text[] = "vitrine: out of memory\n";
+	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)n; /* the status says it too */
+	_exit(125);
+}
+
 /* ---- shared ---- */
 
 int mem_share(size_t size)
@@ -155,7 +165,8 @@ void *mem_new(size_t n, size_t size)
 	bug_on(!mul_ok(n ? n : 1, size ? size : 1, &bytes) || bytes > SIZE_MAX / 2);
 	p = share.is_open ? share_new(bytes) : NULL;
 	p = p ? p : calloc(bytes, 1);
-	bug_on(p == NULL);
+	if (p == NULL)
+		no_memory();
 	return p;
 }
 
@@ -186,7 +197,8 @@ void *mem_grow(void *p, size_t n, size_t size)
 	if (p == NULL)
 		return mem_new(n, size);
 	q = mem_is_shared(p) ? grow_shared(p, bytes) : realloc(p, bytes ? bytes : 1);
-	bug_on(q == NULL);
+	if (q == NULL)
+		no_memory();
 	return q;
 }
 

@@ -2,14 +2,31 @@
 /* base/program.c - find the programs that are too heavy to be linked into the one people type
  *
  * A program that links libraries costs milliseconds to load, so each has its own file. Whoever could choose which file
- * is run in our name could run anything in it: only where our own file lies decides.
+ * is run in our name could run anything in it: only where our own file lies decides. And whoever could write to that
+ * file could too: it must belong to root or to the owner of ours, and be writable by nobody else.
  */
 #include "base/program.h"
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
+
+static int check_owner(const char *path, const char *self, struct err *e)
+{
+	struct stat st, own;
+
+	if (stat(path, &st) < 0 || stat(self, &own) < 0)
+		return err_sys(e, "'%s'", path);
+	if (!S_ISREG(st.st_mode) || (st.st_uid != 0 && st.st_uid != own.st_uid) ||
+	    (st.st_mode & S_IWOTH) || (st.st_mode & S_IWGRP && st.st_gid != own.st_gid))
+		return err_set(e, ERR_CONFIG, EPERM,
+			       "'%s' is not run: others than the owner of this program could have "
+			       "written it; 'make install' puts a new one there",
+			       path);
+	return 0;
+}
 
 int program_find(const char *name, char **ret, struct err *e)
 {
@@ -27,6 +44,10 @@ int program_find(const char *name, char **ret, struct err *e)
 		_free_ char *path = path_join(dir, rel);
 
 		if (access(path, X_OK) == 0) {
+			int r = check_owner(path, self, e);
+
+			if (r < 0)
+				return r;
 			*ret = take(path);
 			return 0;
 		}
@@ -42,7 +63,7 @@ int program_exec(const char *name, char *const argv[], struct err *e)
 	_free_ char *path = NULL;
 	int r = program_find(name, &path, e);
 
-	if (r < 0)
+	if (r < 0 || path == NULL)
 		return r;
 	(void)execv(path, argv);
 	return err_sys(e, "'%s'", path);

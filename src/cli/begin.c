@@ -89,8 +89,12 @@ int run_layers(struct run *r, struct err *e)
 		x = check_mode(r, e);
 	if (x == 0 && r->policy.mode != WS_DIRECT && r->layers.ws.n == 0)
 		x = layers_first(&r->layers, e);
+	if (x == 0 && r->host.root_dir && r->layers.sys.n == 0)
+		x = layers_first_sys(&r->layers, e);
 	if (x < 0)
 		return x;
+	if (r->host.root_dir)
+		f->sys_layers = r->sys_layers = layers_paths(&r->layers, &r->layers.sys);
 	if (r->policy.mode != WS_DIRECT)
 		f->ws_layers = r->ws_layers = layers_paths(&r->layers, &r->layers.ws);
 	if (r->policy.mode == WS_CLONE)
@@ -223,6 +227,8 @@ int run_begin(struct run *r, struct err *e)
 		return 0;
 	if (r->policy.mode == WS_REVIEW)
 		x = layers_put_first(&r->layers, r->host.ws_fd, e);
+	if (x == 0 && r->host.root_dir)
+		x = layers_put_sys(&r->layers, e);
 	if (x == 0)
 		x = seed_home(&(struct seed_in){ .state_dir = r->host.state_dir,
 						 .name = r->def.name,

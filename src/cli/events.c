@@ -5,8 +5,10 @@
  * disk) it says so and shows what is there: the journals are read all the same.
  */
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "base/io.h"
@@ -369,6 +371,60 @@ static int print(void *arg, const struct event *ev, const struct event_origin *f
 	return v->out.n >= OUT_BYTES ? flush(v) : 0;
 }
 
+/* ---- progress: a line a second for whoever watches, from the second second on ---- */
+
+static struct {
+	const uint64_t *n; /* events so far */
+	const char *what;
+	volatile sig_atomic_t has_said;
+} busy;
+
+/* Only what a signal handler may do. */
+static void on_second(int sig)
+{
+	char text[80] = "\r", digits[24];
+	size_t at = 1, n = 0;
+	uint64_t v = *(const volatile uint64_t *)busy.n;
+	ssize_t r;
+
+	(void)sig;
+	do
+		digits[n++] = (char)('0' + v % 10);
+	while ((v /= 10) > 0);
+	while (n > 0)
+		text[at++] = digits[--n];
+	for (const char *p = busy.what; *p && at < sizeof(text); p++)
+		text[at++] = *p;
+	r = write(STDERR_FILENO, text, at);
+	(void)r; /* nobody looks on any more */
+	busy.has_said = 1;
+}
+
+static void set_timer(time_t seconds)
+{
+	struct itimerval t = { { .tv_sec = seconds }, { .tv_sec = seconds } };
+
+	(void)setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static void progress_begin(const uint64_t *n, const char *what)
+{
+	struct sigaction act = { .sa_handler = on_second, .sa_flags = SA_RESTART };
+
+	busy.n = n;
+	busy.what = what;
+	if (isatty(STDERR_FILENO) && sigaction(SIGALRM, &act, NULL) == 0)
+		set_timer(1);
+}
+
+static void progress_end(void)
+{
+	set_timer(0);
+	if (busy.has_said)
+		(void)fputs("\r\033[K", stderr);
+	busy.has_said = 0;
+}
+
 /* ---- verify ---- */
 
 static void print_wrong(void *arg, const char *where, const char *what)
@@ -393,9 +449,12 @@ static void print_wrong(void *arg, const char *where, const char *what)
 
 static int verify(struct events *v, struct err *e)
 {
-	struct verify_done done;
-	int r = store_verify(v->state_dir, &v->filter, print_wrong, v, &done, e);
+	struct verify_done done = { 0 };
+	int r;
 
+	progress_begin(&done.events, " events looked at ");
+	r = store_verify(v->state_dir, &v->filter, print_wrong, v, &done, e);
+	progress_end();
 	if (r < 0)
 		return r;
 	if (v->as == AS_JSON)
@@ -433,7 +492,7 @@ static int check_sandbox(const struct events *v, struct err *e)
 
 static int show(struct events *v, struct err *e)
 {
-	struct ingest_done done;
+	struct ingest_done done = { 0 };
 	struct err why = ERR_INIT;
 	int r;
 
@@ -442,7 +501,9 @@ static int show(struct events *v, struct err *e)
 		if (r < 0)
 			return r;
 		/* Following can begin while another ingest works; verify must see the end of it. */
+		progress_begin(&done.events, " events taken up ");
 		r = store_ingest(v->state_dir, &v->bounds, !v->filter.is_following, &done, &why);
+		progress_end();
 		if (r == 0 && v->is_verify)
 			r = store_reconcile(v->state_dir, &why);
 		if (r < 0)

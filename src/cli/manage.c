@@ -99,12 +99,25 @@ static int want_names(const struct manage *m, const char *verb, struct err *e)
 	return 0;
 }
 
+/* Many take a while; whoever watches is told how far it is. */
+static void tell_progress(uint64_t began, size_t done, char *const *names)
+{
+	size_t n = 0;
+
+	if (!isatty(2) || clock_now() - began < NS_PER_SEC)
+		return;
+	while (names[n])
+		n++;
+	(void)fprintf(stderr, done < n ? "\r%zu of %zu " : "\r\033[K", done, n);
+}
+
 /* One of several may fail and the others still be done: each failure is said, the first decides. */
 static int each(struct manage *m, int (*fn)(struct manage *m, const char *name, struct err *e),
 		struct err *e)
 {
 	char **all = NULL;
 	char *const *names = m->names;
+	uint64_t began = clock_now();
 	int first = 0;
 
 	if (m->is_all) {
@@ -124,6 +137,7 @@ static int each(struct manage *m, int (*fn)(struct manage *m, const char *name, 
 		} else if (x < 0) {
 			cli_complain(one.msg);
 		}
+		tell_progress(began, (size_t)(p - names) + 1, names);
 	}
 	def_list_free(all);
 	return first;

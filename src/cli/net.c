@@ -18,6 +18,7 @@
 #include "core/settings.h"
 #include "gate/config.h"
 #include "policy/net.h"
+#include "policy/table.h"
 
 enum {
 	OPT_FOLLOW = 1,
@@ -297,7 +298,9 @@ static int change_rules(const struct net_args *a, bool is_deny, struct err *e)
 	for (size_t i = 2; r == 0 && i < a->n; i++) {
 		struct rule rule;
 
-		r = rule_parse(a->words[i], is_deny, false, &rule, e);
+		/* 'METHOD HOST/PATH' is for vitrine-seal, all else for the gate. */
+		r = strchr(a->words[i], ' ') ? check_inspect_rule(a->words[i], e)
+					     : rule_parse(a->words[i], is_deny, false, &rule, e);
 		netfile_set(&changes, is_deny, a->words[i]);
 	}
 	if (r < 0)

@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "base/sabotage.h"
+#include "cli/image.h"
 #include "cli/run.h"
 #include "core/netfile.h"
 #include "core/seed.h"
@@ -62,9 +63,13 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
+	OPT_TEMPLATE,
+	OPT_TELEMETRY,
 	OPT_FREE,
 	OPT_SHARE,
-	OPT_TELEMETRY,
+	OPT_TOOLS,
+	OPT_BROKER_FETCH,
+	OPT_BROKER_PUSH,
 };
 
 const struct opt run_opts[] = {
@@ -78,6 +83,8 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
+	{ "template", 0, "NAME", "start from this root file system instead of the host's; see 'vitrine template'",
+	  OPT_TEMPLATE },
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
 	  "clone: a private clone, its commits come out by 'vitrine fetch'",
@@ -115,6 +122,12 @@ const struct opt run_opts[] = {
 	{ "git-push", 0, "HOST/PATH:REF", "let git push this ref, and on that host no other",
 	  OPT_GIT_PUSH },
 	{ "secret", 0, "NAME", "use a secret ('vitrine secret set') for its hosts", OPT_SECRET },
+	{ "broker-fetch", 0, "URL", "let the broker, outside, fetch this repository for it",
+	  OPT_BROKER_FETCH },
+	{ "broker-push", 0, "'URL REF'",
+	  "let the broker, outside, push this ref for it (docs/BROKER.md)", OPT_BROKER_PUSH },
+	{ "tools", 0, "WHEN", "safe tools first on PATH: auto (named sandboxes), always, never",
+	  OPT_TOOLS },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
 	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
@@ -435,6 +448,15 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
 	case OPT_TELEMETRY:
 		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
+	case OPT_TEMPLATE:
+		free(take(r->host.root_dir));
+		return template_find(r->host.state_dir, value, &r->host.root_dir, e);
+	case OPT_TOOLS:
+		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
+	case OPT_BROKER_FETCH:
+		return policy_add(p, LIST_BROKER_FETCH, value, LAYER_FLAGS, e);
+	case OPT_BROKER_PUSH:
+		return policy_add(p, LIST_BROKER_PUSH, value, LAYER_FLAGS, e);
 	case OPT_MODE:
 		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
 	case OPT_ENGINE:
@@ -680,6 +702,8 @@ int run_plan(struct run *r, struct err *e)
 		x = run_begin_soon(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))
+		x = host_tools(&r->host, e);
 	if (x == 0)
 		x = run_layers(r, e);
 	if (x == 0 && !r->has_def)
@@ -717,8 +741,9 @@ void run_done(struct run *r)
 	layers_done(&r->layers);
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);
+	layers_paths_free(r->sys_layers);
 	free(r->made_command);
-	preset_done(&r->preset);
 	free(r->ws_repo);
+	preset_done(&r->preset);
 	run_forget(r);
 }

@@ -134,10 +134,11 @@ static void json_use(const struct outcome *o, struct buf *b)
 {
 	buf_printf(b,
 		   ",\"session\":%u,\"used\":{\"wall_ns\":%llu,\"cpu_ns\":%llu,\"max_rss\":%llu,"
-		   "\"memory_peak\":%llu}",
+		   "\"memory_peak\":%llu,\"net_in\":%llu,\"net_out\":%llu}",
 		   o->session, (unsigned long long)o->v[VALUE_WALL_NS],
 		   (unsigned long long)o->v[VALUE_CPU_NS], (unsigned long long)o->v[VALUE_MEMORY],
-		   (unsigned long long)o->v[VALUE_PEAK]);
+		   (unsigned long long)o->v[VALUE_PEAK], (unsigned long long)o->v[VALUE_NET_IN],
+		   (unsigned long long)o->v[VALUE_NET_OUT]);
 }
 
 static void print_json(const struct run *r, const struct outcome *o)

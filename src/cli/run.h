@@ -39,7 +39,7 @@ struct run {
 	struct preset preset; /* of def.agent */
 	char **made_command;
 	struct layers layers;
-	char **ws_layers, **home_layers;
+	char **ws_layers, **home_layers, **sys_layers;
 	bool is_starting; /* planned in order to be started, not to be shown */
 	pid_t saver;      /* begin.c: the child that saves the workspace; 0: none */
 	int saver_says;

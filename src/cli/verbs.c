@@ -23,6 +23,9 @@ extern const struct opt restore_opts[];
 extern const struct opt diff_opts[];
 extern const struct opt apply_opts[];
 extern const struct opt fetch_opts[];
+extern const struct opt save_opts[];
+extern const struct opt template_opts[];
+extern const struct opt load_opts[];
 extern const struct opt discard_opts[];
 extern const struct opt json_opts[], engines_opts[], export_opts[];
 extern const struct opt help_opts[];
@@ -31,6 +34,8 @@ extern const struct opt secret_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
 extern const struct opt loop_opts[], hint_opts[], status_opts[];
+extern const struct opt trash_opts[];
+extern const struct opt broker_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
@@ -198,6 +203,25 @@ const struct verb verbs[] = {
 	  "the same in the words of 'docker sandbox'", network_opts,
 	  "--policy allow opens everything public at the next start; --policy deny nothing but "
 	  "what is listed." },
+	{ "save", cmd_save, "save [options] NAME TAG",
+	  "make an image of a sandbox's home and of what waits for review", save_opts,
+	  "The image is an OCI layout, kept here under its tag or written as a tar that podman, skopeo and umoci "
+	  "read. The sandbox must not run. A workspace that is written in place is not part of it.\n\n"
+	  "  vitrine save box box:1 -o box.tar" },
+	{ "load", cmd_load, "load [options] FILE|TAG NAME",
+	  "make a sandbox of an image that 'save' made", load_opts,
+	  "It brings files and nothing else: options and policy are those of this machine. What waited for review "
+	  "waits again, against the workspace given here.\n\n"
+	  "  vitrine load box.tar box" },
+	{ "template", cmd_template,
+	  "template ls | agent [NAME] | debian NAME | build DOCKERFILE NAME | import DIR|IMAGE.tar NAME | pull IMAGE NAME "
+	  "| push NAME IMAGE | export NAME FILE | rm NAME",
+	  "root file systems to start from", template_opts,
+	  "'run --template NAME' sees the template's system in place of the host's, read-only. docs/TEMPLATES.md says "
+	  "what each needs and how to add packages.\n\n"
+	  "  vitrine template agent\n"
+	  "  vitrine template debian db --packages @agent,postgresql-client\n"
+	  "  vitrine run --template agent -- rg --version" },
 	{ "explain", cmd_explain, "explain [options] -- CMD [ARGS...]",
 	  "print the plan for a command and run nothing", run_opts,
 	  "Takes the options of 'run'. What is printed is exactly what the engine would carry "
@@ -212,7 +236,7 @@ const struct verb verbs[] = {
 	  "keep credentials outside; inside, placeholders stand for them", secret_opts,
 	  "The value is read from stdin, or fetched from a file, a variable or a command at every "
 	  "start. It goes to the gate, which puts it into requests to the secret's hosts over "
-	  "verified TLS, and nowhere else. 'run --secret NAME' uses it. The services of "
+	  "verified TLS, to the broker where a rule names it, and nowhere else. 'run --secret NAME' uses it. The services of "
 	  "docs/SEAL.md are known by name.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
@@ -286,6 +310,16 @@ const struct verb verbs[] = {
 	  "...) or beads, as the sandbox has it.\n\n"
 	  "  vitrine status --watch --tasks loop-claude-proj",
 	  VERB_LOOP },
+	{ "trash", cmd_trash, "trash ls NAME | trash restore NAME ID|PATH... | trash empty NAME",
+	  "what 'rm' inside a sandbox kept", trash_opts,
+	  "In a sandbox that has a name, 'rm' is a safe tool: what it removes is kept in the "
+	  "sandbox's home first "
+	  "(docs/TOOLS.md). A path means the newest that was removed there." },
+	{ "broker", cmd_broker, "broker ls | broker show|approve|deny NAME ID",
+	  "answer what the broker asks before it acts", broker_opts,
+	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "
+	  "prints what would be pushed "
+	  "or run, with the changes. docs/BROKER.md" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },

@@ -257,6 +257,9 @@ int def_create(const char *state_dir, struct def *d, struct err *e)
 			break;
 		r = 0; /* somebody who cleaned up took it away under us */
 	}
+	/* An empty folder is nobody's; one that somebody else has just filled stays. */
+	if (r < 0)
+		(void)rmdir(path);
 	return r;
 }
 

@@ -145,11 +145,10 @@ static void remove_run(int all, const char *name)
 	    (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0))
 		return;
 	/* Without a lock it may be just being made, and only an empty directory may go. */
-	if (lock >= 0) {
-		(void)unlinkat(dir, "control", 0);
-		(void)unlinkat(dir, "lock", 0);
-	}
-	(void)unlinkat(all, name, AT_REMOVEDIR);
+	if (lock >= 0)
+		(void)path_remove(all, name); /* the next one tries again */
+	else
+		(void)unlinkat(all, name, AT_REMOVEDIR);
 }
 
 void def_clean(const char *state_dir, const char *except)

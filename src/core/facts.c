@@ -273,14 +273,29 @@ static struct entry *look_at(struct entries *l, char *take_path, bool wants_none
 	return &l->v[l->n++];
 }
 
+/* In the template, where there is one, as what it is there. */
+static void look_system(const struct host *h, struct entries *l, const char *const *paths)
+{
+	for (; *paths; paths++) {
+		_free_ char *src = h->root_dir ? mem_fmt("%s%s", h->root_dir, *paths) : NULL;
+		struct entry *en = look_at(l, mem_str(src ? src : *paths), false);
+
+		if (en && src) {
+			en->src = en->path;
+			en->path = mem_str(*paths);
+		}
+	}
+}
+
 static void look_tables(struct host *h)
 {
 	struct facts *f = &h->facts;
 
-	for (const char *const *p = plan_root_paths; *p; p++)
-		(void)look_at(&f->root, mem_str(*p), false);
-	for (const char *const *p = plan_etc_paths; *p; p++)
-		(void)look_at(&f->etc, mem_str(*p), false);
+	f->root_dir = h->root_dir;
+	look_system(h, &f->root, plan_root_paths);
+	if (h->root_dir)
+		look_system(h, &f->root, plan_template_paths);
+	look_system(h, &f->etc, plan_etc_paths);
 	for (const char *const *p = plan_tool_paths; *p; p++)
 		(void)look_at(&f->tools, path_join(h->home, *p), false);
 	for (size_t i = f->tools.n, k = 0; i > 0 && plan_secret_paths[k]; k++)
@@ -436,10 +451,33 @@ int host_engine(struct host *h, struct err *e)
 	return r;
 }
 
+int host_tools(struct host *h, struct err *e)
+{
+	_free_ char *path = NULL;
+	struct stat st;
+	int r = program_find("vitrine-tools", &path, e);
+
+	if (r == 0)
+		r = path_real(path, &h->tools_exe, e);
+	if (r < 0)
+		return r;
+	if (stat(h->tools_exe, &st) < 0)
+		return err_sys(e, "'%s'", h->tools_exe);
+	h->facts.tools_exe = (struct entry){
+		.path = h->tools_exe,
+		.kind = ENTRY_FILE,
+		.ino = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+	};
+	return 0;
+}
+
 static void entries_done(struct entries *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].path);
+		free(l->v[i].src);
 		free(l->v[i].target);
 		for (size_t k = 0; k < l->v[i].n_sockets; k++)
 			free(l->v[i].sockets[k]);
@@ -465,7 +503,9 @@ void host_done(struct host *h)
 	free(h->cwd);
 	free(h->self_exe);
 	free(h->init_exe);
+	free(h->tools_exe);
 	free(h->state_dir);
 	free(h->config_dir);
+	free(h->root_dir);
 	*h = (struct host){ .ws_fd = FD_NONE };
 }

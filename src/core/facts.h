@@ -21,7 +21,9 @@ struct host {
 	struct scan scan;
 	struct cgroup_host cgroups;
 	int ws_fd;
-	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *state_dir, *config_dir;
+	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
+		*config_dir;
+	char *root_dir; /* of a template; set before host_look() */
 };
 
 /* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. In two halves
@@ -35,6 +37,8 @@ int host_workspace(struct host *h, const char *path, struct err *e);
 int host_look(struct host *h, const struct policy *p, struct err *e);
 /* For an engine other than native: finds the init that runs behind its walls. */
 int host_engine(struct host *h, struct err *e);
+/* For safe tools and the broker: finds the program they are inside. */
+int host_tools(struct host *h, struct err *e);
 void host_done(struct host *h);
 
 #endif

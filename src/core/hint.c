@@ -129,8 +129,24 @@ bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(
 	static const char *const busy[] = { "Device or resource busy", "EBUSY", NULL };
 	static const char *const missing[] = { "No such file or directory", "not found", "ENOENT",
 					       NULL };
+	/* Installing into the host's own system: sudo, apt, dpkg, npm -g, pip. */
+	static const char *const install[] = { "are you root?",
+					       "requires superuser privilege",
+					       "effective uid is not 0",
+					       "no new privileges",
+					       "sudo: /etc/sudo.conf",
+					       "/usr/lib/node_modules",
+					       "/usr/local/lib/node_modules",
+					       NULL };
 	_free_ char *text = as_text(tail, n);
 	const struct mount *m = NULL;
+
+	if (says(text, install)) {
+		buf_puts(out, "the host's own /usr is read-only here; a sandbox of a template has one that "
+			      "it can write: 'vitrine template agent', then 'vitrine run --name NAME --template "
+			      "agent'");
+		return true;
+	}
 
 	if (says(text, network)) {
 		buf_puts(out, p->net.has_gate ? "only hosts that a rule allows can be reached; "

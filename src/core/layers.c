@@ -60,10 +60,12 @@ void layers_done(struct layers *l)
 		free(l->points[i].message);
 		free(l->points[i].ws.v);
 		free(l->points[i].home.v);
+		free(l->points[i].sys.v);
 	}
 	free(l->points);
 	free(l->ws.v);
 	free(l->home.v);
+	free(l->sys.v);
 	free(l->state_dir);
 	free(l->name);
 	*l = (struct layers){ 0 };
@@ -111,6 +113,11 @@ static mode_t mode_of_top(const struct layers *l, const struct stack *s)
 	return lstat(path, &st) == 0 ? st.st_mode & 07777 : 0755;
 }
 
+static bool is_top_of(const struct stack *s, const char *id)
+{
+	return s->n > 0 && str_eq(s->v[0], id);
+}
+
 int layers_first(struct layers *l, struct err *e)
 {
 	char id[LAYER_ID_BYTES];
@@ -136,6 +143,40 @@ static int check_first(const struct layers *l, struct err *e)
 		return err_set(e, ERR_CONFLICT, EBUSY,
 			       "somebody has just changed the layers of '%s'; try again", l->name);
 	return 0;
+}
+
+int layers_first_sys(struct layers *l, struct err *e)
+{
+	char id[LAYER_ID_BYTES];
+	int r = new_id(id, e);
+
+	if (r == 0)
+		stack_push(&l->sys, id);
+	return r;
+}
+
+int layers_put_sys(struct layers *l, struct err *e)
+{
+	_close_ int lock = layers_lock(l->state_dir, e);
+	_free_ char *path = layer_path(l, l->sys.v[0], "");
+	struct layers now;
+	bool is_same;
+	int r = lock < 0 ? lock : layers_read(l->state_dir, l->name, &now, e);
+
+	if (r < 0)
+		return r;
+	is_same = now.sys.n == 0 || is_top_of(&now.sys, l->sys.v[0]);
+	if (!is_same)
+		r = err_set(e, ERR_CONFLICT, EBUSY,
+			    "somebody has just changed the layers of '%s'; try again", l->name);
+	else if (access(path, F_OK) < 0)
+		r = make_dirs(l, l->sys.v[0], 0755, true, e);
+	if (r == 0 && now.sys.n == 0) {
+		stack_copy(&now.sys, &l->sys);
+		r = layers_write(&now, e);
+	}
+	layers_done(&now);
+	return r;
 }
 
 int layers_put_first(struct layers *l, int ws_fd, struct err *e)
@@ -178,7 +219,7 @@ int layers_claim(const char *state_dir, const char *name, const char *top, struc
 
 	if (r < 0)
 		return r;
-	is_top = (l.ws.n > 0 && str_eq(l.ws.v[0], id)) || (l.home.n > 0 && str_eq(l.home.v[0], id));
+	is_top = is_top_of(&l.ws, id) || is_top_of(&l.home, id) || is_top_of(&l.sys, id);
 	layers_done(&l);
 	if (!is_top)
 		return err_set(e, ERR_CONFLICT, EAGAIN,
@@ -291,6 +332,9 @@ static int freeze(struct layers *l, struct stack *head, struct stack *frozen, st
 
 	if (head->n == 0)
 		return 0;
+	if (head->n + 1 >= OVERLAY_LAYERS_MAX)
+		return err_set(e, ERR_UNSUPPORTED, E2BIG, "'%s' has %zu layers, which is the bound",
+			       l->name, head->n);
 	mode = mode_of_top(l, head);
 	stack_copy(frozen, head);
 	if (is_empty(l, head->v[0])) { /* nothing to freeze: the head stays as it is */
@@ -375,7 +419,7 @@ static int layer_home(struct layers *l, struct err *e)
 static int make_point(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
 		      uint64_t *ret_id, struct err *e)
 {
-	struct stack ws = { 0 }, home = { 0 };
+	struct stack ws = { 0 }, home = { 0 }, sys = { 0 };
 	struct point *p;
 	int r = 0;
 
@@ -390,14 +434,18 @@ static int make_point(struct layers *l, enum tree_kind kind, const char *message
 		r = freeze(l, &l->ws, &ws, e);
 	if (r == 0)
 		r = freeze(l, &l->home, &home, e);
+	if (r == 0)
+		r = freeze(l, &l->sys, &sys, e);
 	if (r < 0) {
 		free(ws.v);
 		free(home.v);
+		free(sys.v);
 		return r;
 	}
 	p = add_point(l, kind, message, since);
 	p->ws = ws;
 	p->home = home;
+	p->sys = sys;
 	*ret_id = p->id;
 	return 0;
 }
@@ -460,6 +508,8 @@ int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct 
 		r = new_head(l, &l->ws, &p->ws, e);
 	if (r == 0 && l->home.n > 0)
 		r = new_head(l, &l->home, &p->home, e);
+	if (r == 0 && l->sys.n > 0)
+		r = new_head(l, &l->sys, &p->sys, e);
 	return r < 0 ? r : layers_write(l, e);
 }
 
@@ -485,29 +535,44 @@ int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_
 	return r < 0 ? r : layers_write(l, e);
 }
 
-int layers_merge(struct layers *l, int base, struct err *e)
+/* The head keeps the layer that is written. The lock is held. */
+static int merge_stack(struct layers *l, struct stack *s, int base, struct err *e)
 {
-	_close_ int lock = FD_NONE;
 	struct stack frozen = { 0 };
-	mode_t mode;
 	int r;
 
-	if (l->ws.n < LAYERS_MERGE_AT)
+	if (s->n < LAYERS_MERGE_AT)
+		return 0;
+	for (size_t i = s->n; i-- > 1;)
+		stack_push(&frozen, s->v[i]);
+	r = merge_frozen(l, &frozen, base, mode_of_top(l, s), e);
+	if (r == 0) {
+		stack_push(&frozen, s->v[0]);
+		stack_copy(s, &frozen);
+	}
+	free(frozen.v);
+	return r < 0 ? r : 1;
+}
+
+/* `sys` is left alone: what lies below it is another directory, and it is frozen only by checkpoints. */
+int layers_merge(struct layers *l, int base, struct err *e)
+{
+	_free_ char *nothing = mem_fmt("%s/layers/.empty", l->state_dir);
+	_close_ int lock = FD_NONE, empty = FD_NONE;
+	int ws, home;
+
+	if (l->ws.n < LAYERS_MERGE_AT && l->home.n < LAYERS_MERGE_AT)
 		return 0;
 	lock = layers_lock(l->state_dir, e);
 	if (lock < 0)
 		return lock;
-	mode = mode_of_top(l, &l->ws);
-	for (size_t i = l->ws.n; i-- > 1;)
-		stack_push(&frozen, l->ws.v[i]);
-	r = merge_frozen(l, &frozen, base, mode, e);
-	if (r == 0) {
-		stack_push(&frozen, l->ws.v[0]);
-		stack_copy(&l->ws, &frozen);
-		r = layers_write(l, e);
-	}
-	free(frozen.v);
-	return r;
+	(void)mkdir(nothing, 0700); /* it may be there */
+	empty = open(nothing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (empty < 0)
+		return err_sys(e, "'%s'", nothing);
+	ws = merge_stack(l, &l->ws, base, e);
+	home = ws < 0 ? ws : merge_stack(l, &l->home, empty, e);
+	return home < 0 ? home : layers_write(l, e);
 }
 
 static bool stacks_equal(const struct stack *a, const struct stack *b, size_t skip)
@@ -524,7 +589,8 @@ static bool is_present(const struct layers *l, const struct point *p)
 				 ? !has_plain_home(l)
 				 : is_empty(l, l->home.v[0]) && stacks_equal(&l->home, &p->home, 1);
 
-	return same_ws && same_home;
+	return same_ws && same_home &&
+	       (l->sys.n == 0 || (is_empty(l, l->sys.v[0]) && stacks_equal(&l->sys, &p->sys, 1)));
 }
 
 uint64_t layers_undo_target(const struct layers *l)
@@ -558,6 +624,7 @@ static void drop_points(struct layers *l, enum tree_kind kind, size_t keep)
 		free(p->message);
 		free(p->ws.v);
 		free(p->home.v);
+		free(p->sys.v);
 		memmove(p, p + 1, (l->n_points - i - 1) * sizeof(*p));
 		l->n_points--;
 	}
@@ -595,6 +662,8 @@ int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct e
 
 	if (r == 0 && l->home.n > 0)
 		r = new_head(l, &l->home, &nothing, e);
+	if (r == 0 && l->sys.n > 0)
+		r = new_head(l, &l->sys, &nothing, e);
 	if (r == 0 && with_ws && l->ws.n > 0)
 		r = new_head(l, &l->ws, &nothing, e);
 	return r < 0 ? r : layers_write(l, e);
@@ -617,6 +686,7 @@ int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct 
 		free(l->points[i].message);
 		free(l->points[i].ws.v);
 		free(l->points[i].home.v);
+		free(l->points[i].sys.v);
 	}
 	memmove(l->points, l->points + n, (l->n_points - n) * sizeof(*l->points));
 	l->n_points -= n;
@@ -641,8 +711,47 @@ int layers_fork(struct layers *from, const char *name, struct err *e)
 		r = new_head(&to, &to.ws, &p->ws, e);
 	if (r == 0 && p && from->home.n > 0)
 		r = new_head(&to, &to.home, &p->home, e);
+	if (r == 0 && p && from->sys.n > 0)
+		r = new_head(&to, &to.sys, &p->sys, e);
 	if (r == 0)
 		r = layers_write(&to, e);
 	layers_done(&to);
+	return r;
+}
+
+/* The tree becomes a frozen layer, with a new one on top. The lock is held. */
+static int import_tree(const struct layers *l, struct stack *s, const char *tree, struct err *e)
+{
+	_free_ char *fs = NULL;
+	char id[LAYER_ID_BYTES];
+	struct stat st;
+	int r = lstat(tree, &st) < 0 ? err_sys(e, "'%s'", tree) : make_layer(l, 0700, false, id, e);
+
+	if (r < 0)
+		return r;
+	fs = layer_path(l, id, "/fs");
+	if (rename(tree, fs) < 0)
+		return err_sys(e, "'%s'", tree);
+	stack_push(s, id);
+	r = make_layer(l, st.st_mode, true, id, e);
+	if (r == 0)
+		stack_push(s, id);
+	return r;
+}
+
+int layers_import(const char *state_dir, const char *name, const char *home, const char *ws,
+		  struct err *e)
+{
+	struct layers l = { .state_dir = mem_str(state_dir), .name = mem_str(name) };
+	_close_ int lock = layers_lock(state_dir, e);
+	int r = lock < 0 ? lock : 0;
+
+	if (r == 0 && home)
+		r = import_tree(&l, &l.home, home, e);
+	if (r == 0 && ws)
+		r = import_tree(&l, &l.ws, ws, e);
+	if (r == 0)
+		r = layers_write(&l, e);
+	layers_done(&l);
 	return r;
 }

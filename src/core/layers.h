@@ -3,7 +3,7 @@
  *
  * A layer is a directory `layers/ID/` below the state directory: fs/ holds what was written, work/ is the kernel's.
  * The layer on top of a stack is written while the sandbox runs; a frozen one never changes again, so checkpoints and
- * forks share it. `sandboxes/NAME/layers.json` says which layers make up the workspace (in review mode) and the home,
+ * forks share it. `sandboxes/NAME/layers.json` says which layers make up the workspace (in review and clone mode), the home and, above a template, /usr,
  * and which did at each checkpoint. Every operation is one replacement of that file: freezing 10,000 files costs what
  * freezing one does, and a crash leaves the old state or the new one, and at most a directory that nobody names.
  */
@@ -28,12 +28,13 @@ struct point {
 	uint64_t id, created, since; /* seconds since 1970 */
 	enum tree_kind kind;
 	char *message;
-	struct stack ws, home; /* all frozen */
+	struct stack ws, home, sys; /* all frozen */
 };
 
 struct layers {
 	char *state_dir, *name;
 	struct stack ws, home; /* n == 0: none */
+	struct stack sys;      /* what was written in the /usr of a template */
 	struct point *points;
 	size_t n_points;
 	char moving[LAYER_ID_BYTES]; /* the plain home is on its way to be this layer's fs */
@@ -48,6 +49,9 @@ void layers_done(struct layers *l);
 /* A workspace without layers gets its first: in memory, then on disk with the workspace's own mode. -EBUSY when
  * somebody else was faster. */
 int layers_first(struct layers *l, struct err *e);
+/* The same for what is written above a template. */
+int layers_first_sys(struct layers *l, struct err *e);
+int layers_put_sys(struct layers *l, struct err *e);
 int layers_put_first(struct layers *l, int ws_fd, struct err *e);
 /* The same with a tree that is ready, at `full`: it is moved. */
 int layers_put_full(struct layers *l, const char *full, struct err *e);
@@ -87,6 +91,10 @@ int layers_reset_home(struct layers *l, struct err *e);
 
 /* A new sandbox's layers, with all that `from` has. Writes its file. */
 int layers_fork(struct layers *from, const char *name, struct err *e);
+
+/* A new sandbox's layers, from trees that are ready: both are moved; NULL where there is none. Writes its file. */
+int layers_import(const char *state_dir, const char *name, const char *home, const char *ws,
+		  struct err *e);
 
 /* Descriptors of the layers of a stack, for comparing. */
 int layers_open(const struct layers *l, const struct stack *s, int base, struct overlay *ret,

@@ -37,6 +37,8 @@ static void put_point(struct buf *b, const struct point *p)
 	put_stack(b, "ws", &p->ws);
 	buf_putc(b, ',');
 	put_stack(b, "home", &p->home);
+	buf_putc(b, ',');
+	put_stack(b, "sys", &p->sys);
 	buf_putc(b, '}');
 }
 
@@ -51,6 +53,8 @@ int layers_write(const struct layers *l, struct err *e)
 	put_stack(&b, "ws", &l->ws);
 	buf_putc(&b, ',');
 	put_stack(&b, "home", &l->home);
+	buf_putc(&b, ',');
+	put_stack(&b, "sys", &l->sys);
 	buf_printf(&b, ",\"moving\":\"%s\",\"points\":[", l->moving);
 	for (size_t i = 0; i < l->n_points; i++) {
 		buf_puts(&b, i ? ",\n" : "\n");
@@ -105,6 +109,12 @@ static bool take_stack(const struct json *o, const char *key, struct stack *ret)
 	return true;
 }
 
+/* It came later: files from before have none. */
+static bool take_sys(const struct json *o, struct stack *ret)
+{
+	return json_get(o, "sys") == NULL || take_stack(o, "sys", ret);
+}
+
 static bool take_number(const struct json *o, const char *key, uint64_t *ret)
 {
 	const struct json *v = json_get(o, key);
@@ -124,7 +134,7 @@ static bool take_point(const struct json *o, struct point *p)
 	p->message = mem_str(message->text);
 	return p->kind < TREE_KIND_COUNT_ && take_number(o, "id", &p->id) &&
 	       take_number(o, "created", &p->created) && take_number(o, "since", &p->since) &&
-	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home);
+	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home) && take_sys(o, &p->sys);
 }
 
 static bool take_all(const struct json *o, struct layers *l)
@@ -144,7 +154,7 @@ static bool take_all(const struct json *o, struct layers *l)
 	for (const struct json *c = points->first; c; c = c->next)
 		if (!take_point(c, &l->points[l->n_points++]))
 			return false;
-	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home);
+	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home) && take_sys(o, &l->sys);
 }
 
 bool layers_exist(const char *state_dir, const char *name)
@@ -211,9 +221,11 @@ static int add_sandbox(struct named *n, const char *state_dir, const char *name,
 		return r;
 	add_stack(n, &l.ws);
 	add_stack(n, &l.home);
+	add_stack(n, &l.sys);
 	for (size_t i = 0; i < l.n_points; i++) {
 		add_stack(n, &l.points[i].ws);
 		add_stack(n, &l.points[i].home);
+		add_stack(n, &l.points[i].sys);
 	}
 	layers_done(&l);
 	return 0;

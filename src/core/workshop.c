@@ -17,7 +17,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 
-#define WORDS_MAX 96
+#define WORDS_MAX 512
 
 struct words_of {
 	const char *v[WORDS_MAX];
@@ -29,6 +29,14 @@ static void word(struct words_of *w, const char *text)
 	bug_on(w->n + 1 >= WORDS_MAX);
 	w->v[w->n++] = text;
 	w->v[w->n] = NULL;
+}
+
+/* The program that makes sandboxes: this one, unless told otherwise. */
+static const char *program = "/proc/self/exe";
+
+void workshop_use(const char *vitrine)
+{
+	program = vitrine;
 }
 
 static int open_null(int fd)
@@ -55,7 +63,7 @@ static _Noreturn void become(char *const *argv, char *const *env, const int std[
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setsid(); /* keys of the caller's terminal are not for it */
 	(void)syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
-	(void)execve("/proc/self/exe", argv, env);
+	(void)execve(program, argv, env);
 	_exit(127);
 }
 

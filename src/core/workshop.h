@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define WORKSHOP_VIEWS_MAX 16
+#define WORKSHOP_VIEWS_MAX 80
 #define WORKSHOP_ENV_MAX 16
 
 struct job {
@@ -25,6 +25,9 @@ struct job {
 	uint64_t seconds;                   /* then it is ended */
 	int in, out, err;                   /* pipes, or FD_NONE for /dev/null */
 };
+
+/* For a program that is not `vitrine` itself: where that lies. Kept, not copied. */
+void workshop_use(const char *vitrine);
 
 /* Starts it; -errno when that fails. The caller waits for it. */
 pid_t workshop_start(const struct job *j, struct err *e);

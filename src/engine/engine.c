@@ -184,7 +184,7 @@ unsigned engine_steps_of(const struct plan *p)
 		steps |= BIT(STEP_ROOT);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
-	if (p->n_sockets > 0)
+	if (p->n_sockets > 0 || p->broker.is_on)
 		steps |= BIT(STEP_SOCKETS);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (p->limits[limits[i].limit].is_set)

@@ -481,7 +481,7 @@ static void on_keeper(struct source *s, unsigned ready)
 	} else if (m.type == GATE_SEAL) {
 		inspect_open(f, take_fd(fds[0]));
 	} else if (m.type == GATE_HOST_PORT) {
-		add_listener(f, take_fd(fds[0]), m.port, false);
+		add_listener(f, take_fd(fds[0]), m.flags & GATE_ANY ? 0 : m.port, false);
 	} else {
 		_exit(125);
 	}

@@ -86,6 +86,7 @@ enum gate_flags {
 	GATE_INSPECTED = 1, /* hand the connection to seal */
 	GATE_UPSTREAM = 2,  /* the socket leads to a proxy that has been told where to go */
 	GATE_HAS_V6 = 4,    /* of GATE_SOCKETS: the sandbox knows IPv6 */
+	GATE_ANY = 8, /* of GATE_HOST_PORT: of every address inside, and not the host\'s at all */
 };
 
 struct gate_msg {

@@ -368,6 +368,8 @@ static bool context_fits(const struct cmd *c, const struct places *p, const stru
 		return false;
 	if (r->via && !via_fits(c->via, r->via))
 		return false;
+	if (r->no_via && via_fits(c->via, r->no_via))
+		return false;
 	if (r->target && !any_file(c, p, r->target, true))
 		return false;
 	return !(r->source && !any_file(c, p, r->source, false));

@@ -12,7 +12,7 @@
 #include "guard/redact.h"
 
 /* The receiver is started by the first report. */
-#define WAIT_MS 1000
+#define WAIT_SECONDS 1
 #define INPUT_MAX ((size_t)8 * 1024)
 
 static void put_report(const struct hook_call *c, const struct judgement *j, uint64_t took_us,
@@ -42,7 +42,7 @@ static int post(uint16_t port, const struct buf *body)
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(port),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct timeval wait = { .tv_sec = WAIT_MS / 1000, .tv_usec = WAIT_MS % 1000 * 1000 };
+	struct timeval wait = { .tv_sec = WAIT_SECONDS };
 	char answer[16] = "";
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0 ||

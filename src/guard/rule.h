@@ -17,6 +17,7 @@
  *   args       at least so many arguments
  *   env        variables set for the command ("GIT_SSH*")
  *   via        it is started by one of these (xargs, parallel, find, ssh, sudo, ...)
+ *   no_via     and by none of these ("argument": a substitution in the arguments of a program that does not print them)
  *   target     a file that is written to by redirection fits
  *   source     a file that is read by redirection fits
  *   finding    what the reader itself found out (guard/walk.h); then there is no program
@@ -44,7 +45,7 @@ enum intent {
 struct rule {
 	const char *id;
 	const char *program, *no_program, *sub, *option[RULE_OPTIONS], *no_option, *arg, *no_arg,
-		*env, *via, *target, *source;
+		*env, *via, *no_via, *target, *source;
 	const char *finding;
 	const char *say;
 	uint8_t args;

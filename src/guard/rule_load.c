@@ -120,6 +120,7 @@ static const struct {
 	{ "no_arg", offsetof(struct rule, no_arg) },
 	{ "env", offsetof(struct rule, env) },
 	{ "via", offsetof(struct rule, via) },
+	{ "no_via", offsetof(struct rule, no_via) },
 	{ "target", offsetof(struct rule, target) },
 	{ "source", offsetof(struct rule, source) },
 	{ "finding", offsetof(struct rule, finding) },

@@ -9,7 +9,8 @@
 
 struct rule_row {
 	uint32_t id;
-	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, env, via, target, source;
+	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, env, via,
+		no_via, target, source;
 	uint32_t finding;
 	uint32_t say;
 	uint8_t args, verdict, intent;
@@ -47,6 +48,7 @@ static void make_rules(struct rule *to, const struct rule_row *from, size_t n)
 			.no_arg = text(r->no_arg),
 			.env = text(r->env),
 			.via = text(r->via),
+			.no_via = text(r->no_via),
 			.target = text(r->target),
 			.source = text(r->source),
 			.finding = text(r->finding),
@@ -71,8 +73,8 @@ const struct rules *rules_built_in(void)
 	static struct rule rules[ARRAY_LEN(rules_rows)], safe[ARRAY_LEN(safe_rows)];
 	static struct syntax syntaxes[ARRAY_LEN(syntax_rows)];
 	static struct rule_index index[ARRAY_LEN(index_rows)];
-	static const char *names[ARRAY_LEN(secret_names_rows)], *paths[ARRAY_LEN(secret_paths_rows)],
-		*not[ARRAY_LEN(secret_not_rows)];
+	static const char *names[ARRAY_LEN(secret_names_rows)],
+		*paths[ARRAY_LEN(secret_paths_rows)], *not [ARRAY_LEN(secret_not_rows)];
 	static struct rules all;
 
 	if (all.rules)
@@ -85,10 +87,11 @@ const struct rules *rules_built_in(void)
 					       .has_sub = syntax_rows[i].has_sub,
 					       .single_dash = syntax_rows[i].single_dash };
 	for (size_t i = 0; i < ARRAY_LEN(index); i++)
-		index[i] = (struct rule_index){ text(index_rows[i].name), index_rows[i].first, index_rows[i].n };
+		index[i] = (struct rule_index){ text(index_rows[i].name), index_rows[i].first,
+						index_rows[i].n };
 	make_texts(names, secret_names_rows, ARRAY_LEN(names));
 	make_texts(paths, secret_paths_rows, ARRAY_LEN(paths));
-	make_texts(not, secret_not_rows, ARRAY_LEN(not));
+	make_texts(not, secret_not_rows, ARRAY_LEN(not ));
 	all = (struct rules){
 		.rules = rules,
 		.n_rules = ARRAY_LEN(rules),
@@ -104,7 +107,7 @@ const struct rules *rules_built_in(void)
 		.secret_paths = paths,
 		.n_secret_paths = ARRAY_LEN(paths),
 		.secret_not = not,
-		.n_secret_not = ARRAY_LEN(not),
+		.n_secret_not = ARRAY_LEN(not ),
 	};
 	return &all;
 }

@@ -80,6 +80,7 @@ static void put_rule(struct buf *out, const struct rule *r)
 	put_text(out, ".no_arg", r->no_arg);
 	put_text(out, ".env", r->env);
 	put_text(out, ".via", r->via);
+	put_text(out, ".no_via", r->no_via);
 	put_text(out, ".target", r->target);
 	put_text(out, ".source", r->source);
 	put_text(out, ".finding", r->finding);

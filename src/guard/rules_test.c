@@ -68,7 +68,8 @@ TEST(ids_are_unique)
 {
 	for (size_t i = 0; i < rules_built_in()->n_rules; i++)
 		for (size_t k = 0; k < i; k++)
-			CHECK(!str_eq(rules_built_in()->rules[i].id, rules_built_in()->rules[k].id));
+			CHECK(!str_eq(rules_built_in()->rules[i].id,
+				      rules_built_in()->rules[k].id));
 }
 
 TEST(bad_files_are_named)

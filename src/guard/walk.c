@@ -336,21 +336,56 @@ static void walk_subshell(struct walk *w, const struct node *n, enum input_kind 
 	w->depth--;
 }
 
+static void walk_parts(struct walk *w, const struct word *word);
+
+static void walk_word(struct walk *w, const struct word *word)
+{
+	for (const struct part *p = word->first; p; p = p->next) {
+		if (p->arg)
+			walk_parts(w, p->arg);
+		if (p->script)
+			walk_subshell(w, p->script,
+				      p->kind == PART_PROC && !p->is_input ? INPUT_UNKNOWN
+									   : INPUT_NONE,
+				      NULL);
+		if (p->kind == PART_VAR && p->op[0] && strchr("=", p->op[strlen(p->op) - 1]))
+			vars_lose(&w->vars, p->text);
+	}
+}
+
 static void walk_parts(struct walk *w, const struct word *word)
 {
 	for (; word; word = word->next)
-		for (const struct part *p = word->first; p; p = p->next) {
-			if (p->arg)
-				walk_parts(w, p->arg);
-			if (p->script)
-				walk_subshell(w, p->script,
-					      p->kind == PART_PROC && !p->is_input ? INPUT_UNKNOWN
-										   : INPUT_NONE,
-					      NULL);
-			if (p->kind == PART_VAR && p->op[0] &&
-			    strchr("=", p->op[strlen(p->op) - 1]))
-				vars_lose(&w->vars, p->text);
-		}
+		walk_word(w, word);
+}
+
+/* What these are given, they send to their service and do not print: a secret that goes straight into their arguments
+ * is not shown to anybody. For the rules such a substitution is run via "argument". */
+static bool keeps_arguments(struct walk *w, const struct word *name)
+{
+	const struct value *v = value_whole(&w->vars, name);
+
+	return v && !v->is_dynamic &&
+	       rules_list_has("curl|wget|http|helm|kubectl|k|oc|gh|psql|mysql|docker|podman|aws|"
+			      "gcloud",
+			      cmd_name(w->mem, v->s));
+}
+
+static void walk_words(struct walk *w, const struct word *words)
+{
+	const char *around = w->via;
+	bool has_script = false;
+
+	if (words == NULL)
+		return;
+	walk_word(w, words);
+	for (const struct word *i = words->next; i && !has_script; i = i->next)
+		for (const struct part *p = i->first; p; p = p->next)
+			has_script |= p->script || p->arg;
+	if (has_script && keeps_arguments(w, words))
+		w->via = arena_fmt(w->mem, "%s%sargument", around, around[0] ? "|" : "");
+	walk_parts(w, words->next);
+	w->via = around;
 }
 
 static const struct value **expand(struct walk *w, const struct word *words, size_t *ret_n)
@@ -544,7 +579,7 @@ static const char *walk_simple(struct walk *w, const struct node *n, enum input_
 	struct cmd c = { .via = w->via, .name = "", .input = input, .input_text = text };
 	const char *printed;
 
-	walk_parts(w, n->words);
+	walk_words(w, n->words);
 	walk_assigns(w, n);
 	walk_redirs(w, n->redirs);
 	c.argv = expand(w, n->words, &c.argc);

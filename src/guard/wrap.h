@@ -6,10 +6,11 @@
 #include "guard/walk.h"
 
 struct wrapper {
-	const char *name;
+	/* Arrays: a table of pointers would cost every start of the program. */
+	char name[20];
 	void (*fn)(struct walk *w, struct cmd *c, const struct wrapper *t);
-	const char *values; /* options that take a value */
-	unsigned skip;      /* arguments before the command */
+	char values[72]; /* options that take a value */
+	unsigned skip;   /* arguments before the command */
 };
 
 const struct wrapper *wrap_table(size_t *ret_n);

@@ -87,7 +87,7 @@ static int step_lock(struct child *c)
 
 static int step_prove(struct child *c)
 {
-	return lock_prove(c->where, sizeof(c->where));
+	return lock_prove(c->plan, c->where, sizeof(c->where));
 }
 
 /* In a machine of our own we are really root, and the plan's id is a number like any other. */

@@ -548,7 +548,9 @@ static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FD
 	if (m->a == NET_SHOW)
 		r = fd = gate_show(c->k, &done.err);
 	else
-		r = gate_change(c->k, m->err.msg, m->a == NET_DENY, &done.err);
+		r = strchr(m->err.msg, ' ')
+			    ? seal_change(c->k, m->err.msg, m->a == NET_DENY, &done.err)
+			    : gate_change(c->k, m->err.msg, m->a == NET_DENY, &done.err);
 	done.a = r < 0 ? -r : 0;
 	(void)keep_send(c->fd, &done, &fd, fd >= 0 ? 1 : 0);
 }

@@ -20,7 +20,7 @@
 
 enum { FRONT, DIAL, PROCESSES };
 
-#define LISTENERS (3 + 64)
+#define LISTENERS (3 + 64 + 32)
 
 struct kept {
 	struct init_msg m;
@@ -175,7 +175,8 @@ static void send_kept(struct gate *g, const struct kept *s)
 	if (s->m.type == INIT_NET_MORE) {
 		to = s->m.session ? FRONT : DIAL;
 		m = (struct gate_msg){ .type = s->m.session ? GATE_HOST_PORT : GATE_INSIDE,
-				       .port = (uint16_t)s->m.session };
+				       .port = (uint16_t)s->m.session,
+				       .flags = s->m.a ? GATE_ANY : 0 };
 		n = s->m.session ? 1 : 2;
 	}
 	(void)gate_send(g->fd[to], &m, s->fds, n); /* a dead one is seen by its watch */
@@ -307,9 +308,10 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 	memcpy(g->kept[g->n_kept].fds, fds, sizeof(g->kept[0].fds));
 	send_kept(g, &g->kept[g->n_kept++]);
 	if (m->type == INIT_NET && !m->b)
-		keeper_note(k, "network: this kernel cannot redirect connections; only programs "
-			       "that "
-			       "use the proxy variables get through ('vitrine doctor')");
+		keeper_note(k, "network: this kernel cannot redirect connections; programs that do "
+			       "not "
+			       "use the proxy variables get through at ports 22, 80, 443 and those "
+			       "that rules name ('vitrine doctor')");
 	return true;
 }
 

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -47,6 +46,7 @@ struct journal {
 	bool is_stuck; /* the last write failed */
 	bool is_torn;  /* bytes behind `size` must be cut off first */
 	pid_t ingest;  /* the last one we started, 0: none */
+	int dir;       /* the folder of journals; see journal_closing() */
 	char run[EVENT_RUN_CHARS + 1];
 };
 
@@ -73,7 +73,8 @@ struct journal *journal_new(const char *state_dir, const char *sandbox, bool is_
 			       .born_ns = clock_now(),
 			       .loop = l,
 			       .pending = BUF(PENDING_MAX + 2 * EVENT_MAX_BYTES),
-			       .fd = FD_NONE };
+			       .fd = FD_NONE,
+			       .dir = FD_NONE };
 	(void)snprintf(j->run, sizeof(j->run), "%014llx%04x",
 		       (unsigned long long)(clock_real() >> 8), salt);
 	if (l) {
@@ -81,6 +82,22 @@ struct journal *journal_new(const char *state_dir, const char *sandbox, bool is_
 		watch_set(j->timer, false);
 	}
 	return j;
+}
+
+void journal_ready(struct journal *j)
+{
+	_free_ char *path = mem_fmt("%s/journal", j->state_dir);
+
+	j->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (j->dir < 0 && errno == ENOENT && path_make(path, 0700) == 0)
+		j->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+void journal_closing(struct journal *j)
+{
+	/* A reader holds it for a moment; then it has just begun to wait for others, and may miss us. */
+	if (j && j->dir >= 0)
+		(void)flock(j->dir, LOCK_SH | LOCK_NB);
 }
 
 const char *journal_run(const struct journal *j)
@@ -209,9 +226,6 @@ static pid_t spawn_ingest(char *state_dir, bool is_waiting)
 		if (!is_waiting)
 			argv[4] = NULL;
 		(void)signal(SIGHUP, SIG_IGN);
-		/* Nobody waits for it: whatever else wants the processor goes first. */
-		if (!is_waiting)
-			(void)setpriority(PRIO_PROCESS, 0, 15);
 		(void)execv(path, argv);
 		_exit(127);
 	}
@@ -425,6 +439,7 @@ void journal_end(struct journal *j)
 	fd_close(j->fd);
 	if (j->size > 0 && (is_worth_it(j) || many_lie_about(j)))
 		start_ingest(j);
+	fd_close(j->dir);
 	watch_free(j->timer);
 	buf_done(&j->pending);
 	free(j->state_dir);

@@ -24,6 +24,12 @@ struct journal;
 struct journal *journal_new(const char *state_dir, const char *sandbox, bool is_named,
 			    struct loop *l);
 
+/* So that journal_closing() is one system call: when there is time. */
+void journal_ready(struct journal *j);
+/* Before anybody hears that the run is over: whoever reads events from now on waits for journal_end(), a second at
+ * most, and so finds the end of a run that has just ended. (A shared lock on the folder of journals.) */
+void journal_closing(struct journal *j);
+
 /* The run's id: 18 hexadecimal digits, increasing with time. A session is called RUN-SESSION. */
 const char *journal_run(const struct journal *j);
 

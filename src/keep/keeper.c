@@ -182,12 +182,15 @@ static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io = { 0 };
-	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal
+	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal ||
+				in->plan->broker.is_on
 			? place_claim(k, e)
 			: 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
+	if (r == 0)
+		r = broker_open(k, e);
 	if (r == 0)
 		r = keeper_claim_layers(k, e);
 	if (r == 0)
@@ -211,6 +214,7 @@ static int start(struct keeper *k, struct err *e)
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
 	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
+	journal_ready(k->journal);
 	add_first_client(k);
 	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
 		open_door(k);
@@ -281,6 +285,7 @@ static void finish(struct keeper *k)
 	masks_finish(k);
 	gate_finish(k);
 	receiver_finish(k);
+	broker_finish(k);
 	keeper_look(k);
 	seal_finish(k);
 }
@@ -410,6 +415,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		place_release(k);
 	if (in->plan->has_cgroup)
 		cgroup_remove(&k->cgroup);
+	journal_closing(k->journal);
 	say_goodbye(k, r < 0);
 	if (k->is_empty)
 		(void)engine_reap(&k->native, in->plan);

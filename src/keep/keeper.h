@@ -80,6 +80,7 @@ struct keeper {
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
 	struct sockets *sockets;
+	struct broker_door *broker; /* broker.c; NULL: none */
 	/* tell.c */
 	struct journal *journal;
 	/* usage.c */
@@ -124,6 +125,11 @@ void listening_start(struct keeper *k);
 /* sockets.c: the host's unix sockets that the plan names. */
 int sockets_open(struct keeper *k, struct err *e);
 void sockets_close(struct keeper *k);
+
+/* broker.c: who asks for something to be run outside. */
+int broker_open(struct keeper *k, struct err *e);
+void broker_finish(struct keeper *k);
+void broker_remove(struct keeper *k);
 
 /* clients.c: who is connected. */
 struct client *client_add(struct keeper *k, int take_fd);

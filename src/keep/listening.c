@@ -35,7 +35,7 @@ static bool is_published(const struct plan_net *p, uint16_t port)
 	for (char *const *v = p->host_ports; v && *v; v++)
 		if (str_eq(*v, text))
 			return true;
-	return port == 53 || port == NETNS_PROXY_PORT;
+	return port == 53 || port == NETNS_PROXY_PORT || port == NETNS_TELEMETRY_PORT;
 }
 
 static void hint(struct keeper *k, uint16_t port)

@@ -127,9 +127,11 @@ void place_release(struct keeper *k)
 	struct err e = ERR_INIT;
 
 	(void)unlinkat(k->dir, "ca-bundle.pem", 0); /* only of an inspected one */
+	(void)unlinkat(k->dir, "ca-bundle.jks", 0);
 	for (char *const *v = p->net.logins; v && *v; v += 2)
 		(void)unlinkat(k->dir, *v, 0);
 	sockets_close(k);
+	broker_remove(k);
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 

@@ -23,13 +23,20 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/sabotage.h"
+#include "keep/jks.h"
 #include "keep/keeper.h"
 #include "keep/seal.h"
+#include "policy/inspect.h"
+#include "policy/pathrule.h"
+#include "policy/rules.h"
+#include "policy/table.h"
 #include "seal/wire.h"
 #include "secret/secret.h"
 
 #define ANSWER_MS 10000
 #define LOOK_NS NS_PER_SEC /* at files that values come from */
+
+enum { BUNDLE_PEM, BUNDLE_JAVA, BUNDLES };
 
 enum seal_state {
 	SEAL_SLEEPS, /* nobody has needed it */
@@ -53,7 +60,7 @@ struct seal {
 	struct watch *on, *on_opened, *on_way;
 	enum seal_state state;
 	unsigned n_starts;
-	int bundle; /* being written, and leased; FD_NONE: complete */
+	int bundle[BUNDLES]; /* being written, and leased; FD_NONE: complete */
 	bool is_leased;
 	int way;       /* front's, held back until the terms are in force */
 	struct buf ca; /* as far as it has come */
@@ -61,7 +68,9 @@ struct seal {
 	int telling; /* ends with the teller */
 	struct watch *on_teller;
 	bool is_due[SECRETS_MAX]; /* to be read anew */
-	struct source *sources;   /* of each value; NULL: not looked at yet */
+	char **added[2];          /* rules since the start: allow, deny */
+	size_t n_added[2];
+	struct source *sources; /* of each value; NULL: not looked at yet */
 	struct watch *on_refresh;
 };
 
@@ -131,37 +140,53 @@ static void on_opened(void *arg);
  * inside is this very file. */
 static int begin_bundle(struct seal *s, struct err *e)
 {
-	_close_ int fd = openat(s->k->dir, "ca-bundle.pem",
-				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	static const char *const names[BUNDLES] = { "ca-bundle.pem", "ca-bundle.jks" };
 
-	if (fd < 0 || fchmod(fd, 0644) < 0)
-		return err_sys(e, "the bundle with the sandbox's CA");
 	/* The signal is heard once the loop runs; until then it must not end us. */
 	if (str_eq(s->k->in->plan->engine, "native") && s->on_opened == NULL)
 		s->on_opened = watch_signal(s->k->loop, SIGIO, on_opened, s);
-	s->is_leased = s->on_opened && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
-	s->bundle = take_fd(fd);
+	s->is_leased = s->on_opened != NULL;
 	s->ca.n = 0;
+	for (int i = 0; i < BUNDLES; i++) {
+		int fd = openat(s->k->dir, names[i],
+				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+		s->bundle[i] = fd;
+		if (fd < 0 || fchmod(fd, 0644) < 0)
+			return err_sys(e, "the bundle with the sandbox's CA");
+		s->is_leased = s->is_leased && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+	}
 	return 0;
 }
 
 /* Closing ends the lease: whoever waits goes on. */
+static void close_bundle(struct seal *s)
+{
+	for (int i = 0; i < BUNDLES; i++) {
+		if (s->bundle[i] >= 0)
+			(void)fcntl(s->bundle[i], F_SETLEASE,
+				    F_UNLCK); /* a teller may hold a copy */
+		fd_close(s->bundle[i]);
+		s->bundle[i] = FD_NONE;
+	}
+}
+
 static void end_bundle(struct seal *s, bool has_ca)
 {
-	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	_cleanup_(buf_done) struct buf b = BUF(4 * MIB), java = BUF(4 * MIB);
 	struct err e = ERR_INIT;
 
-	if (s->bundle < 0)
+	if (s->bundle[BUNDLE_PEM] < 0)
 		return;
 	if (read_trust(&s->k->in->plan->net, &b, &e) >= 0)
 		buf_putc(&b, '\n');
 	if (has_ca)
 		buf_add(&b, s->ca.p, s->ca.n);
-	if (io_write_all(s->bundle, buf_cstr(&b), b.n) < 0)
+	jks_put(&java, (struct str){ .p = buf_cstr(&b), .n = b.n });
+	if (io_write_all(s->bundle[BUNDLE_PEM], buf_cstr(&b), b.n) < 0 ||
+	    io_write_all(s->bundle[BUNDLE_JAVA], java.p, java.n) < 0)
 		keeper_note(s->k, "network: the bundle with the sandbox's CA could not be written");
-	(void)fcntl(s->bundle, F_SETLEASE, F_UNLCK); /* a teller may still hold a copy */
-	fd_close(s->bundle);
-	s->bundle = FD_NONE;
+	close_bundle(s);
 }
 
 /* ---- the teller ---- */
@@ -172,29 +197,70 @@ static void wipe_values(const struct keeper_in *in)
 		explicit_bzero(in->values[i].value->p, in->values[i].value->cap);
 }
 
+/* A service's variable in the caller's environment, where nobody has described a secret for it (core/secrets.c). */
+static const char *variable_of(const char *name)
+{
+	const struct secret_service *known = secret_service_find(name);
+
+	for (size_t i = 0; known && i < ARRAY_LEN(known->env) && known->env[i]; i++) {
+		const char *value = getenv(known->env[i]);
+
+		if (value && value[0])
+			return value;
+	}
+	return NULL;
+}
+
 static int tell_value(int fd, const char *state_dir, const char *name, struct err *e)
 {
 	_cleanup_(secret_done) struct secret v = { 0 };
 	_cleanup_(secret_wipe) struct buf value = secret_buf();
 	int r = secret_load(state_dir, name, &v, e);
 
-	if (r >= 0)
+	if (r >= 0) {
 		r = secret_value(state_dir, &v, &value, e);
+	} else if (r == -ENOENT && variable_of(name)) {
+		*e = ERR_INIT;
+		buf_puts(&value, variable_of(name));
+		r = 0;
+	}
 	return r < 0 ? r : seal_send_all(fd, SEAL_VALUE, name, value.p, value.n);
+}
+
+/* The plan's terms begin with both lists, of strings alone (plan/net.c): what was added goes in front. */
+static void put_terms(const struct seal *s, struct buf *out)
+{
+	static const char *const keys[2] = { "\"allow\":[", "\"deny\":[" };
+	const char *at = s->k->in->plan->net.terms;
+
+	for (int k = 0; k < 2; k++) {
+		const char *list = strstr(at, keys[k]);
+
+		bug_on(list == NULL);
+		list += strlen(keys[k]);
+		buf_add(out, at, (size_t)(list - at));
+		for (size_t i = 0; i < s->n_added[k]; i++) {
+			buf_json(out, s->added[k][i]);
+			if (i + 1 < s->n_added[k] || *list != ']')
+				buf_putc(out, ',');
+		}
+		at = list;
+	}
+	buf_puts(out, at);
 }
 
 /* The values that came with the keeper's birth are as good as those that lie on the host, and there already. */
 static int tell_all(struct seal *s, struct err *e)
 {
-	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB);
+	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB), terms = BUF(MIB);
 	struct keeper_in *in = s->k->in;
-	const char *terms = in->plan->net.terms;
 	int r = read_trust(&in->plan->net, &trust, e);
 
 	if (r >= 0)
 		r = seal_send_all(s->fd, SEAL_TRUST, NULL, trust.p, trust.n);
+	put_terms(s, &terms);
 	if (r >= 0)
-		r = seal_send_all(s->fd, SEAL_RULES, NULL, terms, strlen(terms));
+		r = seal_send_all(s->fd, SEAL_RULES, NULL, buf_cstr(&terms), terms.n);
 	for (size_t i = 0; i < in->n_values && r >= 0; i++) {
 		const struct keep_secret *v = &in->values[i];
 
@@ -520,6 +586,12 @@ static void hear(struct seal *s, const struct seal_msg *m)
 			serve(s);
 		return;
 	case SEAL_FAILED:
+		if (s->state == SEAL_SERVES) {
+			(void)snprintf(why, sizeof(why), "network: the change was not taken: %.*s",
+				       m->n < 300 ? (int)m->n : 300, m->data);
+			keeper_note(s->k, why);
+			return;
+		}
 		(void)snprintf(why, sizeof(why), "inspection: %.*s", m->n < 380 ? (int)m->n : 380,
 			       m->data);
 		close_seal(s, why);
@@ -595,7 +667,7 @@ int seal_start(struct keeper *k, struct err *e)
 	s = k->seal = mem_new(1, sizeof(*s));
 	*s = (struct seal){ .k = k,
 			    .fd = FD_NONE,
-			    .bundle = FD_NONE,
+			    .bundle = { FD_NONE, FD_NONE },
 			    .way = FD_NONE,
 			    .telling = FD_NONE,
 			    .ca = BUF(64 * KIB) };
@@ -637,6 +709,41 @@ int seal_connect(struct keeper *k)
 	return pair[0];
 }
 
+static int check_change(const struct keeper *k, const char *rule, struct err *e)
+{
+	const char *at = strchr(rule, ' ') + 1;
+	_free_ char *host = mem_strn(at, strcspn(at, "/"));
+	int r = check_inspect_rule(rule, e);
+
+	if (r < 0)
+		return r;
+	for (char *const *v = k->in->plan->net.inspect; v && *v; v++)
+		if (k->seal && k->seal->state != SEAL_CLOSED &&
+		    (str_eq(*v, host) || host_matches(*v, host)))
+			return 0;
+	return err_set(e, ERR_CONFLICT, ENETDOWN,
+		       "%s is not inspected in this run; it will be when it is started again",
+		       host);
+}
+
+int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e)
+{
+	struct seal *s = k->seal;
+	int r = check_change(k, rule, e), list = is_deny;
+
+	if (r < 0)
+		return r;
+	if (s->teller > 0 && s->state == SEAL_SERVES)
+		return err_set(e, ERR_CONFLICT, EBUSY, "a change is just being made; try again");
+	if (s->n_added[list] >= RULES_MAX)
+		return err_set(e, ERR_USAGE, E2BIG, "more than %d rules", RULES_MAX);
+	s->added[list] = mem_grow(s->added[list], s->n_added[list] + 1, sizeof(*s->added[list]));
+	s->added[list][s->n_added[list]++] = mem_str(rule);
+	if (s->state == SEAL_SERVES)
+		tell(s, tell_all); /* else it hears of it with the rest */
+	return 0;
+}
+
 void seal_watch(struct keeper *k)
 {
 	if (k->seal && k->seal->fd >= 0)
@@ -650,6 +757,5 @@ void seal_finish(struct keeper *k)
 	if (s == NULL)
 		return;
 	stop(s);
-	fd_close(s->bundle); /* nobody is left who waits for it */
-	s->bundle = FD_NONE;
+	close_bundle(s); /* nobody is left who waits for it */
 }

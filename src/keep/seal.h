@@ -12,6 +12,8 @@ struct keeper;
 int seal_start(struct keeper *k, struct err *e);
 /* A fresh way between seal and a front that was just started: the front's end, or FD_NONE. */
 int seal_connect(struct keeper *k);
+/* `vitrine net allow|deny 'METHOD HOST/PATH'`: from the next request on. */
+int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e);
 /* From here on what it says is heard. */
 void seal_watch(struct keeper *k);
 void seal_finish(struct keeper *k);

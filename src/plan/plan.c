@@ -160,14 +160,46 @@ static int check_policy(const struct policy *p, const struct facts *f, struct er
 
 /* ---- the view ---- */
 
+/* The layers, then the overlay that shows them as one. */
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+{
+	for (size_t i = 0; layers[i]; i++)
+		add_mount(p, MOUNT_LAYER, layers[i], dst,
+			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
+	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
+}
+
+static const char *source_of(const struct entry *en)
+{
+	return en->src ? en->src : en->path;
+}
+
+/* What is written in the /usr of a template stays with the sandbox. All of it belongs to its user, so nobody needs to
+ * be root for that. */
+static void plan_usr(struct plan *p, const struct facts *f, const struct entry *en)
+{
+	struct mount *lowest, overlay;
+
+	add_overlay(p, f->sys_layers, en->path, "template, kept");
+	lowest = add_mount(p, MOUNT_LAYER, en->src, en->path, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
+			   "template");
+	overlay = lowest[-1];
+	lowest[-1] = *lowest;
+	*lowest = overlay;
+	add_access(p, ACCESS_WRITE, en->path);
+}
+
 static void plan_root(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->root.n; i++) {
 		const struct entry *en = &f->root.v[i];
 
-		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
-				  "system");
+		if (en->kind == ENTRY_DIR && en->src && f->sys_layers && str_eq(en->path, "/usr"))
+			plan_usr(p, f, en);
+		else if (en->kind == ENTRY_DIR)
+			add_mount(p, MOUNT_BIND, source_of(en), en->path,
+				  MOUNT_RO | MOUNT_DIR | (en->src ? MOUNT_IDMAP : 0),
+				  en->src ? "template" : "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 	}
@@ -177,12 +209,14 @@ static void plan_root(struct plan *p, const struct facts *f)
  * kinds of pattern mean the same. Names that git tracks are not touched by this. */
 static void plan_git(struct plan *p, const struct policy *pol)
 {
-	_cleanup_(buf_done) struct buf ignore = BUF(MIB);
+	_cleanup_(buf_done) struct buf ignore = BUF(MIB), config = BUF(MIB);
 
 	for (size_t i = 0; i < pol->hide.n; i++)
 		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
 	add_skel(p, SKEL_FILE, "etc/gitignore", buf_cstr(&ignore));
-	add_skel(p, SKEL_FILE, "etc/gitconfig", "[core]\n\texcludesFile = /etc/gitignore\n");
+	buf_puts(&config, "[core]\n\texcludesFile = /etc/gitignore\n");
+	plan_broker_git(&p->broker, &config);
+	add_skel(p, SKEL_FILE, "etc/gitconfig", buf_cstr(&config));
 }
 
 static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -204,12 +238,13 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 		const struct entry *en = &f->etc.v[i];
 
 		if (en->kind == ENTRY_DIR)
-			add_mount(p, MOUNT_BIND, en->path, en->path, MOUNT_RO | MOUNT_DIR,
-				  "system");
+			add_mount(p, MOUNT_BIND, source_of(en), en->path,
+				  MOUNT_RO | MOUNT_DIR | (en->src ? MOUNT_IDMAP : 0),
+				  en->src ? "template" : "system");
 		else if (en->kind == ENTRY_LINK)
 			add_skel(p, SKEL_LINK, en->path, en->target);
 		else if (en->kind == ENTRY_FILE)
-			add_skel(p, SKEL_COPY, en->path, en->path)->stamp =
+			add_skel(p, SKEL_COPY, en->path, source_of(en))->stamp =
 				en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
 	}
 	add_skel(p, SKEL_FILE, "etc/passwd", passwd);
@@ -257,15 +292,6 @@ static void plan_dev(struct plan *p)
 	 * host's root may open (kcore, timer_list, sysrq-trigger) needs no cover: no id inside is the host's root. */
 	add_mount(p, MOUNT_HIDE, "file", "/proc/keys", MOUNT_GONE_OK, "kernel");
 	add_mount(p, MOUNT_HIDE, "file", "/proc/key-users", MOUNT_GONE_OK, "kernel");
-}
-
-/* The layers, then the overlay that shows them as one. */
-static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
-{
-	for (size_t i = 0; layers[i]; i++)
-		add_mount(p, MOUNT_LAYER, layers[i], dst,
-			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
-	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
 }
 
 static void plan_private(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -425,6 +451,41 @@ static void plan_sockets(struct plan *p, const struct policy *pol)
 		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
 		add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
 		p->n_sockets++;
+	}
+}
+
+static void add_tool(struct plan *p, const char *name)
+{
+	_free_ char *path = mem_fmt(PLAN_TOOLS "/%s", name);
+
+	add_skel(p, SKEL_LINK, path, "vitrine-tools");
+}
+
+/* The program itself is copied into the skeleton: nothing is mounted for it. */
+static void plan_safe_tools(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	const struct entry *en = &f->tools_exe;
+	struct skel *s;
+
+	if (en->path == NULL)
+		return;
+	s = add_skel(p, SKEL_COPY, PLAN_TOOLS "/vitrine-tools", en->path);
+	s->mode = 0755;
+	s->stamp = en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
+	for (size_t i = 0; plan_wants_tools(pol, p->is_named) && plan_tool_names[i][0]; i++) {
+		bool is_off = false;
+
+		for (size_t k = 0; k < pol->tools_off.n; k++)
+			is_off |= str_eq(pol->tools_off.v[k].text, plan_tool_names[i]);
+		if (!is_off)
+			add_tool(p, plan_tool_names[i]);
+	}
+	for (size_t i = 0; p->broker.is_on && plan_broker_names[i][0]; i++)
+		add_tool(p, plan_broker_names[i]);
+	if (p->broker.is_on) {
+		_free_ char *ours = mem_fmt("%s/sandboxes/%s/" BROKER_NAME, p->state_dir, p->name);
+
+		add_mount(p, MOUNT_BIND, ours, PLAN_BROKER, 0, "broker");
 	}
 }
 
@@ -681,10 +742,14 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 
 static void plan_trust(struct plan *p)
 {
+	_free_ char *java = NULL;
+
 	if (!p->net.has_seal)
 		return;
 	p->net.bundle = mem_fmt("%s/sandboxes/%s/ca-bundle.pem", p->state_dir, p->name);
 	add_mount(p, MOUNT_BIND, p->net.bundle, PLAN_BUNDLE, MOUNT_RO, "sandbox CA");
+	java = mem_fmt("%s/sandboxes/%s/ca-bundle.jks", p->state_dir, p->name);
+	add_mount(p, MOUNT_BIND, java, PLAN_BUNDLE_JAVA, MOUNT_RO, "sandbox CA");
 	for (const char *const *v = plan_trust_files; *v; v++)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
@@ -742,6 +807,19 @@ static void plan_receiver_env(struct plan *p)
 	add_env_kv(p, "VITRINE_EVENTS", port);
 }
 
+/* Safe tools stand first, whoever set the rest. */
+static void plan_tools_path(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_env; i++)
+		if (str_starts(p->env[i], "PATH=")) {
+			_free_ char *kv = mem_fmt("PATH=" PLAN_TOOLS ":%s", p->env[i] + 5);
+
+			add_env(p, kv);
+			add_env_kv(p, "VITRINE_WORKSPACE", p->workspace);
+			return;
+		}
+}
+
 static void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -763,11 +841,15 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
+	if (p->net.has_seal)
+		add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
 		for (size_t k = 0; k < f->secrets[i].n_env; k++)
 			add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		add_env(p, pol->env_set.v[i].text);
+	if (f->tools_exe.path)
+		plan_tools_path(p);
 }
 
 static int plan_command(struct plan *p, const struct facts *f, const struct errand *errand,
@@ -870,6 +952,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
 	plan_names(&p, f);
+	plan_broker_build(&p.broker, pol, f);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
@@ -880,6 +963,9 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
 	plan_sockets(&p, pol);
+	plan_safe_tools(&p, pol, f);
+	if (r == 0)
+		r = plan_broker_check(&p, pol, e);
 	if (r == 0)
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
@@ -934,6 +1020,7 @@ void plan_done(struct plan *p)
 	free(p->env);
 	free(p->argv);
 	plan_net_done(&p->net);
+	plan_broker_done(&p->broker);
 	free(p->name);
 	free(p->workspace);
 	free(p->user);

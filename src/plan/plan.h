@@ -27,6 +27,7 @@ enum entry_kind {
 /* One thing that may become part of the view: does it exist, and what is it. */
 struct entry {
 	char *path;
+	char *src;    /* where it lies, when that is not where it shall be seen: in a template */
 	char *target; /* of a link */
 	enum entry_kind kind;
 	uint64_t dev, ino, size, mtime_ns;
@@ -70,11 +71,15 @@ struct facts {
 	const char *cwd;      /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
 	const char *init_exe; /* vitrine-init, for engines other than native */
+	struct entry
+		tools_exe; /* vitrine-tools; no path: neither safe tools nor a broker are wanted */
 	const char *state_dir, *config_dir;
 	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
+	char *const *sys_layers; /* above the template's /usr; NULL: it is read-only */
+	const char *root_dir; /* of a template: what takes the place of the host's system; NULL: the host's */
 	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
@@ -211,6 +216,17 @@ struct relay_socket {
 	char *host; /* exact path, outside and inside */
 };
 
+/* What runs outside on request; the rules are those of the policy, "push RULE" and so on. */
+#define PLAN_BROKER                                                                                \
+	"/.vitrine/broker" /* its socket inside, and the same last name in the sandbox's folder */
+#define BROKER_NAME "broker-socket"
+struct plan_broker {
+	bool is_on;
+	char **rules; /* NULL-ended */
+	size_t n_rules;
+	char **env; /* of the programs it runs, outside; NULL-ended */
+};
+
 struct plan {
 	char *name; /* of the sandbox; also its directory in the state directory */
 	bool is_named;
@@ -235,6 +251,7 @@ struct plan {
 	bool debug;
 	struct plan_net net;
 	bool check_reads; /* Landlock judges reading too */
+	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -269,6 +286,8 @@ void plan_net_build(struct plan_net *n, const struct policy *pol, const struct f
 
 /* Where the sandbox's CA must be known, from the tables in plan/trust.c. */
 #define PLAN_BUNDLE "/etc/vitrine/ca-bundle.pem"
+#define PLAN_BUNDLE_JAVA "/etc/vitrine/ca-bundle.jks"
+extern const char plan_trust_java[];         /* JAVA_TOOL_OPTIONS */
 extern const char *const plan_trust_vars[];  /* variables that name a bundle */
 extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */
 void plan_net_done(struct plan_net *n);
@@ -287,8 +306,22 @@ bool plan_needs_samples(const struct plan *p);
 
 const char *enforcer_name(enum enforcer by);
 
+/* Safe tools and the broker (plan/tools.c): are they wanted, and by what names are they called inside? */
+#define PLAN_TOOLS "/.vitrine/tools"
+bool plan_wants_tools(const struct policy *pol, bool is_named);
+bool plan_wants_broker(const struct policy *pol);
+extern const char plan_tool_names[][16]; /* ends with "" */
+extern const char plan_broker_names[][24];
+void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f);
+void plan_broker_done(struct plan_broker *b);
+/* What git reads so that it finds the broker by itself. */
+void plan_broker_git(const struct plan_broker *b, struct buf *out);
+/* What the broker pushes to and runs must not lie where the agent can write. */
+int plan_broker_check(const struct plan *p, const struct policy *pol, struct err *e);
+
 /* The candidates core/facts.c looks at, from the tables in plan/view_table.c. */
 extern const char *const plan_root_paths[];
+extern const char *const plan_template_paths[]; /* of a template beside those */
 extern const char *const plan_etc_paths[];
 extern const char *const plan_tool_paths[];   /* below home, read-only when present */
 extern const char *const plan_secret_paths[]; /* below home: hidden when a tool path covers them */

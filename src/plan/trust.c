@@ -25,6 +25,10 @@ const char *const plan_trust_vars[] = {
 	NULL,
 };
 
+/* Java prints that it has seen this; no other way reaches every Java. */
+const char plan_trust_java[] = "-Djavax.net.ssl.trustStore=" PLAN_BUNDLE_JAVA " -Djavax.net.ssl."
+									      "trustStoreType=JKS";
+
 const char *const plan_trust_files[] = {
 	"/etc/ssl/certs/ca-certificates.crt",                /* Debian, Ubuntu, Arch, Gentoo */
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora, RHEL */

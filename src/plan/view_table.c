@@ -11,6 +11,13 @@ const char *const plan_root_paths[] = {
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", NULL,
 };
 
+/* Of a template, which is nobody's machine. */
+const char *const plan_template_paths[] = {
+	"/opt",
+	"/srv",
+	NULL,
+};
+
 /* Below /etc: what programs need to start, resolve names locally, speak TLS and show text. Nothing that holds a
  * secret or names the host's users. Files are copied into the skeleton, directories bound (each costs a mount at
  * every start, so there are few), links recreated. */

@@ -4,6 +4,7 @@
  * Checks look at text only; whether a path exists is a question for the plan.
  */
 #include "base/path.h"
+#include "policy/brokerrule.h"
 #include "policy/inspect.h"
 #include "policy/table.h"
 
@@ -91,6 +92,43 @@ int check_env_set(const char *text, struct err *e)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "must be the name of a variable and its value");
 	return 0;
+}
+
+int check_tool(const char *text, struct err *e)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	if (n == 0 || n > 32 || text[n] != '\0')
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "must be the name of a tool; docs/TOOLS.md lists them");
+	return 0;
+}
+
+static int check_broker(enum broker_kind kind, const char *text, struct err *e)
+{
+	_cleanup_(broker_rules_done) struct broker_rules r = { 0 };
+
+	return broker_rules_add(&r, kind, text, e);
+}
+
+int check_broker_fetch(const char *text, struct err *e)
+{
+	return check_broker(BROKER_FETCH, text, e);
+}
+
+int check_broker_push(const char *text, struct err *e)
+{
+	return check_broker(BROKER_PUSH, text, e);
+}
+
+int check_broker_gh(const char *text, struct err *e)
+{
+	return check_broker(BROKER_GH, text, e);
+}
+
+int check_broker_command(const char *text, struct err *e)
+{
+	return check_broker(BROKER_COMMAND, text, e);
 }
 
 /* HOST:INSIDE:MODE of a checked entry. */

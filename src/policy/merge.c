@@ -84,6 +84,15 @@ static int would_widen(const struct merge *m, const struct key_def *k, const str
 			  key_title(k, title));
 }
 
+static int users_own(const struct merge *m, const struct key_def *k, const struct json *v)
+{
+	char title[64];
+
+	return fail_value(m, v,
+			  "%s: only your own policy file and flags can let something run outside",
+			  key_title(k, title));
+}
+
 static int merge_workspace(struct merge *m, const struct key_def *k, const struct json *v)
 {
 	int r;
@@ -144,6 +153,10 @@ static int merge_entry(struct merge *m, const struct key_def *k, const struct js
 
 	if (r < 0)
 		return refuse(m, k, v, r);
+	/* What runs outside is the user's to say; trusting a project's file does not change that. */
+	if (list_defs[k->id].is_users && m->layer == LAYER_PROJECT &&
+	    list_widens(m->p, k->id, entry))
+		return users_own(m, k, v);
 	if (!m->may_widen && list_widens(m->p, k->id, entry))
 		return would_widen(m, k, v);
 	list_apply(m->p, k->id, entry, m->layer);

@@ -108,7 +108,7 @@ TEST(unknown_keys)
 				"\"files\"?");
 	bad("{ \"zzzzzz\": {} }", ".vitrine.jsonc:1:3: unknown key \"zzzzzz\"; known: workspace, "
 				  "files, network, inspect, git, secrets, sockets, limits, events, "
-				  "env, engine, "
+				  "env, tools, broker, engine, "
 				  "isolation, "
 				  "features");
 	bad("{ \"env\": { \"allow\": [] } }", ".vitrine.jsonc:1:12: unknown key \"allow\" in env; "
@@ -117,13 +117,13 @@ TEST(unknown_keys)
 					       "env; did you mean \"pass\"?");
 	bad("{ \"memory\": \"2g\" }", ".vitrine.jsonc:1:3: unknown key \"memory\"; known: "
 				      "workspace, files, network, inspect, git, secrets, sockets, "
-				      "limits, events, env, "
+				      "limits, events, env, tools, broker, "
 				      "engine, "
 				      "isolation, "
 				      "features");
 	bad("{ \"$schema\": 1 }", ".vitrine.jsonc:1:3: unknown key \"$schema\"; known: workspace, "
 				  "files, network, inspect, git, secrets, sockets, limits, events, "
-				  "env, engine, "
+				  "env, tools, broker, engine, "
 				  "isolation, "
 				  "features");
 }
@@ -179,6 +179,19 @@ TEST(wrong_values)
 								     "a variable and its value");
 	bad("{ \"limits\": { \"pids\": 5, } } x", ".vitrine.jsonc:1:30: 'x' where the end should "
 						  "be");
+}
+
+TEST(what_runs_outside_is_the_users)
+{
+	project(NULL, "{ \"broker\": { \"push\": [\"https://h/x refs/heads/y\"] } }",
+		".vitrine.jsonc:1:24: broker.push: only your own policy file and flags can let "
+		"something run outside");
+	project(NULL, "{ \"broker\": { \"commands\": {\"x\": \"/bin/x\"} } }",
+		".vitrine.jsonc:1:28: broker.commands: only your own policy file and flags can let "
+		"something run outside");
+	project("{ \"broker\": { \"fetch\": [\"https://h/x\"] } }",
+		"{ \"broker\": { \"fetch\": [\"!https://h/x\"] } }", "");
+	project(NULL, "{ \"tools\": { \"use\": \"always\" } }", "");
 }
 
 TEST(project_does_not_decide_what_is_kept)

@@ -21,6 +21,12 @@ enum home_mode {
 };                                              /* private: kept with a named sandbox */
 enum tmp_mode { TMP_PRIVATE, TMP_MODE_COUNT_ }; /* the host's /tmp cannot be shared */
 enum net_mode { NET_NONE, NET_GATE, NET_MODE_COUNT_ };
+enum tools_mode {
+	TOOLS_AUTO,
+	TOOLS_ALWAYS,
+	TOOLS_NEVER,
+	TOOLS_MODE_COUNT_
+}; /* auto: in a named sandbox */
 enum net_level { LEVEL_NONE, LEVEL_LOCKED, LEVEL_BALANCED, LEVEL_OPEN, NET_LEVEL_COUNT_ };
 
 enum limit_id {
@@ -63,6 +69,7 @@ enum setting_id {
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
 	SETTING_TELEMETRY,
+	SETTING_TOOLS,
 	SETTING_COUNT_
 };
 
@@ -87,6 +94,11 @@ enum list_id {
 	LIST_SOCKETS,
 	LIST_ENV_PASS,
 	LIST_ENV_SET,
+	LIST_TOOLS_OFF,
+	LIST_BROKER_FETCH,
+	LIST_BROKER_PUSH,
+	LIST_BROKER_GH,
+	LIST_BROKER_COMMANDS,
 	LIST_COUNT_
 };
 
@@ -135,6 +147,10 @@ struct policy {
 	struct limit limits[LIMIT_ALL_];
 	struct items env_pass; /* names; one trailing * allowed; "!name" takes back */
 	struct items env_set;  /* K=V */
+	enum tools_mode tools;
+	struct items tools_off; /* names of safe tools that are not there */
+	struct items broker_fetch, broker_push, broker_gh,
+		broker_commands; /* policy/brokerrule.h */
 	char *engine;
 	enum isolation isolation; /* the least an engine must have */
 	bool debug;               /* features.debug: ptrace among processes inside */
@@ -143,7 +159,7 @@ struct policy {
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
 		debug_origin, check_reads_origin, telemetry_origin;
-	enum layer isolation_origin;
+	enum layer isolation_origin, tools_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */
 };

@@ -69,6 +69,10 @@ static const struct choice isolation_words[ISOLATION_COUNT_] = {
 static const struct choice bool_words[] = { { "false", 1 }, { "true", 0 } }; /* true widens */
 static const struct choice check_words[] = { { "false", 0 }, { "true", 1 } };
 
+static const struct choice tools_words[TOOLS_MODE_COUNT_] = { [TOOLS_AUTO] = { "auto", 1 },
+							      [TOOLS_ALWAYS] = { "always", 1 },
+							      [TOOLS_NEVER] = { "never", 0 } };
+
 #define WORDS(w, origin)                                                                           \
 	.choices = (w), .n = ARRAY_LEN(w), .origin_at = offsetof(struct policy, origin)
 const struct setting_def setting_defs[SETTING_COUNT_] = {
@@ -83,6 +87,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_DEBUG] = { WORDS(bool_words, debug_origin), .is_bool = true },
 	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 	[SETTING_TELEMETRY] = { WORDS(bool_words, telemetry_origin), .is_bool = true },
+	[SETTING_TOOLS] = { WORDS(tools_words, tools_origin) },
 };
 
 #define AT(field) .at = offsetof(struct policy, field)
@@ -107,6 +112,12 @@ const struct list_def list_defs[LIST_COUNT_] = {
 	[LIST_SOCKETS] = { AT(sockets), .check = check_socket },
 	[LIST_ENV_PASS] = { AT(env_pass), .is_matched = true, .check = check_env_name },
 	[LIST_ENV_SET] = { AT(env_set), .is_map = true, .check = check_env_set },
+	[LIST_TOOLS_OFF] = { AT(tools_off), .check = check_tool },
+	[LIST_BROKER_FETCH] = { AT(broker_fetch), .is_users = true, .check = check_broker_fetch },
+	[LIST_BROKER_PUSH] = { AT(broker_push), .is_users = true, .check = check_broker_push },
+	[LIST_BROKER_GH] = { AT(broker_gh), .is_users = true, .check = check_broker_gh },
+	[LIST_BROKER_COMMANDS] = { AT(broker_commands), .is_users = true, .is_map = true,
+				   .check = check_broker_command },
 };
 
 const struct key_def key_defs[] = {
@@ -143,6 +154,12 @@ const struct key_def key_defs[] = {
 #undef X
 			{ "env", "pass", KEY_LIST, LIST_ENV_PASS },
 	{ "env", "set", KEY_LIST, LIST_ENV_SET },
+	{ "tools", "use", KEY_SETTING, SETTING_TOOLS },
+	{ "tools", "off", KEY_LIST, LIST_TOOLS_OFF },
+	{ "broker", "fetch", KEY_LIST, LIST_BROKER_FETCH },
+	{ "broker", "push", KEY_LIST, LIST_BROKER_PUSH },
+	{ "broker", "gh", KEY_LIST, LIST_BROKER_GH },
+	{ "broker", "commands", KEY_LIST, LIST_BROKER_COMMANDS },
 	{ NULL, "engine", KEY_SETTING, SETTING_ENGINE },
 	{ NULL, "isolation", KEY_SETTING, SETTING_ISOLATION },
 	{ "features", "debug", KEY_SETTING, SETTING_DEBUG },
@@ -188,7 +205,7 @@ const char *const builtin_protect[] = {
 	".ripgreprc", ".ssh", "**/.config/git", "**/.config/fish", "**/.config/autostart",
 	"**/.config/systemd", "**/.config/environment.d",
 	/* our own */
-	".vitrine.jsonc", NULL
+	".vitrine.jsonc", ".vitrine-guard.json", NULL
 };
 
 const char *const builtin_env_pass[] = {

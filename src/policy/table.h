@@ -43,6 +43,7 @@ struct list_def {
 	bool closes;
 	bool is_map; /* an object of strings in the file, K=V here */
 	bool is_matched; /* "!entry" stays in the list and works when it is matched; else it removes its equal */
+	bool is_users; /* never from a project file, however trusted */
 	int (*check)(const char *text, struct err *e);
 };
 
@@ -107,6 +108,11 @@ int check_git_push(const char *text, struct err *e);
 int check_secret_name(const char *text, struct err *e);
 int check_env_name(const char *text, struct err *e);
 int check_env_set(const char *text, struct err *e);
+int check_tool(const char *text, struct err *e);
+int check_broker_fetch(const char *text, struct err *e);
+int check_broker_push(const char *text, struct err *e);
+int check_broker_gh(const char *text, struct err *e);
+int check_broker_command(const char *text, struct err *e);
 
 /* Fills in what items_match() wants to know of an entry. */
 void item_prepare(struct item *it);

@@ -2,16 +2,23 @@
 /* secret/login.c - see secret.h: subscriptions that an agent was logged in to on the host
  *
  * The agent's own token store is the source; it is never copied. Its access token becomes a secret of its hosts, read
- * anew whenever the host's agent has refreshed it. Inside lies the same file with placeholders for every token and a
+ * anew whenever the host's agent has refreshed it. One that has ended, or is about to, is renewed as that agent would
+ * do it: by curl of the host, with the refresh token on its input, and the new ones go into the store before they are used. Inside lies the same file with placeholders for every token and a
  * time of expiry that is far away, so that nothing inside tries to refresh what it does not have. A token that is a
  * JWT keeps its claims: agents read them, and without the signature they open nothing.
  */
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 
+#include "base/base64.h"
 #include "base/io.h"
+#include "base/loop.h"
 #include "secret/secret.h"
 
 #define STORE_MAX ((size_t)256 * 1024)
+#define EARLY_NS (300 * NS_PER_SEC) /* before its end a token is as good as ended */
 #define FAR_AWAY_MS "4102444800000" /* 2100-01-01 */
 
 const struct secret_login secret_logins[] = {
@@ -23,7 +30,10 @@ const struct secret_login secret_logins[] = {
 	  NULL,
 	  { "CLAUDE_CODE_OAUTH_TOKEN" },
 	  { "api.anthropic.com", "mcp-proxy.anthropic.com", "console.anthropic.com",
-	    "platform.claude.com", "claude.ai" } },
+	    "platform.claude.com", "claude.ai" },
+	  "https://platform.claude.com/v1/oauth/token",
+	  "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
+	  { "access_token", "refresh_token" } },
 	{ "codex-login",
 	  ".codex/auth.json",
 	  { "tokens", "access_token" },
@@ -31,7 +41,10 @@ const struct secret_login secret_logins[] = {
 	  NULL,
 	  "last_refresh",
 	  { NULL },
-	  { "chatgpt.com", "api.openai.com" } },
+	  { "chatgpt.com", "api.openai.com" },
+	  "https://auth.openai.com/oauth/token",
+	  "app_EMoamEEZ73f0CkXaXp7hrann",
+	  { "access_token", "refresh_token", "id_token" } },
 	{ "gemini-login",
 	  ".gemini/oauth_creds.json",
 	  { "access_token", NULL },
@@ -70,23 +83,6 @@ static const struct json *access_of(const struct secret_login *l, const struct j
 	if (v && l->access[1])
 		v = v->type == JSON_OBJECT ? json_get(v, l->access[1]) : NULL;
 	return v && v->type == JSON_STRING && v->n > 0 ? v : NULL;
-}
-
-int secret_login_value(const struct secret *s, struct buf *ret, struct err *e)
-{
-	const struct secret_login *l = secret_login_find(s->name);
-	_cleanup_(secret_wipe) struct buf text = secret_buf_of(STORE_MAX);
-	_cleanup_(json_done) struct json_doc doc = { 0 };
-	const struct json *v;
-	int r = l ? read_store(s->from, &text, &doc, e) : -EINVAL;
-
-	if (r < 0)
-		return r;
-	v = access_of(l, doc.root);
-	if (v == NULL)
-		return err_set(e, ERR_NOTFOUND, ENOENT, "'%s' holds no login", s->from);
-	buf_add(ret, v->text, v->n);
-	return 0;
 }
 
 int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e)
@@ -142,20 +138,53 @@ struct writer {
 	const struct secret *s;
 	const uint8_t *seed;
 	const char *access; /* its placeholder */
+	const struct json
+		*fresh; /* the endpoint's answer: the real store is written, with its tokens */
 	struct buf *out;
 };
+
+static const struct json *fresh_token(const struct writer *w, const char *key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(w->l->tokens) && w->l->tokens[i]; i++)
+		if (str_eq(key, w->l->tokens[i]) && w->l->answers[i]) {
+			const struct json *v = json_get(w->fresh, w->l->answers[i]);
+
+			return v && v->type == JSON_STRING && v->n > 0 ? v : NULL;
+		}
+	return NULL;
+}
+
+/* When the token ends, in the store's own unit. */
+static void put_end(const struct writer *w)
+{
+	uint64_t seconds = 0;
+
+	if (w->fresh == NULL)
+		buf_puts(w->out, FAR_AWAY_MS);
+	else if (json_u64(json_get(w->fresh, "expires_in"), &seconds))
+		buf_printf(w->out, "%llu",
+			   (unsigned long long)(clock_real() / NS_PER_MS + seconds * 1000));
+	else
+		buf_puts(w->out, "0");
+}
 
 /* Every token has a placeholder of its own; only the access token's is ever swapped. */
 static void put_token(const struct writer *w, const struct json *v)
 {
-	_cleanup_(
-		secret_done) struct secret other = { .name = mem_fmt("%s %s", w->s->name, v->key) };
+	_cleanup_(secret_done) struct secret other = { 0 };
 	_cleanup_(buf_done) struct buf b = BUF(2 * SECRET_VALUE_MAX);
 
-	if (v->key && str_eq(v->key, w->l->access[1] ? w->l->access[1] : w->l->access[0])) {
+	if (w->fresh) {
+		const struct json *f = fresh_token(w, v->key);
+
+		buf_json(w->out, f ? f->text : v->text);
+		return;
+	}
+	if (str_eq(v->key, w->l->access[1] ? w->l->access[1] : w->l->access[0])) {
 		buf_json(w->out, w->access);
 		return;
 	}
+	other.name = mem_fmt("%s %s", w->s->name, v->key);
 	secret_take_claims(&other, (struct str){ .p = v->text, .n = v->n });
 	secret_placeholder(&other, w->seed, &b);
 	buf_json(w->out, buf_cstr(&b));
@@ -168,7 +197,7 @@ static void put_value(const struct writer *w, const struct json *v)
 	if (is_token(w->l, v)) {
 		put_token(w, v);
 	} else if (w->l->expires && v->key && str_eq(v->key, w->l->expires)) {
-		buf_puts(w->out, FAR_AWAY_MS);
+		put_end(w);
 	} else if (w->l->refreshed && v->key && str_eq(v->key, w->l->refreshed)) {
 		put_time(w->out);
 	} else if (v->type == JSON_STRING) {
@@ -199,12 +228,163 @@ int secret_login_file(const struct secret *s, const uint8_t seed[SECRET_SEED],
 {
 	_cleanup_(secret_wipe) struct buf text = secret_buf_of(STORE_MAX);
 	_cleanup_(json_done) struct json_doc doc = { 0 };
-	struct writer w = { secret_login_find(s->name), s, seed, placeholder, out };
+	struct writer w = { .l = secret_login_find(s->name),
+			    .s = s,
+			    .seed = seed,
+			    .access = placeholder,
+			    .out = out };
 	int r = w.l ? read_store(s->from, &text, &doc, e) : -EINVAL;
 
 	if (r < 0)
 		return r;
 	put_value(&w, doc.root);
 	buf_putc(out, '\n');
+	return 0;
+}
+
+/* ---- renewing ---- */
+
+/* A number of the store, wherever it stands. */
+static const struct json *find_key(const struct json *v, const char *key)
+{
+	const struct json *found = NULL;
+
+	if (v->type != JSON_OBJECT)
+		return NULL;
+	for (const struct json *c = v->first; c && found == NULL; c = c->next)
+		found = str_eq(c->key, key) ? c : find_key(c, key);
+	return found;
+}
+
+/* When a JWT says that it ends, in seconds; 0: it does not say. */
+static uint64_t claimed_end(const struct json *token)
+{
+	_cleanup_(buf_done) struct buf text = BUF(SECRET_VALUE_MAX), claims = BUF(SECRET_VALUE_MAX);
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	const char *from = token ? strchr(token->text, '.') : NULL;
+	const char *to = from ? strchr(from + 1, '.') : NULL;
+	struct err e = ERR_INIT;
+	uint64_t end = 0;
+
+	for (const char *c = from ? from + 1 : NULL; to && c < to; c++)
+		buf_putc(&text, *c == '-' ? '+' : *c == '_' ? '/' : *c);
+	while (text.n % 4)
+		buf_putc(&text, '=');
+	if (to == NULL || !base64_read((struct str){ .p = text.p, .n = text.n }, &claims) ||
+	    json_parse_foreign(buf_cstr(&claims), claims.n, &doc, &e) < 0 ||
+	    doc.root->type != JSON_OBJECT)
+		return 0;
+	return json_u64(json_get(doc.root, "exp"), &end) ? end : 0;
+}
+
+/* Within the time. */
+static bool has_ended(const struct secret_login *l, const struct json *root, uint64_t early_ns)
+{
+	uint64_t ms = 0, now = (clock_real() + early_ns) / NS_PER_MS;
+
+	if (l->expires)
+		return json_u64(find_key(root, l->expires), &ms) && ms < now;
+	ms = claimed_end(access_of(l, root)) * 1000;
+	return ms > 0 && ms < now;
+}
+
+static int ask_endpoint(const struct secret_login *l, const struct json *root, struct buf *answer,
+			struct err *e)
+{
+	_cleanup_(secret_wipe) struct buf body = secret_buf();
+	const struct json *v = find_key(root, l->tokens[1]);
+	const char *const argv[] = { "curl",
+				     "-sS",
+				     "-f",
+				     "-m",
+				     "20",
+				     "-H",
+				     "Content-Type: application/json",
+				     "--data-binary",
+				     "@-",
+				     l->endpoint,
+				     NULL };
+
+	if (v == NULL || v->type != JSON_STRING || v->n == 0)
+		return err_set(e, ERR_NOTFOUND, ENOENT,
+			       "it has ended, and there is no refresh token");
+	buf_puts(&body, "{\"grant_type\":\"refresh_token\",\"refresh_token\":");
+	buf_json(&body, v->text);
+	buf_puts(&body, ",\"client_id\":");
+	buf_json(&body, l->client);
+	buf_putc(&body, '}');
+	return secret_run(argv, (struct str){ .p = body.p, .n = body.n }, answer, e);
+}
+
+/* The store is replaced as a whole; where it can be written is tried before the old refresh token is spent. */
+static int renew(const struct secret_login *l, const char *path, const struct json *root,
+		 struct err *e)
+{
+	_cleanup_(secret_wipe) struct buf answer = secret_buf(), text = secret_buf_of(STORE_MAX);
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	_free_ char *fresh = mem_fmt("%s.vitrine-new", path);
+	struct writer w = { .l = l, .out = &text };
+	_close_ int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r = fd < 0 ? err_sys(e, "'%s'", fresh) : ask_endpoint(l, root, &answer, e);
+
+	if (r >= 0)
+		r = json_parse_foreign(buf_cstr(&answer), answer.n, &doc, e);
+	w.fresh = r >= 0 ? doc.root : NULL;
+	if (r >= 0 && (doc.root->type != JSON_OBJECT || !fresh_token(&w, l->tokens[0])))
+		r = err_set(e, ERR_SYSTEM, EPROTO, "the endpoint's answer holds no token");
+	if (r >= 0) {
+		put_value(&w, root);
+		r = text.is_over ? -EMSGSIZE : io_write_all(fd, text.p, text.n);
+		if (r < 0 || fsync(fd) < 0 || rename(fresh, path) < 0)
+			r = err_sys(e, "'%s'", path);
+	}
+	if (r < 0)
+		(void)unlink(fresh);
+	return r < 0 ? err_wrap(e, r, "the login could not be renewed") : 0;
+}
+
+/* Sandboxes that start together renew once; the file is the folder's, so that it outlives the store's replacement. */
+static int lock_store(const char *path)
+{
+	_free_ char *dir = mem_strn(path, (size_t)(strrchr(path, '/') - path));
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)flock(fd, LOCK_EX);
+	return fd;
+}
+
+int secret_login_value(const struct secret *s, struct buf *ret, struct err *e)
+{
+	const struct secret_login *l = secret_login_find(s->name);
+	_cleanup_(secret_wipe) struct buf text = secret_buf_of(STORE_MAX);
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	const struct json *v;
+	int r = l ? read_store(s->from, &text, &doc, e) : -EINVAL;
+
+	if (r >= 0 && l->endpoint && has_ended(l, doc.root, EARLY_NS)) {
+		_close_ int lock = lock_store(s->from);
+
+		/* Somebody else may have done it while we waited. */
+		json_done(&doc);
+		text.n = 0;
+		r = read_store(s->from, &text, &doc, e);
+		if (r >= 0 && has_ended(l, doc.root, EARLY_NS) && access_of(l, doc.root)) {
+			bool is_dead = has_ended(l, doc.root, 0);
+
+			r = renew(l, s->from, doc.root, e);
+			if (r < 0 && is_dead)
+				return r;
+			json_done(&doc);
+			text.n = 0;
+			r = read_store(s->from, &text, &doc, e);
+		}
+	}
+	if (r < 0)
+		return r;
+	v = access_of(l, doc.root);
+	if (v == NULL)
+		return err_set(e, ERR_NOTFOUND, ENOENT, "'%s' holds no login", s->from);
+	buf_add(ret, v->text, v->n);
 	return 0;
 }

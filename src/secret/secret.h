@@ -4,7 +4,7 @@
  * A secret is a description, in STATE/secrets/NAME.json (owner only), and a value, which lies in the desktop keyring,
  * in STATE/secrets/NAME.value (owner only; not encrypted: whoever can read the user's files can read it), or stays where
  * it comes from: a file, a variable, the output of a command. A description never holds the value. The value goes to
- * vitrine-seal and nowhere else; inside, a placeholder of the same shape stands for it.
+ * vitrine-seal, to the broker where a rule of it names the secret, and nowhere else; inside, a placeholder of the same shape stands for it.
  */
 #ifndef VITRINE_SECRET_SECRET_H
 #define VITRINE_SECRET_SECRET_H
@@ -87,6 +87,9 @@ struct secret_login {
 	const char *expires;     /* a number of milliseconds since 1970, or NULL */
 	const char *refreshed;   /* a time as text, or NULL */
 	const char *env[2], *hosts[6];
+	const char *endpoint,
+		*client; /* where a token that has ended is renewed, as whom; NULL: not by us */
+	const char *answers[4]; /* what the endpoint calls each of tokens */
 };
 
 extern const struct secret_login secret_logins[]; /* ends with a NULL name */

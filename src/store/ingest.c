@@ -24,6 +24,8 @@
 #include "store/retain.h"
 #include "store/store.h"
 
+#define CLOSING_TRIES 500
+#define CLOSING_STEP_US 2000
 #define BATCH_FILES ((size_t)64)
 #define BATCH_BYTES (16 * MIB)
 #define FILE_MAX_BYTES ((size_t)GIB)
@@ -492,6 +494,18 @@ static int ingest(struct ingest *in, struct err *e)
 	return r;
 }
 
+/* Keepers that have told their clients of the end and still write it down hold the folder (keep/journal.h). */
+static void await_closing(int dir)
+{
+	for (int i = 0; i < CLOSING_TRIES; i++) {
+		if (flock(dir, LOCK_EX | LOCK_NB) == 0) {
+			(void)flock(dir, LOCK_UN);
+			return;
+		}
+		(void)usleep(CLOSING_STEP_US);
+	}
+}
+
 int store_ingest(const char *state_dir, const struct store_bounds *bounds, bool is_waiting,
 		 struct ingest_done *ret, struct err *e)
 {
@@ -508,6 +522,8 @@ int store_ingest(const char *state_dir, const struct store_bounds *bounds, bool 
 	*ret = (struct ingest_done){ 0 };
 	if (dir < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path);
+	if (is_waiting)
+		await_closing(dir);
 	r = lock_ingest(&in, is_waiting, &lock, e);
 	ret->is_busy = r == 0;
 	if (r == 1)

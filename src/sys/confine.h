@@ -22,4 +22,9 @@ int confine(unsigned promises, struct err *e);
 /* Tries what must not work: files, processes, and sockets where they are not promised. ERR_BUG names the open door. */
 int confine_prove(unsigned promises, struct err *e);
 
+/* For a child that will exec somebody else's program: files beneath `read` may be read and run, beneath `write` changed
+ * as well, and no others; no new privileges. Paths that do not exist are left out. NULL-ended. Refused where the kernel
+ * knows no Landlock. */
+int confine_files(const char *const *read, const char *const *write, struct err *e);
+
 #endif

@@ -227,8 +227,8 @@ static void check_redirect(struct host_check *c)
 		return;
 	/* Proxy variables and SOCKS still lead to the gate. */
 	c->state = HOST_WEAKER;
-	SET(c->fix, "a kernel with nf_tables and nft_tproxy; until then only programs that use the "
-		    "proxy variables get through the gate");
+	SET(c->fix, "a kernel with nf_tables and nft_tproxy; until then programs that do not use the "
+		    "proxy variables get through the gate at listed ports only");
 }
 
 static void check_openat2(struct host_check *c)

@@ -444,6 +444,11 @@ int netns_open(struct netns *ret)
 	return 0;
 }
 
+int netns_listen_any(bool has_v6, uint16_t port)
+{
+	return listen_tcp(has_v6, port, false);
+}
+
 int netns_socket(void)
 {
 	return make_socket(false, SOCK_STREAM);

@@ -43,6 +43,8 @@ int netns_open(struct netns *ret);
 
 /* A listener on 127.0.0.1 in this namespace; port 0: any. A socket of this namespace, for nothing yet. */
 int netns_listen(uint16_t port);
+/* A listener for this port of every address, where connections cannot be redirected. */
+int netns_listen_any(bool has_v6, uint16_t port);
 int netns_socket(void);
 
 #endif

@@ -45,6 +45,21 @@ static bool is(const struct json *v, const char *key, const char *text)
 
 /* ---- a value as JSON text; what is too long is cut, like every text of an event ---- */
 
+static void put_tree(struct buf *b, const struct json *v);
+
+static void put_children(struct buf *b, const struct json *v)
+{
+	for (const struct json *x = v->first; x && b->n < TEXT_MAX; x = x->next) {
+		if (x != v->first)
+			buf_putc(b, ',');
+		if (v->type == JSON_OBJECT) {
+			buf_json(b, x->key);
+			buf_putc(b, ':');
+		}
+		put_tree(b, x);
+	}
+}
+
 static void put_tree(struct buf *b, const struct json *v)
 {
 	bool is_object = v->type == JSON_OBJECT;
@@ -59,15 +74,7 @@ static void put_tree(struct buf *b, const struct json *v)
 		buf_puts(b, "null");
 	} else {
 		buf_putc(b, is_object ? '{' : '[');
-		for (const struct json *x = v->first; x && b->n < TEXT_MAX; x = x->next) {
-			if (x != v->first)
-				buf_putc(b, ',');
-			if (is_object) {
-				buf_json(b, x->key);
-				buf_putc(b, ':');
-			}
-			put_tree(b, x);
-		}
+		put_children(b, v);
 		buf_putc(b, is_object ? '}' : ']');
 	}
 }

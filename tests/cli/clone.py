@@ -62,7 +62,7 @@ def back_and_fork(box):
     repo(box)
     inside(box, f"echo 2 > b; git add b; {COMMIT}")
     eq(box.cli("checkpoint", "box").rc, 0)
-    inside(box, "rm -rf .git a b", 0)
+    inside(box, "/bin/rm -rf .git a b", 0)
     eq(box.cli("undo", "box").rc, 0)
     eq(inside(box, "git status -s; cat a b").out, "1\n2\n")
     eq(box.cli("fork", "box", "two").rc, 0)

@@ -259,21 +259,21 @@ def follow(box):
     eq(len(events(box, "box")), 9)
 
 
-@test
+@test(timeout=60)
 def follow_misses_nothing_while_others_ingest(box):
     """Parts are taken up and removed under the reader's eyes."""
     p = reader(box, "--type", "process.exec")
-    f = box.popen([box.program.parent / "feed", box.state, "run-1", "events=60000", "bytes=200", "rate=40000"],
+    f = box.popen([box.program.parent / "feed", box.state, "run-1", "events=30000", "bytes=200", "rate=40000"],
                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     numbers = []
-    while len(numbers) < 60000:
+    while len(numbers) < 30000:
         numbers.append(json.loads(p.stdout.readline())["number"])
         if len(numbers) % 6000 == 0:
             box.host(box.program.parent / "vitrine-store", "ingest", "--state", box.state)
     f.communicate()
     p.kill()
     box.finish(p)
-    eq(numbers, list(range(2, 60002)))
+    eq(numbers, list(range(2, 30002)))
     eq(verify(box)[0], 0)
 
 

@@ -281,6 +281,24 @@ def asked(box):
 
 
 @test(timeout=30)
+def an_answer_for_the_dead_opens_nothing(box):
+    """Who asked is killed while the question waits; others take its number; then it is answered."""
+    n = net()
+    p = box.start("run", "--allow", "ok2.test", "--ask", "--name", "late", "--", "sh", "-c",
+                  "curl -sS -m 12 http://ok.test/late & echo $!; sleep 0.7; kill -9 $!; wait; "
+                  "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; echo up; wait")
+    eq(p.stdout.readline().strip().isdigit(), True)
+    eq(p.stdout.readline(), b"up\n")
+    eq(n.hits("ok.test"), [], "before the answer")
+    eq(box.cli("net", "allow", "late", "ok.test").rc, 0)
+    time.sleep(0.3)
+    eq([h for h in n.hits("ok.test") if h["kind"] != "connect"], [], "a request of nobody")
+    box.cli("stop", "-t", "0", "late")
+    box.finish(p)
+    box.cli("rm", "-f", "late")
+
+
+@test(timeout=30)
 def asked_on_the_terminal(box):
     n = net()
     script = "stty -echo; while read -r h; do echo $(curl -s -m 9 -o /dev/null -w %{http_code} http://$h/) got; done"

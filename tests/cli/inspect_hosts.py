@@ -73,6 +73,42 @@ def inspected_is_trusted_inside_only(box):
     has_not(Path("/etc/ssl/certs/ca-certificates.crt").read_text()[-3000:], "Vitrine")
 
 
+GET_JAVA = """public class Get { public static void main(String[] a) throws Exception {
+    System.out.println(new String(new java.net.URL("https://own.test/java").openStream().readAllBytes())); } }"""
+
+
+@test(who=("user",), timeout=60)
+def trusted_by_java(box):
+    box.needs("java", "javac")
+    w = there()
+    box.write("Get.java", GET_JAVA)
+    box.host("javac", "Get.java")
+    r = box.run(*OPEN, "--inspect", "own.test", "--", "java", "-cp", ".", "Get", env=w.trust, timeout=50)
+    has(r.out + r.err, "size 0")
+    eq([q.target for q in w.server.seen], ["/java"], r.err)
+
+
+@test(timeout=30)
+def trusted_by_go(box):
+    """The go command itself asks, with and without knowing of a proxy."""
+    box.needs("go")
+    w = there()
+    for proxy in ([], ["-e", "HTTPS_PROXY=", "-e", "https_proxy="]):
+        box.run(*OPEN, "--inspect", "own.test", *proxy, "-e", "GOPROXY=https://own.test/go", "-e", "GOFLAGS=-mod=mod", "-e", "GONOSUMDB=*",
+                "--", "go", "list", "-m", "-versions", "example.org/x", env=w.trust)
+        eq([q.target for q in w.server.seen], ["/go/example.org/x/@v/list"])
+        w.server.seen.clear()
+
+
+@test(timeout=30)
+def trusted_by_cargo(box):
+    box.needs("cargo")
+    w = there()
+    r = box.run(*OPEN, "--inspect", "own.test", "--", "/usr/bin/cargo", "search", "x", "--index", "https://own.test/index.git", env=w.trust)
+    has(str([q.target for q in w.server.seen]) + r.err, "/index.git/info/refs")
+    assert w.server.seen, r.err
+
+
 @test
 def without_proxy_variables(box):
     w = there()
@@ -96,6 +132,23 @@ def paths_are_judged(box):
     r = curl(box, w, "-d", "x", "https://own.test/repos/me/x", flags=flags)
     has(r.out, "no rule allows it")
     eq([q.target for q in w.server.seen], ["/repos/me/x"])
+
+
+@test
+def paths_change_while_it_runs(box):
+    w = there()
+    flags = ("--name", "live", "--allow", f"{OWN4}/32", "--allow", "GET own.test/repos/me/**")
+    p = box.start("run", *flags, "--", "sh", "-c", SLAVE, stdin=subprocess.PIPE, env=w.trust)
+    eq((say(p, "repos/me/x"), say(p, "other")), ("200", "403"))
+    eq(box.cli("net", "allow", "live", "GET own.test/other").rc, 0)
+    soon(lambda: say(p, "other") == "200", "the new rule")
+    eq(box.cli("net", "deny", "live", "GET own.test/repos/me/secret").rc, 0)
+    soon(lambda: say(p, "repos/me/secret") == "403", "the refusal")
+    eq(say(p, "repos/me/x"), "200")
+    refused(box.cli("net", "allow", "live", "get own.test/x"), "capitals")
+    end(box, p)
+    has((box.state / "sandboxes/live/net").read_text(), "--allow=GET own.test/other", "--deny=GET own.test/repos/me/secret")
+    box.cli("rm", "-f", "live")
 
 
 @test
@@ -142,6 +195,35 @@ def secrets_from_elsewhere(box):
         eq(r.rc, 0, r.err)
         eq(w.server.seen[-1].get("x-api-key"), SECRET, str(source))
     refused(box.run(*OPEN, "--secret", "s1", "--", "true", env=w.trust), "HOST_KEY is not set", rc=125)
+
+
+KEYRING = r"""
+printf pw | gnome-keyring-daemon --foreground --unlock --components=secrets >/dev/null & daemon=$!
+trap 'kill $daemon; wait $daemon' EXIT
+for i in $(seq 100); do secret-tool search application none >/dev/null 2>&1 && break; sleep 0.05; done
+printf %s "$VALUE" | "$V" secret set mine --env K --host own.test
+"$V" secret ls
+secret-tool lookup application vitrine name mine; echo
+"$V" run $FLAGS --secret mine -- sh -c 'curl -sS -o /dev/null -H "X-Api-Key: $K" https://own.test/ring'
+"$V" secret rm mine
+secret-tool lookup application vitrine name mine || echo gone
+"""
+
+
+@test(timeout=30)
+def secret_in_the_keyring(box):
+    box.needs("dbus-run-session", "gnome-keyring-daemon", "secret-tool")
+    w = there()
+    (box.home / "run").mkdir(mode=0o700)
+    box.own(box.home / "run")
+    r = box.finish(box.popen(["dbus-run-session", "--", "bash", "-c", KEYRING], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env={**w.trust, "V": str(box.program), "VALUE": SECRET, "FLAGS": " ".join(OPEN),
+                                                          "XDG_RUNTIME_DIR": str(box.home / "run")}), timeout=25)
+    has(r.out + r.err, "kept in the desktop keyring", "keyring", SECRET + "\n", "gone\n")
+    eq([q.get("x-api-key") for q in w.server.seen], [SECRET], r.err)
+    for p in box.state.rglob("*"):
+        if p.is_file():
+            has_not(p.read_bytes().decode("latin-1"), SECRET)
 
 
 def make_repos(w):
@@ -267,13 +349,13 @@ def login_of_the_host(box):
     w = there()
     tokens = [{k: f"sk-ant-{k}-{n}-" + "Ab3" * 12 for k in ("oat01", "ort01")} for n in range(2)]
     put = [lambda t=t: put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {
-        "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 1700000000000, "scopes": ["user:inference"]}})
+        "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 4000000000000, "scopes": ["user:inference"]}})
         for t in tokens]
-    flags = ("--allow", "api.anthropic.com", "--allow", f"{OWN4}/32")
+    flags = ("--allow", "claude.ai", "--allow", f"{OWN4}/32")
     refused(box.run(*flags, "--secret", "claude-login", "--", "true", env=w.trust), "vitrine secret set claude-login", rc=125)
     put[0]()
     script = ("echo $CLAUDE_CODE_OAUTH_TOKEN; cat ~/.claude/.credentials.json; while read x; do "
-              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://api.anthropic.com/echo; echo; echo END; done")
+              "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://claude.ai/echo; echo; echo END; done")
     p = box.start("run", *flags, "--secret", "claude-login", "--", "sh", "-c", script, stdin=subprocess.PIPE, env=w.trust)
     holder, store = p.stdout.readline().decode().strip(), json.loads(p.stdout.readline())["claudeAiOauth"]
     eq(store["accessToken"], holder)
@@ -297,9 +379,34 @@ def login_of_the_host(box):
 
 
 @test
+def login_is_renewed_outside(box):
+    w = there()
+    old = {"accessToken": "sk-ant-oat01-old-" + "Ab3" * 12, "refreshToken": "sk-ant-ort01-old-" + "Ab3" * 12}
+    put_login(box, ".claude/.credentials.json", {"claudeAiOauth": {**old, "expiresAt": 1700000000000, "scopes": ["a"]}, "other": [1, None]})
+    r = box.sh("cat ~/.claude/.credentials.json; curl -sS -m 8 -o /dev/null -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://claude.ai/x",
+               "--allow", "claude.ai", "--allow", f"{OWN4}/32", "--secret", "claude-login", env={**w.trust, "CURL_CA_BUNDLE": w.trust["SSL_CERT_FILE"]})
+    eq(r.rc, 0, r.err)
+    eq(w.server.renewed["refresh_token"], old["refreshToken"])
+    eq([(q.target, q.get("authorization")) for q in w.server.seen if q.method == "GET"],
+       [("/x", "Bearer sk-ant-oat01-fresh-" + "Cd4" * 12)])
+    has_not(r.out, "-fresh-", "Ab3Ab3")
+    p = box.home / ".claude/.credentials.json"
+    store = json.loads(p.read_text())
+    eq((store["claudeAiOauth"]["refreshToken"], store["claudeAiOauth"]["scopes"], store["other"]),
+       ("sk-ant-ort01-fresh-" + "Ef5" * 12, ["a"], [1, None]))
+    eq(p.stat().st_mode & 0o777, 0o600)
+    w.server.seen.clear()
+    put_login(box, ".codex/auth.json", {"tokens": {"id_token": jwt(a=1), "access_token": jwt(exp=1700000000), "refresh_token": "rt-old"}})
+    r = box.sh("true", "--allow", "chatgpt.com", "--allow", f"{OWN4}/32", "--secret", "codex-login",
+               env={**w.trust, "CURL_CA_BUNDLE": w.trust["SSL_CERT_FILE"]})
+    eq((r.rc, w.server.renewed["refresh_token"]), (0, "rt-old"), r.err)
+    has((box.home / ".codex/auth.json").read_text(), "sk-ant-oat01-fresh-")
+
+
+@test
 def login_with_claims(box):
     w = there()
-    real = {"id_token": jwt(email="me@own.test"), "access_token": jwt(exp=1), "refresh_token": "rt-" + "q7" * 20}
+    real = {"id_token": jwt(email="me@own.test"), "access_token": jwt(exp=4000000000), "refresh_token": "rt-" + "q7" * 20}
     put_login(box, ".codex/auth.json", {"OPENAI_API_KEY": None, "tokens": {**real, "account_id": "acc"}, "last_refresh": "2020-01-01T00:00:00Z"})
     script = ("cat ~/.codex/auth.json; test ! -w ~/.codex/auth.json || echo writable; t=$(python3 -c \"import json,os; print(json.load(open("
               "os.path.expanduser('~/.codex/auth.json')))['tokens']['access_token'])\"); "
@@ -351,4 +458,4 @@ def refusals_before_the_start(box):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

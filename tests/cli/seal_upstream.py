@@ -7,6 +7,7 @@ Everything listens on loopback. The HTTP/1.1 server keeps what it received in `s
 import base64
 import gzip
 import hashlib
+import json
 import os
 import socket
 import ssl
@@ -15,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "api.anthropic.com", "chatgpt.com"]
+NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "platform.claude.com", "auth.openai.com", "chatgpt.com"]
 
 
 def openssl(*args, cwd):
@@ -127,6 +128,10 @@ class Server:
                 time.sleep(0.002)
             s.sendall(b"0\r\n\r\n")
             return True
+        if path.endswith("/oauth/token"):
+            self.renewed = json.loads(q.body)
+            return self.reply(s, json.dumps({"access_token": "sk-ant-oat01-fresh-" + "Cd4" * 12, "token_type": "Bearer",
+                                             "refresh_token": "sk-ant-ort01-fresh-" + "Ef5" * 12, "expires_in": 3600}).encode())
         if path == "/close":
             s.sendall(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
             return False

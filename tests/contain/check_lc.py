@@ -92,3 +92,90 @@ def lc18(c: Ctx):
     c.must(c.tree_entries(c.ws) == before, "the workspace was changed")
     c.must(not (c.state / "vitrine" / "sandboxes" / b.name).exists(), "it is still there")
     return HELD
+
+
+@check("LC-06", prio="P0", forms=("run",), title="calls that fail once or for good: an error that is told, or the work is done")
+def lc06(c: Ctx):
+    """Of the client, which reads and writes what there is to know of a sandbox; the store has tests of its own."""
+    c.need_control(c.host(["strace", "-V"]).ok, "there is no strace")
+    log = c.mkdir(c.root / "traces") / "log"
+    tried = 0
+    for call, error in (("openat", "EIO"), ("open", "EMFILE"), ("read", "EIO"), ("write", "ENOSPC"), ("writev", "EIO"),
+                        ("mkdirat", "ENOSPC"), ("renameat", "EIO"), ("renameat2", "EIO"), ("flock", "EINTR"),
+                        ("fsync", "EIO"), ("getdents64", "EIO"), ("pwrite64", "ENOSPC")):
+        for when in ("1", "2", "1+"):
+            name = c.new_name()
+            t0 = time.monotonic()
+            r = c.host(["strace", "-f", "--quiet=all", "-o", str(log), "-e", f"trace={call}", "-e",
+                        f"inject={call}:error={error}:when={when}", c.cfg.vitrine, "create", "--name", name, "shell"])
+            if b"(INJECTED)" not in log.read_bytes():
+                c.vitrine("rm", "--force", name)
+                break
+            tried += 1
+            c.must(time.monotonic() - t0 < 10, f"{call} {error} {when}: it hangs")
+            names = c.vitrine("ls", "-q").text.split()
+            c.must((name in names) == r.ok or (not r.ok and name in names and c.vitrine("inspect", name).ok),
+                   f"{call} {error} {when}: said {r.rc}, and there is {names}: {r}")
+            if name in names:
+                c.must(c.vitrine("run", name, "--", "true").ok, f"{call} {error} {when}: it was made and does not work")
+                r = c.vitrine("rm", "--force", name)
+                c.must(r.ok, f"{call} {error} {when}: rm: {r}")
+    c.need_control(tried >= 8, f"only {tried} failures could be made")
+    left = [str(p) for p in (c.state / "vitrine" / "sandboxes").rglob("*")]
+    c.must(c.wait_until(lambda: not list((c.state / "vitrine" / "sandboxes").iterdir()), 3) or not left, f"left: {left}")
+    return HELD
+
+
+@check("LC-07", prio="P0", forms=("run",), title="rm, exec, logs, checkpoint, stop and start of one sandbox at once: defined ends only")
+def lc07(c: Ctx):
+    name = c.new_name()
+    acts = [("exec", name, "--", "true"), ("logs", name), ("stop", "--time", "0s", name), ("rm", "--force", name),
+            ("start", name), ("checkpoint", name), ("run", "--name", name, "--", "true"), ("inspect", name), ("stats", name)]
+    rng = random.Random(7)
+    for i in range(12):
+        c.vitrine("create", "--name", name, "shell")
+        procs = [c._popen([c.cfg.vitrine, *rng.choice(acts)], env=c._vitrine_env(None)) for _ in range(6)]
+        for p in procs:
+            out, err = p.communicate(timeout=20)
+            c.must(p.returncode in (0, 1, 2, 3, 4, 5, 124, 125, 126, 127, 137, 143), f"round {i}: {p.args}: {p.returncode} {err!r}")
+            c.must(b"bug" not in err and b"Sanitizer" not in err, f"round {i}: {p.args}: {err!r}")
+    c.vitrine("rm", "--force", name)
+    c.must(gone(keepers(c), 5), "a keeper is left")
+    return HELD
+
+
+@check("LC-13", prio="P2", forms=("run",), title="many runs: each has its own id, and listing them stays quick")
+def lc13(c: Ctx):
+    n = 150
+    for i in range(n):
+        r = c.vitrine("run", "--", "true")
+        c.must(r.ok, f"run {i}: {r}")
+    c.must(c.wait_until(lambda: not keepers(c), 5), "a keeper is left")
+    rows = [json.loads(l) for l in c.vitrine("events", "--json", "--type", "sandbox.stopped", timeout=30).text.splitlines()]
+    c.must(len({r["sandbox"] for r in rows}) == len({r["run"] for r in rows}) == n, f"{len(rows)} ends of {n} runs")
+    t0 = time.monotonic()
+    c.must(c.vitrine("ls").ok and c.vitrine("prune", "--force").ok, "ls, prune")
+    c.must(time.monotonic() - t0 < 1, f"ls and prune took {time.monotonic() - t0:.1f} s")
+    return HELD
+
+
+@check("LC-15", prio="P1", forms=("run",), title="no process, no descriptor, no memory at the start: a clean error, and nothing is left")
+def lc15(c: Ctx):
+    c.need_control(c.host(["strace", "-V"]).ok, "there is no strace")
+    log = c.mkdir(c.root / "traces") / "log"
+    before, tried = mounts(c), 0
+    for call, error in (("fork", "EAGAIN"), ("clone3", "ENOMEM"), ("pipe2", "EMFILE"), ("socketpair", "ENFILE"),
+                        ("memfd_create", "EMFILE"), ("open_tree", "EMFILE"), ("mmap", "ENOMEM")):
+        for when in ("1", "2", "1+"):
+            r = c.host(["strace", "-f", "--quiet=all", "-o", str(log), "-e", f"trace={call}", "-e",
+                        f"inject={call}:error={error}:when={when}", c.cfg.vitrine, "run", "--", "true"])
+            if b"(INJECTED)" not in log.read_bytes():
+                break
+            tried += 1
+            c.must(r.ok or (r.rc > 0 and r.err), f"{call} {error} {when}: {r}")
+            c.must(gone(keepers(c), 5), f"{call} {error} {when}: a keeper is left")
+    c.need_control(tried >= 8, f"only {tried} failures could be made")
+    c.must(mounts(c) == before, "mounts are left")
+    c.must(c.vitrine("run", "--", "true").ok, "the next run")
+    c.must(c.wait_until(lambda: not list((c.state / "vitrine" / "sandboxes").iterdir()), 3), "a folder is left")
+    return HELD

@@ -645,6 +645,22 @@ for argv in (["curl", "-s", "-m", "3", "http://%s.evil.test/" % label], ["curl",
 """
 
 
+@check("NT-20", prio="P1", title="with a gate: every port of every address leads to it, proxy or not", forms=RUN, catches=("redirect",))
+def nt20(c):
+    with internet(c) as net:
+        script = "for u in http://ok.test:5432/a http://93.184.216.34:8080/b http://evil.test:5432/c http://93.184.216.35:5432/d; do " \
+                 "curl -sS -m 4 --noproxy '*' $u; done; true"
+        c.control(script)
+        c.need_control(len(net.hits("evil.test", 5432)) == 2, "not reached outside either")
+        net.clear()
+        r = c.sandbox(script, flags=["--allow", "ok.test", "--allow", "93.184.216.34:8080"])
+        none_at(c, net, "evil.test")
+        c.must(len(net.hits("ok.test", 5432)) == 1 and len(net.hits("ok.test", 8080)) == 1, f"what is allowed is not reached: {r}")
+        log = c.vitrine("net", "log", "--denied", "--json").text
+        c.must("93.184.216.35" in log and "evil.test" in log, f"not on record: {log[-300:]}")
+    return HELD
+
+
 @check("NT-19", prio="P0", title="with a gate: no socket of the host inside", catches=())
 def nt19(c):
     with internet(c) as net:

@@ -174,3 +174,131 @@ def sv31(c: Ctx):
         r = c.vitrine("cp", f"{b.name}:{path}", str(dest))
         c.must(not r.ok and not os.path.lexists(dest), f"{path} came out: {r}")
     return HELD
+
+
+@check("SV-04", prio="P0", forms=("run",), title="no decision is taken from memory of the inside: nobody listens for its system calls")
+def sv04(c: Ctx):
+    """Seccomp notifications would read pointers that a thread can change meanwhile; there are none to read."""
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    ours = [pid for pid, name in descendants(os.getpid()) if name.startswith("vitrine")]
+    c.need_control(any(name == "vitrine-keeper" for _, name in descendants(os.getpid())), "there is no keeper")
+    for pid in ours:
+        for fd in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                what = os.readlink(fd)
+            except OSError:
+                continue
+            c.must("seccomp" not in what, f"{pid} listens: {what}")
+    r = c.sandbox("grep Seccomp /proc/self/status")
+    c.must("Seccomp:\t2" in r.text, f"{r}")
+    return HELD
+
+
+@check("SV-09", prio="P1", forms=("run",), title="a record that was edited, cut, reordered or taken away is found, and where")
+def sv09(c: Ctx):
+    import sqlite3
+    name = c.new_name()
+    r = c.vitrine("run", "--name", name, "--", "sh", "-c", "true")
+    c.need_control(r.ok, f"{r}")
+    # The keeper writes its last words when nobody waits for them any more.
+    c.need_control(c.wait_until(lambda: b"sandbox.stopped" in c.vitrine("events", name).out, 5), "nothing is on record")
+    r = c.vitrine("events", "--verify")
+    c.need_control(r.ok, f"an untouched record: {r}")
+    path = next((c.state / "vitrine").rglob("events.db"))
+    clean = path.read_bytes()
+    acts = {
+        "edited": "update event set frame = zeroblob(length(frame)) where id = (select max(id) - 1 from event)",
+        "removed": "delete from event where id = (select min(id) + 1 from event)",
+        "cut off": "delete from event where id = (select max(id) from event)",
+    }
+    for what, sql in acts.items():
+        db = sqlite3.connect(path)
+        changed = db.execute(sql).rowcount
+        db.commit()
+        db.close()
+        c.need_control(changed == 1, f"{what}: {changed} rows")
+        r = c.vitrine("events", "--verify")
+        c.must(not r.ok, f"{what}, and nobody noticed: {r}")
+        path.write_bytes(clean)
+        for rest in path.parent.glob("events.db-*"):
+            rest.unlink()
+    c.must(c.vitrine("events", "--verify").ok, "put back as it was")
+    return HELD
+
+
+CONFINED = ("{ grep -E '^(Seccomp|NoNewPrivs|CapEff):' /proc/self/status; id -u; cat CANARY; } >ran 2>&1; true")
+# Every call by which walls are made; each is made to fail at each of its turns.
+CALLS = ["clone3", "fork", "unshare", "setns", "pivot_root", "mount", "umount2", "open_tree", "move_mount", "mount_setattr",
+         "fsopen", "fsmount", "fsconfig", "seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule",
+         "landlock_restrict_self", "capset", "setgroups", "setresuid", "setresgid", "sethostname", "prlimit64", "socketpair",
+         "pipe2", "memfd_create", "mmap", "openat", "open", "recvmsg", "sendmsg"]
+TURNS = 2
+
+
+def injected(c, call, error, when):
+    """One run in which that call fails at that turn in every process: what came of it; None: it was not made so often."""
+    log = c.mkdir(c.root / "traces") / "log"
+    r = c.host(["strace", "-f", "--quiet=all", "-o", str(log), "-e", f"trace={call}", "-e",
+                f"inject={call}:error={error}:when={when}", c.cfg.vitrine, "run", "--", "sh", "-c", CONFINED.replace(
+                    "CANARY", q(str(c.home / "canary")))], timeout=20)
+    return r if b"(INJECTED)" in log.read_bytes() else None
+
+
+def survives(c, call, error, when):
+    ran = c.ws / "ran"
+    r = injected(c, call, error, when)
+    if r is None:
+        return False
+    text = ran.read_text() if ran.exists() else ""
+    if text:
+        # It failed where nothing depends on it: then every wall stands.
+        c.must("Seccomp:\t2" in text and "NoNewPrivs:\t1" in text and "CapEff:\t0000000000000000" in text,
+               f"{call} failed at {when} ({error}) and it ran like this: {text}")
+        c.must(c.secret not in text, f"{call} failed at {when} and the home was seen")
+        ran.unlink()
+    elif ran.exists():
+        ran.unlink()
+    else:
+        c.must(not r.ok, f"{call} failed at {when}: not run, and called a success: {r}")
+    left = [p for p, n in descendants(os.getpid()) if n.startswith("vitrine")]
+    c.must(gone(left, 5), f"{call} failed at {when}: left: {left}")
+    return True
+
+
+@check("SV-19", prio="P0", forms=("run",), null=True, title="whatever call fails while the walls are made, nothing runs without them")
+def sv19(c: Ctx):
+    c.secret = c.uuid()
+    c.plant(c.home / "canary", c.secret)
+    c.need_control(c.host(["strace", "-V"]).ok, "there is no strace")
+    tried = 0
+    for call in CALLS:
+        for when in range(1, TURNS + 1):
+            if not survives(c, call, "EPERM", when):
+                break
+            tried += 1
+        survives(c, call, "EPERM", "1+")
+    c.need_control(tried >= 20, f"only {tried} failures could be made")
+    c.must(c.vitrine("run", "--", "true").ok, "the next run")
+    return HELD
+
+
+@check("SV-21", prio="P1", forms=("run",), title="a helper program that others could have written is not run")
+def sv21(c: Ctx):
+    import shutil
+    place = c.mkdir(c.root / "programs")
+    here = Path(c.cfg.vitrine).parent
+    for p in [Path(c.cfg.vitrine), *here.glob("vitrine-*")]:
+        if p.is_file():
+            shutil.copyfile(p, place / p.name)
+            (place / p.name).chmod(0o755)
+    own = str(place / Path(c.cfg.vitrine).name)
+    env = {"XDG_STATE_HOME": str(c.state)}
+    c.need_control(c.host([own, "events"], env=env).ok, "it does not work from there at all")
+    (place / "vitrine-store").chmod(0o757)
+    r = c.host([own, "events"], env=env)
+    c.must(not r.ok and b"could have written it" in r.err, f"{r}")
+    (place / "vitrine-gate").chmod(0o757)
+    r = c.host([own, "run", "--allow", "example.org", "--", "true"], env=env)
+    c.must(b"could have written it" in r.err, f"a gate that anybody may write was started: {r}")
+    return HELD

@@ -113,6 +113,40 @@ static int hand_out_host_port(struct child *c, const char *text)
 	return hand_out(c, &m, &fd, 1);
 }
 
+/* Where nothing redirects: every address is ours all the same, so a listener on the port gets what goes to any of
+ * them. The ports that rules name, and the usual ones. */
+static int hand_out_ports(struct child *c, bool has_v6)
+{
+	uint16_t ports[32] = { 22, 80, 443 };
+	size_t n = 3;
+	int r = 0;
+
+	for (char *const *v = c->plan->net.rules; v && *v; v++) {
+		const char *colon = strrchr(*v, ':');
+		uint32_t port = 0;
+		bool is_new = colon && strncmp(*v, "allow ", 6) == 0;
+
+		for (const char *d = colon ? colon + 1 : ""; is_new && *d; d++) {
+			is_new = *d >= '0' && *d <= '9' && port < 65536;
+			port = port * 10 + (uint32_t)(*d - '0');
+		}
+		for (size_t i = 0; i < n; i++)
+			is_new = is_new && ports[i] != port;
+		if (is_new && port > 0 && port < 65536 && port != 53 && port != NETNS_PROXY_PORT &&
+		    n < ARRAY_LEN(ports))
+			ports[n++] = (uint16_t)port;
+	}
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct init_msg m = { .type = INIT_NET_MORE, .session = ports[i], .a = 1 };
+		int fd = netns_listen_any(has_v6, ports[i]);
+
+		/* One that a port of the host has taken stays that one's. */
+		if (fd != -EADDRINUSE)
+			r = hand_out(c, &m, &fd, 1);
+	}
+	return r;
+}
+
 static int hand_out_receiver(struct child *c)
 {
 	struct init_msg m = { .type = INIT_RECEIVER };
@@ -142,6 +176,8 @@ static int step_gate(struct child *c)
 	r = hand_out(c, &m, n.fd, n.fd[NETNS_DIAG] < 0 ? NETNS_LISTENERS_ : NETNS_SOCKET_COUNT_);
 	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
 		r = hand_out_host_port(c, p->host_ports[i]);
+	if (r == 0 && !n.has_redirect)
+		r = hand_out_ports(c, n.has_v6);
 	if (r == 0 && p->n_ports > 0) {
 		int pair[2] = { netns_socket(), netns_listen(0) };
 
@@ -296,7 +332,7 @@ static int step_lock(struct child *c)
 
 static int step_prove(struct child *c)
 {
-	return sabotaged("verify") ? 0 : lock_prove(c->where, sizeof(c->where));
+	return sabotaged("verify") ? 0 : lock_prove(c->plan, c->where, sizeof(c->where));
 }
 
 static const struct {

@@ -26,7 +26,7 @@ enum init_msg_type {
 	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for; b = 1: nobody is left */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
 	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
-	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback; 0: two, see gate/inside.c */
+	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback, or a: of every address; 0: two, see gate/inside.c */
 	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	INIT_READY,  /* there is no first command: init waits for requests */
@@ -161,7 +161,7 @@ int mate_end(struct child *c);        /* waits until the old root and the mate a
 void init_file(int ctl, const struct init_msg *m, int take_request);
 int lock_begin(struct child *c); /* bounding set, no_new_privs, landlock; 0 or -errno */
 int lock_end(struct child *c);   /* caps, seccomp; 0 or -errno */
-int lock_prove(char *where,
+int lock_prove(const struct plan *p, char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* broker/decide.c - may this be done? Pure: rules and facts in, a rule or a sentence out */
+#include "broker/broker.h"
+
+static const char *op_name(enum broker_op op)
+{
+	return op == BROKER_DELETE   ? "delete"
+	       : op == BROKER_FORCE  ? "force"
+	       : op == BROKER_CREATE ? "create"
+				     : "update";
+}
+
+/* Which right the change needs. A tag that moves is rewritten, wherever it moves to. */
+static enum broker_op op_of(const struct update *u)
+{
+	if (u->new[0] == '\0')
+		return BROKER_DELETE;
+	if (u->old[0] == '\0')
+		return BROKER_CREATE;
+	return u->is_ff && !str_starts(u->ref, "refs/tags/") ? BROKER_UPDATE : BROKER_FORCE;
+}
+
+const struct broker_rule *decide_push(const struct broker_rules *r, const char *url,
+				      const struct update *u, char say[static 256])
+{
+	enum broker_op op = op_of(u);
+	const struct broker_rule *rule =
+		broker_is_ref(u->ref) ? broker_may_push(r, url, u->ref, op) : NULL;
+
+	say[0] = '\0';
+	if (!broker_is_ref(u->ref))
+		(void)snprintf(say, 256, "not a name of a branch or tag");
+	else if (op == BROKER_FORCE && !u->is_forced)
+		(void)snprintf(say, 256, "non-fast-forward; fetch and merge first");
+	else if (rule == NULL && op == BROKER_FORCE)
+		(void)snprintf(say, 256,
+			       "force push refused: the policy allows none here (broker.push needs "
+			       "'force'); push to "
+			       "a new branch");
+	else if (rule == NULL && op == BROKER_DELETE)
+		(void)snprintf(say, 256,
+			       "deleting refused: the policy allows none here (broker.push needs "
+			       "'delete')");
+	else if (rule == NULL &&
+		 !broker_may_push(r, url, u->ref, BROKER_CREATE | BROKER_UPDATE | BROKER_DELETE))
+		(void)snprintf(say, 256, "no rule of broker.push covers this ref");
+	else if (rule == NULL)
+		(void)snprintf(say, 256, "refused: broker.push has no '%s' for this ref",
+			       op_name(op));
+	else
+		return rule;
+	return NULL;
+}
+
+/* ---- gh ---- */
+
+/* OWNER/NAME, branches: nothing that gh could take for an option or a host. */
+static bool is_gh_name(const char *s)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/"
+				 "+-";
+
+	return s[0] && s[0] != '-' && s[0] != '/' && strlen(s) <= 250 && s[strspn(s, ok)] == '\0' &&
+	       !strstr(s, "..");
+}
+
+static const char *option_value(const char *word, const char *short_name, const char *long_name,
+				const char *next, bool *ret_uses_next)
+{
+	size_t n = strlen(long_name);
+
+	*ret_uses_next = str_eq(word, short_name) || str_eq(word, long_name);
+	if (*ret_uses_next)
+		return next;
+	return strncmp(word, long_name, n) == 0 && word[n] == '=' ? word + n + 1 : NULL;
+}
+
+int decide_gh(const char *const *words, size_t n, struct gh_call *ret, struct err *e)
+{
+	struct gh_call c = { .base = "", .body = "" };
+	const struct {
+		const char *short_name, *long_name;
+		const char **to;
+		size_t *n;
+	} table[] = {
+		{ "-R", "--repo", &c.repo, NULL },
+		{ "-H", "--head", &c.head, NULL },
+		{ "-B", "--base", &c.base, NULL },
+		{ "-t", "--title", &c.title, NULL },
+		{ "-b", "--body", &c.body, NULL },
+		{ "-l", "--label", c.labels, &c.n_labels },
+		{ "-r", "--reviewer", c.reviewers, &c.n_reviewers },
+	};
+
+	if (n < 2 || !str_eq(words[0], "pr") || !str_eq(words[1], "create"))
+		return err_set(e, ERR_DENIED, EPERM,
+			       "of gh the broker runs 'gh pr create' and nothing else");
+	for (size_t i = 2; i < n; i++) {
+		const char *value = NULL;
+
+		if (str_eq(words[i], "-d") || str_eq(words[i], "--draft")) {
+			c.is_draft = true;
+			continue;
+		}
+		for (size_t k = 0; k < ARRAY_LEN(table) && value == NULL; k++) {
+			bool uses_next = false;
+			const char *v =
+				option_value(words[i], table[k].short_name, table[k].long_name,
+					     i + 1 < n ? words[i + 1] : NULL, &uses_next);
+
+			if (v == NULL)
+				continue;
+			if (table[k].n && *table[k].n == ARRAY_LEN(c.labels))
+				return err_set(e, ERR_DENIED, E2BIG, "too many of %s",
+					       table[k].long_name);
+			table[k].to[table[k].n ? (*table[k].n)++ : 0] = v;
+			value = v;
+			i += uses_next;
+		}
+		if (value == NULL)
+			return err_set(e, ERR_DENIED, EPERM,
+				       "'%.60s' is not among what the broker passes to gh: --repo, "
+				       "--head, --base, --title, "
+				       "--body, --draft, --label, --reviewer",
+				       words[i]);
+	}
+	if (c.title == NULL || c.title[0] == '\0' || c.head == NULL)
+		return err_set(e, ERR_DENIED, EINVAL,
+			       "'gh pr create' by the broker needs --title and --head BRANCH");
+	if (!is_gh_name(c.head) || (c.base[0] && !is_gh_name(c.base)) ||
+	    (c.repo && !is_gh_name(c.repo)))
+		return err_set(e, ERR_DENIED, EINVAL, "not a name of a branch or repository");
+	for (size_t i = 0; i < c.n_labels; i++)
+		if (c.labels[i][0] == '-')
+			return err_set(e, ERR_DENIED, EINVAL, "not a label");
+	for (size_t i = 0; i < c.n_reviewers; i++)
+		if (!is_gh_name(c.reviewers[i]))
+			return err_set(e, ERR_DENIED, EINVAL, "not a reviewer");
+	*ret = c;
+	return 0;
+}

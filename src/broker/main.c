@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* broker/main.c - vitrine-broker: read one request, find what it is about, carry it out or say why not
+ *
+ * The keeper gives it three descriptors and an environment: the connection from inside, what the policy says, and the way
+ * to the journal. Nothing here trusts the connection: the request is bounded before it is read and refused as a whole when
+ * one byte of it is not as it should be (wire.c).
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "base/io.h"
+#include "broker/broker.h"
+#include "core/workshop.h"
+
+#define REQUEST_SECONDS 10
+
+static int read_exactly(int fd, void *p, size_t n)
+{
+	size_t got = 0;
+
+	while (got < n) {
+		ssize_t r = io_read(fd, (char *)p + got, n - got);
+
+		if (r <= 0)
+			return r < 0 ? (int)r : -EBADMSG;
+		got += (size_t)r;
+	}
+	return 0;
+}
+
+static void time_reads(int fd, long seconds)
+{
+	struct timeval tv = { .tv_sec = seconds };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+}
+
+static int hear(struct broker *b)
+{
+	static char text[WIRE_BYTES];
+	uint8_t head[WIRE_HEAD];
+	ssize_t n;
+	int r;
+
+	time_reads(b->conn, REQUEST_SECONDS);
+	r = read_exactly(b->conn, head, sizeof(head));
+	n = r < 0 ? r : request_length(head);
+	if (n < 0)
+		return (int)n;
+	r = read_exactly(b->conn, text, (size_t)n);
+	time_reads(b->conn, 0);
+	return r < 0 ? r : request_parse(text, (size_t)n, &b->req);
+}
+
+static int carry_out(struct broker *b, struct err *e)
+{
+	static const struct {
+		char word[12];
+		int (*fn)(struct broker *b, struct err *e);
+	} table[] = {
+		{ "git-list", serve_list }, { "git-fetch", serve_fetch },
+		{ "git-push", serve_push }, { "gh", serve_gh },
+		{ "run", serve_run },
+	};
+
+	if (str_eq(b->req.words[0], "about"))
+		return serve_about(b);
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (str_eq(table[i].word, b->req.words[0]))
+			return table[i].fn(b, e);
+	return err_set(e, ERR_DENIED, EINVAL, "the broker knows no '%.40s'", b->req.words[0]);
+}
+
+/* Said to who asked and put on record. */
+static int refuse(const struct broker *b, const struct err *e)
+{
+	const char *words[16] = { NULL };
+	struct err ignored = ERR_INIT;
+
+	for (size_t i = 0; i < b->req.n && i < ARRAY_LEN(words) - 1; i++)
+		words[i] = b->req.words[i];
+	(void)broker_tell(b, words, "deny", "", e->msg, -1, &ignored);
+	broker_say(b, "%s", e->msg);
+	return broker_end(b, 125);
+}
+
+int main(void)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	struct broker b = { .conn = BROKER_CONN_FD, .env = environ };
+	struct err e = ERR_INIT;
+	int r;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	/* With the keeper goes what it began. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	r = io_read_fd(BROKER_CONFIG_FD, &config, &e);
+	if (r >= 0)
+		r = broker_config(&b, buf_cstr(&config), &e);
+	if (r < 0) {
+		broker_say(&b, "%s", e.msg);
+		return broker_end(&b, 125) < 0;
+	}
+	workshop_use(b.vitrine);
+	r = hear(&b);
+	if (r < 0) {
+		broker_say(&b, "this is not a request");
+		return 1;
+	}
+	r = carry_out(&b, &e);
+	return r < 0 && e.kind ? refuse(&b, &e) < 0 : r < 0;
+}

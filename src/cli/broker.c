@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/broker.c - the verb `broker`: what waits for a person, and the answer
+ *
+ * A broker that needs an answer has written its question below the sandbox's folder (broker/approve.c) and looks for a
+ * file beside it. Both are outside; nothing inside can write either.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "base/io.h"
+#include "cli/cli.h"
+#include "core/facts.h"
+
+enum { OPT_JSON = 1 };
+
+const struct opt broker_opts[] = {
+	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+static bool is_id(const char *s)
+{
+	return strlen(s) == 8 && strspn(s, "0123456789abcdef") == 8;
+}
+
+static int open_pending(const struct host *h, const char *name)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s/broker/pending", h->state_dir, name);
+
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int read_question(int dir, const char *id, struct buf *out, struct err *e)
+{
+	_close_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? err_set(e, ERR_NOTFOUND, ENOENT, "nothing waits as '%.20s'", id)
+		      : io_read_fd(fd, out, e);
+}
+
+static void put_line(struct buf *out, int dir, const char *name, const char *id, bool is_json)
+{
+	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
+	struct err e = ERR_INIT;
+
+	if (read_question(dir, id, &text, &e) < 0)
+		return;
+	text.p[strcspn(text.p, "\n")] = '\0';
+	if (!is_json) {
+		buf_printf(out, "%s  %s  %s\n", name, id, text.p);
+		return;
+	}
+	buf_printf(out, "%s{\"sandbox\":", out->n > 1 ? "," : "");
+	buf_json(out, name);
+	buf_printf(out, ",\"id\":\"%s\",\"title\":", id);
+	buf_json(out, text.p);
+	buf_putc(out, '}');
+}
+
+static void list_one(const struct host *h, const char *name, bool is_json, struct buf *out)
+{
+	int dir = open_pending(h, name);
+	DIR *d = dir < 0 ? NULL : fdopendir(dir);
+	struct dirent *en;
+
+	while (d && (en = readdir(d)) != NULL)
+		if (is_id(en->d_name))
+			put_line(out, dirfd(d), name, en->d_name, is_json);
+	if (d)
+		(void)closedir(d);
+}
+
+static int list(const struct host *h, bool is_json, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(MIB);
+	_free_ char *path = mem_fmt("%s/sandboxes", h->state_dir);
+	DIR *d = opendir(path);
+	struct dirent *en;
+
+	if (is_json)
+		buf_putc(&out, '[');
+	while (d && (en = readdir(d)) != NULL)
+		if (en->d_name[0] != '.')
+			list_one(h, en->d_name, is_json, &out);
+	if (d)
+		(void)closedir(d);
+	if (is_json)
+		buf_puts(&out, "]\n");
+	return cli_print(&out, e);
+}
+
+static int answer(const struct host *h, const char *name, const char *id, const char *suffix,
+		  struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
+	_free_ char *file = mem_fmt("%s%s", id, suffix);
+	_close_ int dir = open_pending(h, name), fd = FD_NONE;
+	int r = is_id(id) && dir >= 0 ? read_question(dir, id, &text, e)
+				      : err_set(e, ERR_NOTFOUND, ENOENT,
+						"nothing of '%.64s' waits as '%.20s'", name, id);
+
+	if (r < 0)
+		return r;
+	if (suffix[0] == '\0')
+		return cli_print(&text, e);
+	fd = openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? err_sys(e, "'%s'", file) : 0;
+}
+
+int cmd_broker(int argc, char **argv, struct err *e)
+{
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	const char *words[4] = { NULL };
+	bool is_json = false;
+	size_t n = 0;
+	struct opts o;
+	int r;
+
+	/* Options may stand before and behind the words. */
+	opts_init(&o, broker_opts, argc, argv);
+	for (;;) {
+		while ((r = opts_next(&o, e)) > 0)
+			is_json = true;
+		if (r < 0 || o.at >= argc || n == ARRAY_LEN(words))
+			break;
+		words[n++] = argv[o.at++];
+	}
+	if (r == 0)
+		r = host_init(&h, NULL, e);
+	if (r < 0)
+		return r;
+	if (n == 0 || (n == 1 && str_eq(words[0], "ls")))
+		return list(&h, is_json, e);
+	if (n == 3 && strchr(words[1], '/') == NULL && words[1][0] != '.') {
+		if (str_eq(words[0], "show"))
+			return answer(&h, words[1], words[2], "", e);
+		if (str_eq(words[0], "approve"))
+			return answer(&h, words[1], words[2], ".allow", e);
+		if (str_eq(words[0], "deny"))
+			return answer(&h, words[1], words[2], ".deny", e);
+	}
+	return err_set(e, ERR_USAGE, EINVAL, "broker ls, or broker show|approve|deny NAME ID");
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/image.c - see image.h */
+#include "cli/image.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/program.h"
+
+#define PART ".part-"
+#define SECONDS 3600
+
+static void clean_parts(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *en;
+
+	while (d && (en = readdir(d)) != NULL)
+		if (str_starts(en->d_name, PART))
+			(void)path_remove(dirfd(d),
+					  en->d_name); /* what stays is tried again the next time */
+	if (d)
+		(void)closedir(d);
+}
+
+int bench_open(struct bench *b, const char *state_dir, struct err *e)
+{
+	_free_ char *lock = NULL;
+	uint64_t n = 0;
+	int r;
+
+	b->dir = mem_fmt("%s/images", state_dir);
+	r = path_make(b->dir, 0700);
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", b->dir, strerrordesc_np(-r));
+	lock = mem_fmt("%s/.lock", b->dir);
+	b->lock = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (b->lock < 0 || flock(b->lock, LOCK_EX) < 0)
+		return err_sys(e, "'%s'", lock);
+	clean_parts(b->dir);
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return err_sys(e, "getrandom");
+	b->part = mem_fmt("%s/" PART "%016llx", b->dir, (unsigned long long)n);
+	return mkdir(b->part, 0700) < 0 ? err_sys(e, "'%s'", b->part) : 0;
+}
+
+void bench_close(struct bench *b)
+{
+	if (b->part)
+		(void)path_remove(AT_FDCWD, b->part);
+	free(b->part);
+	free(b->dir);
+	fd_close(b->lock);
+	*b = BENCH_NONE;
+}
+
+static void own_text(struct image_job *j, char *take_text)
+{
+	bug_on(j->n_owned == ARRAY_LEN(j->owned));
+	j->owned[j->n_owned++] = take_text;
+}
+
+void image_view(struct image_job *j, char *take_text)
+{
+	bug_on(j->n_views + 2 >= ARRAY_LEN(j->views));
+	own_text(j, take_text);
+	j->views[j->n_views++] = take_text;
+}
+
+void image_word(struct image_job *j, const char *word)
+{
+	bug_on(j->n_words + 1 >= ARRAY_LEN(j->words));
+	j->words[j->n_words++] = word;
+}
+
+void image_own_word(struct image_job *j, char *take_word)
+{
+	own_text(j, take_word);
+	image_word(j, take_word);
+}
+
+void image_job_done(struct image_job *j)
+{
+	for (size_t i = 0; i < j->n_owned; i++)
+		free(j->owned[i]);
+	j->n_owned = 0;
+}
+
+/* Its complaints are for people, so they go the way of all others: into one message. */
+int image_run(struct image_job *j, int out, struct err *e)
+{
+	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
+	_free_ char *found = NULL, *program = NULL, *last = NULL;
+	struct job job = {
+		.state_dir = j->state_dir, .seconds = SECONDS, .in = FD_NONE, .out = out
+	};
+	int pair[2], status, r = program_find("vitrine-image", &found, e);
+	pid_t pid;
+
+	if (r == 0)
+		r = path_real(found, &program, e);
+	if (r < 0)
+		return r;
+	image_view(j, mem_fmt("%s:/vitrine-image:ro", program));
+	memcpy(job.views, j->views, sizeof(job.views));
+	j->words[j->n_words] = NULL;
+	job.argv = j->words;
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(e, "pipe");
+	job.err = pair[1];
+	pid = workshop_start(&job, e);
+	fd_close(pair[1]);
+	if (pid < 0) {
+		fd_close(pair[0]);
+		return pid;
+	}
+	r = workshop_listen((struct listen[]){ { pair[0], &said, true } }, 1, SECONDS + 60, e);
+	status = workshop_wait(pid);
+	if (r < 0 || status == 0)
+		return r;
+	last = workshop_last_line(&said);
+	return err_set(e, ERR_SYSTEM, EBADMSG, "%s",
+		       last[0] ? last : "vitrine-image failed without a word");
+}
+
+bool image_is_tag(const char *tag)
+{
+	size_t n = strspn(tag, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:"
+			       "-");
+
+	return n > 0 && n <= 128 && tag[n] == '\0' && !strchr("._:-", tag[0]);
+}
+
+int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e)
+{
+	_free_ char *root = mem_fmt("%s/templates/%s/root", state_dir, name);
+	struct stat st;
+
+	if (!image_is_tag(name) || lstat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(e, ERR_NOTFOUND, ENOENT,
+			       "there is no template '%.64s'; 'vitrine template ls' lists them",
+			       name);
+	*ret_root = take(root);
+	return 0;
+}

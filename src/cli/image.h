@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/image.h - what save, load and template share: a place for half-made things, and vitrine-image behind walls */
+#ifndef VITRINE_CLI_IMAGE_H
+#define VITRINE_CLI_IMAGE_H
+
+#include "core/workshop.h"
+
+/* `STATE/images`, locked: what was left half-made there by somebody who was killed is gone. */
+struct bench {
+	char *dir;  /* STATE/images */
+	char *part; /* an empty directory in it, removed by bench_close() unless it was moved away */
+	int lock;
+};
+#define BENCH_NONE ((struct bench){ .lock = FD_NONE })
+int bench_open(struct bench *b, const char *state_dir, struct err *e);
+void bench_close(struct bench *b);
+
+/* Runs vitrine-image with these words; its program is one of the views. stdout goes to `out` (FD_NONE: nowhere). */
+struct image_job {
+	const char *state_dir;
+	const char *views[WORKSHOP_VIEWS_MAX];
+	size_t n_views;
+	const char *words[WORKSHOP_VIEWS_MAX + 32];
+	size_t n_words;
+	char *owned[2 * WORKSHOP_VIEWS_MAX]; /* texts that go with it */
+	size_t n_owned;
+};
+void image_view(struct image_job *j, char *take_text);
+void image_word(struct image_job *j, const char *word);
+void image_own_word(struct image_job *j, char *take_word);
+int image_run(struct image_job *j, int out, struct err *e);
+void image_job_done(struct image_job *j);
+
+/* Letters, digits, '.', '_', '-' and ':', at most 128, a letter or digit first. */
+bool image_is_tag(const char *tag);
+
+/* STATE/templates/NAME, where it exists. */
+int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e);
+
+#endif

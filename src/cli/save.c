@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/save.c - save, load: what a sandbox keeps to itself, as an image that others can read
+ *
+ * An image of a sandbox has one layer for its home and, under review, one for what it changed in the workspace. It is
+ * made and read by vitrine-image behind walls; from here come only the directories it may see. A loaded image brings
+ * files and nothing else: no flag, no policy, no secret of whoever saved it is in it or believed.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "agent/preset.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "cli/cli.h"
+#include "cli/image.h"
+#include "cli/review.h"
+
+enum { OPT_OUT = 1, OPT_WORKSPACE };
+
+const struct opt save_opts[] = {
+	{ "output", 'o', "FILE", "write a tar that other tools read, instead of keeping it here",
+	  OPT_OUT },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+const struct opt load_opts[] = {
+	{ "workspace", 0, "DIR", "the new sandbox's workspace (default: the current directory)",
+	  OPT_WORKSPACE },
+	{ NULL, 0, NULL, NULL, 0 },
+};
+
+/* ---- save ---- */
+
+/* A stack, top first, as words and views. */
+static void add_stack(struct image_job *j, const struct layers *l, const struct stack *s,
+		      char letter)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		image_view(j, mem_fmt("%s/layers/%s/fs:/v/%c%zu:ro", l->state_dir, s->v[i], letter,
+				      i));
+		image_own_word(j, mem_fmt("/v/%c%zu", letter, i));
+	}
+}
+
+static void add_home(struct image_job *j, const struct spot *s)
+{
+	const struct layers *l = &s->review.layers;
+
+	image_word(j, "--");
+	image_word(j, "home");
+	image_word(j, s->host.home);
+	image_word(j, "/tmp"); /* nothing lies below it: inside, this is empty */
+	if (l->home.n > 0) {
+		add_stack(j, l, &l->home, 'h');
+		return;
+	}
+	image_view(j, mem_fmt("%s/sandboxes/%s/home:/v/h:ro", s->host.state_dir, s->sandbox));
+	image_word(j, "/v/h");
+}
+
+static void add_workspace(struct image_job *j, const struct spot *s)
+{
+	const struct layers *l = &s->review.layers;
+
+	if (l->ws.n == 0)
+		return;
+	image_word(j, "--");
+	image_word(j, "workspace");
+	image_word(j, s->host.workspace);
+	image_word(j, "/v/base");
+	image_view(j, mem_fmt("%s:/v/base:ro", s->host.workspace));
+	add_stack(j, l, &l->ws, 'w');
+}
+
+static int pack(const struct spot *s, const struct bench *b, const char *tag, int out,
+		struct err *e)
+{
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = s->host.state_dir };
+
+	image_view(&j, mem_fmt("%s:/out:rw", b->part));
+	image_word(&j, "/vitrine-image");
+	image_word(&j, "pack");
+	image_word(&j, "/out");
+	image_word(&j, tag);
+	image_own_word(&j, mem_fmt("org.vitrine.agent=%s", s->def.agent));
+	image_own_word(&j, mem_fmt("org.vitrine.home=%s", s->host.home));
+	image_own_word(&j, mem_fmt("org.vitrine.workspace=%s", s->host.workspace));
+	add_home(&j, s);
+	add_workspace(&j, s);
+	return image_run(&j, out, e);
+}
+
+/* In place of an older one of that name. */
+static int keep(const struct bench *b, const char *tag, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/%s", b->dir, tag);
+
+	if (rename(b->part, path) == 0)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return err_sys(e, "'%s'", path);
+	/* Both change places; the old one goes with the bench. */
+	return renameat2(AT_FDCWD, b->part, AT_FDCWD, path, RENAME_EXCHANGE) < 0
+		       ? err_sys(e, "'%s'", path)
+		       : 0;
+}
+
+static int save_to_file(const struct spot *s, const struct bench *b, const char *tag,
+			const char *file, struct err *e)
+{
+	_free_ char *part = mem_fmt("%s.part", file);
+	_close_ int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int r;
+
+	if (fd < 0)
+		return err_sys(e, "'%s'", part);
+	r = pack(s, b, tag, fd, e);
+	if (r == 0 && (fsync(fd) < 0 || rename(part, file) < 0))
+		r = err_sys(e, "'%s'", file);
+	if (r < 0)
+		(void)unlink(part);
+	return r;
+}
+
+static int save(struct spot *s, const char *tag, const char *file, struct err *e)
+{
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	int r = spot_own(s, e);
+
+	if (r == 0 && s->is_clone)
+		r = err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			    "'%s' works in a clone, which borrows objects that an image would "
+			    "lack; "
+			    "'vitrine fetch %s' takes its commits out",
+			    s->sandbox, s->sandbox);
+	if (r == 0)
+		r = bench_open(&b, s->host.state_dir, e);
+	if (r < 0)
+		return r;
+	r = file ? save_to_file(s, &b, tag, file, e) : pack(s, &b, tag, FD_NONE, e);
+	if (r == 0 && file == NULL)
+		r = keep(&b, tag, e);
+	if (r == 0)
+		(void)printf("%s\n", file ? file : tag);
+	return r;
+}
+
+/* Options before, between and behind the words; at most `max` words. */
+static int parse(int argc, char **argv, const struct opt *table, const char **ret_value,
+		 const char **words, size_t max, struct err *e)
+{
+	struct opts o;
+	size_t n = 0;
+
+	opts_init(&o, table, argc, argv);
+	for (;;) {
+		int id = opts_next(&o, e);
+
+		if (id < 0)
+			return id;
+		if (id > 0)
+			*ret_value = o.value;
+		else if (o.at >= argc)
+			return (int)n;
+		else if (n == max)
+			return err_set(e, ERR_USAGE, EINVAL, "'%.64s' is one word too many",
+				       argv[o.at]);
+		else
+			words[n++] = argv[o.at++];
+	}
+}
+
+int cmd_save(int argc, char **argv, struct err *e)
+{
+	_cleanup_(spot_close) struct spot s = SPOT_NONE;
+	const char *words[3] = { NULL }, *file = NULL;
+	char *name[2] = { NULL, NULL };
+	char *const *rest = name;
+	_free_ char *copy = NULL;
+	int r = parse(argc, argv, save_opts, &file, words, 2, e);
+
+	if (r >= 0 && r != 2)
+		r = err_set(e, ERR_USAGE, EINVAL, "save: 'vitrine save NAME TAG [-o FILE.tar]'");
+	if (r >= 0 && !image_is_tag(words[1]))
+		r = err_set(e, ERR_USAGE, EINVAL,
+			    "'%.80s' cannot be a tag: letters, digits, '.', '_', '-' and ':' only",
+			    words[1]);
+	if (r < 0)
+		return r;
+	name[0] = copy = mem_str(words[0]);
+	r = spot_open(&s, NULL, false, &rest, e);
+	if (r == 0 && s.sandbox == NULL)
+		r = err_set(e, ERR_NOTFOUND, ENOENT,
+			    "there is no sandbox '%.64s'; 'vitrine ls' lists them", words[0]);
+	return r < 0 ? r : save(&s, words[1], file, e);
+}
+
+/* ---- load ---- */
+
+/* A file, or what `save` keeps here under that tag. */
+static int find_image(const char *state_dir, const char *word, char **ret, struct err *e)
+{
+	_free_ char *kept = mem_fmt("%s/images/%s", state_dir, word);
+
+	if (image_is_tag(word) && access(kept, F_OK) == 0) {
+		*ret = take(kept);
+		return 0;
+	}
+	return path_real(word, ret, e) < 0
+		       ? err_set(e, ERR_NOTFOUND, ENOENT,
+				 "'%.200s' is neither a file nor the tag of a saved image", word)
+		       : 0;
+}
+
+static int unpack(const struct host *h, const struct bench *b, const char *image, struct err *e)
+{
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = h->state_dir };
+
+	image_view(&j, mem_fmt("%s:/out:rw", b->part));
+	image_view(&j, mem_fmt("%s:/in:ro", image));
+	image_word(&j, "/vitrine-image");
+	image_word(&j, "unpack");
+	image_word(&j, "sandbox");
+	image_word(&j, "/in");
+	image_word(&j, "/out");
+	return image_run(&j, FD_NONE, e);
+}
+
+/* What is gone from the tree below is marked as the kernel's overlay marks it. The names are foreign. */
+static int mark_gone(const char *tree, const char *list, struct err *e)
+{
+	_cleanup_(buf_done) struct buf names = BUF(256 * MIB);
+	_close_ int root = open(tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_close_ int fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int r = root < 0 || fd < 0 ? err_sys(e, "'%s'", list) : io_read_fd(fd, &names, e);
+
+	for (const char *p = names.p; r == 0 && p && p < names.p + names.n; p += strlen(p) + 1) {
+		const char *slash = strrchr(p, '/'), *name = slash ? slash + 1 : p;
+		_free_ char *dir = mem_strn(p, slash ? (size_t)(slash - p) : 0);
+		_close_ int at = tree_open(root, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+
+		if (at < 0 || name[0] == '\0' || str_eq(name, ".") || str_eq(name, ".."))
+			continue; /* its directory is not there: nothing of it shows anyway */
+		if (mknodat(at, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST)
+			r = err_sys(e, "a mark in '%s'", tree);
+	}
+	return r;
+}
+
+/* Where the part is there at all. */
+static int take_part(const struct bench *b, const char *part, char **ret, struct err *e)
+{
+	_free_ char *tree = mem_fmt("%s/%s", b->part, part);
+	_free_ char *list = mem_fmt("%s/whites-%s", b->part, part);
+	struct stat st;
+	int r;
+
+	if (lstat(tree, &st) < 0)
+		return 0;
+	r = S_ISDIR(st.st_mode) ? mark_gone(tree, list, e)
+				: err_set(e, ERR_DENIED, ENOTDIR, "'%s' is no directory", tree);
+	if (r == 0)
+		*ret = take(tree);
+	return r;
+}
+
+static char *read_agent(const struct host *h, const struct bench *b)
+{
+	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
+	_free_ char *path = mem_fmt("%s/meta", b->part);
+	_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct err ignored;
+
+	if (fd < 0 || io_read_fd(fd, &text, &ignored) < 0 ||
+	    !preset_is_there(h->config_dir, buf_cstr(&text)))
+		return mem_str("shell");
+	return mem_str(buf_cstr(&text));
+}
+
+static int load(const struct host *h, const char *image, const char *name, struct err *e)
+{
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_cleanup_(def_done) struct def d = { .name = mem_str(name),
+					     .workspace = mem_str(h->workspace) };
+	_free_ char *home = NULL, *ws = NULL;
+	struct stat st;
+	int r = bench_open(&b, h->state_dir, e);
+
+	if (r == 0)
+		r = unpack(h, &b, image, e);
+	if (r == 0)
+		r = take_part(&b, "home", &home, e);
+	if (r == 0)
+		r = take_part(&b, "workspace", &ws, e);
+	if (r < 0)
+		return r;
+	d.agent = read_agent(h, &b);
+	if (ws)
+		def_add_flag(&d, "--mode=review");
+	if ((home && chmod(home, 0700) < 0) ||
+	    (ws && (fstat(h->ws_fd, &st) < 0 || chmod(ws, st.st_mode & 07777) < 0)))
+		return err_sys(e, "'%s'", b.part);
+	r = layers_import(h->state_dir, name, home, ws, e);
+	if (r == 0)
+		r = def_create(h->state_dir, &d, e);
+	if (r == 0)
+		(void)printf("%s\n", name);
+	return r;
+}
+
+int cmd_load(int argc, char **argv, struct err *e)
+{
+	const char *words[3] = { NULL }, *workspace = NULL;
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	_cleanup_(def_done) struct def there = { 0 };
+	_free_ char *image = NULL;
+	struct err ignored;
+	int r = parse(argc, argv, load_opts, &workspace, words, 2, e);
+
+	if (r >= 0 && r != 2)
+		r = err_set(e, ERR_USAGE, EINVAL, "load: 'vitrine load FILE.tar|TAG NAME'");
+	if (r >= 0 && !def_is_name(words[1]))
+		r = err_set(e, ERR_USAGE, EINVAL,
+			    "'%.80s' cannot be a name: letters, digits, '_', '.' and '-' only",
+			    words[1]);
+	if (r < 0)
+		return r;
+	r = host_init(&h, NULL, e);
+	if (r == 0)
+		r = host_workspace(&h, workspace, e);
+	if (r == 0)
+		r = plan_check_workspace(&h.facts, e);
+	if (r == 0 && def_read(h.state_dir, words[1], &there, &ignored) == 0)
+		r = err_set(e, ERR_CONFLICT, EEXIST, "there is a sandbox '%s' already", words[1]);
+	if (r == 0)
+		r = find_image(h.state_dir, words[0], &image, e);
+	return r < 0 ? r : load(&h, image, words[1], e);
+}

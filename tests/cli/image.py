@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""save and load: images that other tools read, and archives that mean harm."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+
+from harness import eq, has, has_not, main, refused, test
+
+
+def done(box, *args, rc=0, **kw):
+    r = box.cli(*args, timeout=30, **kw)
+    eq(r.rc, rc, f"{args}: {r.out} {r.err}")
+    return r
+
+
+CHANGE = ("echo A > a; rm gone; rm -r d; mkdir n; echo n > n/n; ln n/n n/hard; ln -s n s; mkfifo p; echo h > ~/h; "
+          "truncate -s 8M ~/sparse; echo x >> ~/sparse; chmod 750 n; printf x > \"$(printf 'n/new\\nline\\377')\"")
+LOOK = "find . ~ ! -name home -printf '%P %M %n %l\\n' | sort; cat a n/n ~/h; tail -c 2 ~/sparse"
+
+
+def fill(box):
+    box.write("a", "a\n")
+    box.write("d/b", "b\n")
+    box.write("gone", "g\n")
+    r = box.cli("run", "--name", "box", "--mode", "review", "--", "sh", "-c", CHANGE)
+    eq(r.rc, 0, r.err)
+
+
+@test(timeout=30)
+def there_and_back(box):
+    fill(box)
+    want = done(box, "run", "--name", "box", "--", "sh", "-c", LOOK).out
+    diff = done(box, "diff", "box").out
+    done(box, "save", "box", "box:1", "-o", str(box.home / "box.tar"))
+    done(box, "save", "box", "kept")
+    before = sorted(p.name for p in (box.state / "images/kept/blobs/sha256").iterdir())
+    done(box, "save", "box", "kept")
+    eq(sorted(p.name for p in (box.state / "images/kept/blobs/sha256").iterdir()), before, "the same state, the same image")
+    done(box, "load", str(box.home / "box.tar"), "two")
+    eq(done(box, "run", "--name", "two", "--", "sh", "-c", LOOK).out, want)
+    eq(done(box, "diff", "two").out, diff, "what waited for review waits again")
+    done(box, "load", "kept", "three")
+    eq(done(box, "run", "--name", "three", "--", "cat", "a").out, "A\n")
+    done(box, "apply", "--links", "--special", "three")
+    eq((box.read("a"), (box.ws / "gone").exists(), (box.ws / "d/b").exists()), ("A\n", False, False))
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+    refused(box.cli("load", "kept", "two"), "already", rc=125)
+    refused(box.cli("save", "box", "../x"), "cannot be a tag")
+    refused(box.cli("load", "nothing", "new"), "neither a file nor", rc=125)
+
+
+@test(timeout=40)
+def other_tools_read_it(box):
+    box.needs("skopeo", "umoci")
+    fill(box)
+    tar = box.home / "box.tar"
+    done(box, "save", "box", "box:1", "-o", str(tar))
+    done(box, "save", "box", "kept")
+    seen = json.loads(box.host("skopeo", "inspect", f"oci-archive:{tar}"))
+    eq((seen["Os"], len(seen["Layers"]), seen["Labels"]["org.vitrine.agent"]), ("linux", 2, "shell"))
+    layout = box.state / "images/kept"
+    eq(box.host("umoci", "ls", "--layout", str(layout)).strip(), "kept")
+    box.host("umoci", "unpack", "--rootless", "--image", f"{layout}:kept", str(box.home / "un"))
+    root = box.home / "un/rootfs"
+    eq((root / str(box.home)[1:] / "h").read_text(), "h\n")
+    eq((root / str(box.ws)[1:] / "a").read_text(), "A\n")
+
+
+@test(timeout=60, who=("root",))
+def podman_loads_it(box):
+    box.needs("podman")
+    fill(box)
+    tar = box.home / "box.tar"
+    done(box, "save", "box", "box:1", "-o", str(tar))
+    store = ["--root", str(box.dir / "pr"), "--runroot", str(box.dir / "prr"), "--storage-driver", "vfs"]
+    has(box.host("podman", *store, "load", "-q", "-i", str(tar)), "localhost/box:1")
+    box.host("podman", *store, "rmi", "-a", "-f")
+
+
+# ---- archives that mean harm
+
+
+def layer(*entries):
+    """A tar of (name, kind, text or target)."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as t:
+        for name, kind, text in entries:
+            i = tarfile.TarInfo(name)
+            i.type = kind
+            i.mode = 0o6755 if name.endswith("suid") else 0o755 if kind == tarfile.DIRTYPE else 0o644
+            if kind == tarfile.REGTYPE:
+                i.size = len(text)
+                t.addfile(i, io.BytesIO(text))
+            else:
+                i.linkname = text.decode() if text else ""
+                i.devmajor, i.devminor = 1, 3
+                t.addfile(i)
+    return out.getvalue()
+
+
+def image(path, layers, home="/h", lie=False):
+    """An image as `save` makes them, of these layers."""
+    files, refs = {}, []
+
+    def blob(data):
+        name = hashlib.sha256(data).hexdigest()
+        files["blobs/sha256/" + name] = data + (b"x" if lie else b"")
+        return {"digest": "sha256:" + name, "size": len(data)}
+
+    for data in layers:
+        refs.append({"mediaType": "application/vnd.oci.image.layer.v1.tar", **blob(data),
+                     "annotations": {"org.vitrine.part": "home"}})
+    config = blob(json.dumps({"config": {"Labels": {"org.vitrine.home": home}}}).encode())
+    manifest = blob(json.dumps({"schemaVersion": 2, "config": config, "layers": refs}).encode())
+    files["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [manifest]}).encode()
+    with tarfile.open(path, "w") as t:
+        for name, data in files.items():
+            i = tarfile.TarInfo(name)
+            i.size = len(data)
+            t.addfile(i, io.BytesIO(data))
+    os.chmod(path, 0o644)
+
+
+REG, SYM, LNK, CHR, DIR = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE
+
+
+@test(timeout=40)
+def nothing_leaves_the_image(box):
+    """Each of these would write, read or take something outside if it were believed."""
+    outside = box.home / "outside"
+    outside.write_text("mine\n")
+    box.own(outside)
+    tar = box.home / "bad.tar"
+    refusals = {
+        "..": [("h/../../../../x", REG, b"x")],
+        "up": [("h/..", DIR, b"")],
+        "link out": [("h/l", LNK, str(outside).encode())],
+        "link up": [("h/l", LNK, b"../../outside")],
+        "mark": [("h/.wh...", REG, b"")],
+        "through a link": [("h/way", SYM, str(box.home).encode()), ("h/way/outside", REG, b"theirs")],
+    }
+    for what, entries in refusals.items():
+        image(tar, [layer(*entries)])
+        r = box.cli("load", str(tar), "bad")
+        eq((r.rc, r.out), (125, ""), f"{what}: {r.err}")
+        eq(box.cli("inspect", "bad").rc, 125, f"{what}: a sandbox was made")
+    image(tar, [layer(("h/ok", REG, b"ok"))], lie=True)
+    has(box.cli("load", str(tar), "bad").err, "not what its name says")
+    for cut in (100, 3000):
+        image(tar, [layer(("h/ok", REG, b"o" * 5000))])
+        tar.write_bytes(tar.read_bytes()[:cut])
+        eq(box.cli("load", str(tar), "bad").rc, 125, "cut off")
+    tar.write_bytes(gzip.compress(b"\0" * 10000000))
+    eq(box.cli("load", str(tar), "bad").rc, 125, "no image")
+    eq(outside.read_text(), "mine\n")
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+@test(timeout=40)
+def what_is_taken_is_tamed(box):
+    """Links stay what they are and nothing is written through them; no devices, no set-user-id."""
+    outside = box.home / "outside"
+    outside.write_text("mine\n")
+    box.own(outside)
+    tar = box.home / "odd.tar"
+    image(tar, [layer(("/h/abs", REG, b"a"), ("h/way", SYM, str(box.home).encode()),
+                      ("h/n/", DIR, b""), ("h/in", SYM, b"/n"), ("h/in/x", REG, b"x"), ("h/dev", CHR, b""), ("elsewhere/x", REG, b"x"), ("h/.wh.gone", REG, b""), ("h/suid", REG, b"x"))])
+    done(box, "load", str(tar), "odd")
+    eq(outside.read_text(), "mine\n")
+    r = done(box, "run", "--name", "odd", "--", "sh", "-c", "cd ~ && cat abs && ls -A && stat -c %a suid && readlink way && cat n/x")
+    eq(r.out.split(), ["aabs", "in", "n", "proj", "suid", "way", "755", str(box.home), "x"])
+    eq([str(p) for p in box.state.rglob("outside")], [], "it was written in our own state")
+
+
+# ---- killed, and no space
+
+
+@test(timeout=120, who=("user",))
+def killed_while_saving_or_loading(box):
+    box.needs("strace")
+    fill(box)
+    tar = box.home / "box.tar"
+    done(box, "save", "box", "box:1", "-o", str(tar))
+    good = tar.read_bytes()
+    calls = ("mkdir", "rename", "renameat2", "openat", "open", "unlinkat", "fsync", "mknodat", "chmod", "write")
+    tried = 0
+    for args in (("save", "box", "kept"), ("save", "box", "box:1", "-o", str(tar)), ("load", str(tar), "two")):
+        for call in calls:
+            for what in ("signal=SIGKILL", "error=ENOSPC"):
+                for nth in (1, 2, 4, 8):
+                    log = box.dir / "log"
+                    p = box.popen(["strace", "-qq", "-o", log, "-e", f"trace={call}", "-e",
+                                   f"inject={call}:{what}:when={nth}", box.program, *args], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    p.wait(timeout=30)
+                    text = log.read_text(errors="replace")
+                    hit = "INJECTED" in text or "killed by SIGKILL" in text
+                    if args[0] == "load" and box.cli("inspect", "two").rc == 0:
+                        eq(box.cli("run", "--name", "two", "--", "cat", "a").out, "A\n", f"{args} {call} {nth}")
+                        done(box, "rm", "--force", "two")
+                    eq(tar.read_bytes(), good, f"{args}: {call} {nth}: the file is the old or the new one")
+                    if not hit:
+                        break
+                    tried += 1
+    if tried < 40:
+        raise AssertionError(f"only {tried} faults were tried")
+    done(box, "save", "box", "kept")
+    done(box, "load", "kept", "two")
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

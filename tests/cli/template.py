@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Templates: root file systems to start from, from directories, archives and other tools' images."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+
+from harness import eq, has, has_not, main, refused, test
+
+
+def done(box, *args, rc=0, **kw):
+    r = box.cli(*args, timeout=30, **kw)
+    eq(r.rc, rc, f"{args}: {r.out} {r.err}")
+    return r
+
+
+def tiny(box):
+    """A root that can run sh, ls and cat, and says that it is not the host's."""
+    root = box.home / "tiny"
+    for d in ("usr/bin", "usr/lib64", "etc", "opt/own"):
+        (root / d).mkdir(parents=True)
+    for name, to in (("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")):
+        (root / name).symlink_to(to)
+    libs = set()
+    for name in ("dash", "ls", "cat", "rm", "mkdir"):
+        shutil.copy(f"/usr/bin/{name}", root / "usr/bin" / name)
+        for line in subprocess.run(["ldd", f"/usr/bin/{name}"], capture_output=True, text=True, check=True).stdout.splitlines():
+            libs |= {w for w in line.split() if w.startswith("/")}
+    for lib in libs:
+        to = root / ("usr" + lib if not lib.startswith("/usr") else lib[1:])
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.realpath(lib), to)
+    (root / "usr/bin/sh").symlink_to("dash")
+    (root / "usr/bin/cat").chmod(0o4755)
+    (root / "etc/os-release").write_text("NAME=Tiny\n")
+    (root / "opt/own/f").write_text("own\n")
+    box.own(root)
+    return root
+
+
+@test(timeout=40)
+def from_a_directory_and_an_archive(box):
+    root = tiny(box)
+    eq(done(box, "template", "import", str(root), "tiny").out, "tiny\n")
+    look = ["--", "sh", "-c", "cat /etc/os-release /opt/own/f; ls /usr/bin; echo x > /usr/x"]
+    r = done(box, "run", "--template", "tiny", *look, rc=2)
+    has(r.out, "NAME=Tiny\nown\n", "dash")
+    has(r.err, "Read-only")
+    has_not(r.out, "python3")
+    kept = box.state / "templates/tiny/root/usr/bin/cat"
+    eq(oct(kept.stat().st_mode & 0o7777), "0o755", "no set-user-id bit came along")
+    with tarfile.open(box.home / "plain.tar", "w") as t:
+        t.add(root, ".")
+    box.own(box.home / "plain.tar")
+    done(box, "template", "import", str(box.home / "plain.tar"), "plain")
+    done(box, "template", "export", "tiny", str(box.home / "out.tar"))
+    done(box, "template", "import", str(box.home / "out.tar"), "again")
+    for name in ("plain", "again"):
+        eq(done(box, "run", "--template", name, "--", "cat", "/opt/own/f").out, "own\n")
+    names = [t["name"] for t in json.loads(done(box, "template", "ls", "--json").out)]
+    eq(names, ["again", "plain", "tiny"])
+    done(box, "template", "rm", "plain")
+    refused(box.cli("run", "--template", "plain", "--", "true"), "no template 'plain'", rc=125)
+    refused(box.cli("template", "import", str(root), "tiny"), "already", rc=125)
+    refused(box.cli("template", "import", str(box.ws), "none"), "no root file system", rc=125)
+    refused(box.cli("template", "import", str(root), "../x"), "a name has")
+    refused(box.cli("template", "what"), "one of ls")
+    refused(box.cli("template", "debian", "x", "--packages", "a;b"), "names of packages")
+
+
+@test(timeout=40)
+def what_is_installed_stays(box):
+    """In a sandbox with a name /usr can be written, by its one user, and nobody else sees it."""
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    done(box, "run", "--name", "a", "--template", "tiny", "--", "sh", "-c", "mkdir -p /usr/local/bin; echo 'echo new' > "
+         "/usr/local/bin/tool; rm /usr/bin/ls")
+    r = done(box, "run", "--name", "a", "--", "sh", "-c", "sh /usr/local/bin/tool; ls", rc=127)
+    eq(r.out, "new\n")
+    eq((box.state / "templates/tiny/root/usr/local").exists(), False, "the template is as it was")
+    eq((box.state / "templates/tiny/root/usr/bin/ls").exists(), True)
+    done(box, "run", "--name", "b", "--template", "tiny", "--", "ls", "/usr/bin")
+    done(box, "fork", "a", "c")
+    eq(done(box, "run", "--name", "c", "--", "sh", "/usr/local/bin/tool").out, "new\n")
+    has(box.cli("run", "--name", "a", "--", "sh", "-c", "echo x > /etc/x").err, "Read-only")
+
+
+@test(timeout=60)
+def images_of_other_tools(box):
+    box.needs("skopeo")
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    archive = box.home / "docker.tar"
+    done(box, "template", "push", "tiny", f"docker-archive:{archive}:tiny:1")
+    done(box, "template", "import", str(archive), "docker")
+    done(box, "template", "push", "tiny", f"oci:{box.home}/layout:x")
+    done(box, "template", "import", str(box.home / "layout"), "layout")
+    done(box, "template", "pull", f"oci:{box.home}/layout:x", "pulled")
+    for name in ("docker", "layout", "pulled"):
+        eq(done(box, "run", "--template", name, "--", "cat", "/opt/own/f").out, "own\n", name)
+    left = [p for p in os.listdir(box.state / "images") if p.startswith(".part")]
+    eq(left, [])
+
+
+@test
+def the_hosts_own_system_names_the_command(box):
+    r = box.sh("echo 'E: Could not open lock file /var/lib/dpkg/lock-frontend - open (2: No such file or directory)' >&2; "
+               "echo 'E: are you root?' >&2; exit 100")
+    has(r.err, "vitrine template")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
