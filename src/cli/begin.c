@@ -17,6 +17,7 @@
 #include "core/undo.h"
 #include "core/workshop.h"
 #include "git/git.h"
+#include "sys/spread.h"
 
 /* What lies below the layers of the workspace. */
 static int open_base(const char *state_dir, const struct def *d)
@@ -171,6 +172,7 @@ static _Noreturn void begin_child(struct run *r, int out)
 	int x;
 
 	mem_share_end();
+	spread_end();
 	if (r->policy.mode == WS_CLONE)
 		x = clone(r, &a.err);
 	else

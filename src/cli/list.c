@@ -410,6 +410,8 @@ static int inspect_one(struct list *l, const char *name, struct buf *out, struct
 
 		buf_json(out, folder);
 	}
+	buf_printf(out, ",\n  \"disk\": %llu",
+		   (unsigned long long)past_disk(l->host.state_dir, name));
 	inspect_live(&live, out);
 	past_print(l->host.state_dir, name, &live, out);
 	buf_puts(out, "\n}");

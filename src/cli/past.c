@@ -171,7 +171,16 @@ static uint64_t walk(int dirfd, const char *name, dev_t dev, int depth, size_t *
 uint64_t past_disk(const char *state_dir, const char *name)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s", state_dir, name);
-	size_t left = WALK_MAX;
+	char(*ids)[LAYER_ID_BYTES] = NULL;
+	size_t left = WALK_MAX, n = 0;
+	uint64_t sum = walk(AT_FDCWD, path, 0, 0, &left);
 
-	return walk(AT_FDCWD, path, 0, 0, &left);
+	layers_named(state_dir, name, &ids, &n);
+	for (size_t i = 0; i < n; i++) {
+		_free_ char *layer = mem_fmt("%s/layers/%s", state_dir, ids[i]);
+
+		sum += walk(AT_FDCWD, layer, 0, 0, &left);
+	}
+	free(ids);
+	return sum;
 }

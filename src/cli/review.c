@@ -2,7 +2,9 @@
 /* cli/review.c - apply, discard and fork; and diff, checkpoint, restore where changes wait in layers */
 #include "cli/review.h"
 
+#include "base/loop.h"
 #include "cli/cli.h"
+#include "cli/client.h"
 #include "git/git.h"
 
 /* ---- diff ---- */
@@ -86,11 +88,36 @@ static int own(struct spot *s, struct err *e)
 	return r < 0 ? r : reopen(s, e);
 }
 
+/* While it runs: all inside stand still as long as we are connected. */
+static int checkpoint_live(struct spot *s, const char *message, bool as_json, struct err *e)
+{
+	struct keep_msg m = { .type = KEEP_PAUSE };
+	_close_ int conn = keep_connect(s->host.state_dir, s->sandbox, e);
+	uint64_t began = clock_now(), id = 0;
+	int r = conn < 0 ? conn : client_ask(conn, &m, KEEP_DONE, e);
+
+	if (r == 0)
+		r = reopen(s, e);
+	if (r == 0)
+		r = layers_checkpoint_live(&s->review.layers, message, &id, e);
+	if (r < 0)
+		return r;
+	(void)printf(as_json ? "{\"checkpoint\":%llu,\"paused_ms\":%llu}\n"
+			     : "checkpoint %llu; the sandbox stood still for %llu ms\n",
+		     (unsigned long long)id,
+		     (unsigned long long)((clock_now() - began) / NS_PER_MS));
+	return 0;
+}
+
 int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e)
 {
 	uint64_t id = 0;
 	int r = own(s, e);
 
+	if (r == -EBUSY) {
+		*e = ERR_INIT;
+		return checkpoint_live(s, message, as_json, e);
+	}
 	if (r == 0)
 		r = layers_checkpoint(&s->review.layers, TREE_MANUAL, message, 0, &id, e);
 	if (r == 0)

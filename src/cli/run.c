@@ -7,6 +7,7 @@
 #include "cli/live.h"
 #include "cli/run.h"
 #include "core/hint.h"
+#include "sys/spread.h"
 
 /* ---- how it ended, for people and machines ---- */
 
@@ -240,7 +241,10 @@ static int hand_over_secrets(struct run *r, struct keeper_in *in, bool is_again,
 {
 	struct keep_secret given[SECRETS_MAX];
 	struct buf values[SECRETS_MAX] = { 0 };
-	int x = secrets_fetch(&r->secrets, r->host.state_dir, values, e);
+	int x;
+
+	spread_end(); /* commands of the host may be run */
+	x = secrets_fetch(&r->secrets, r->host.state_dir, values, e);
 
 	for (size_t i = 0; i < r->secrets.n; i++)
 		given[i] = (struct keep_secret){ r->secrets.v[i].name, &values[i] };

@@ -162,6 +162,35 @@ static void put_words(struct buf *b, const struct secret_list *l)
 		buf_putc(b, '-');
 }
 
+static void put_row(struct buf *out, const struct secret *s, bool is_json, bool is_first)
+{
+	_cleanup_(buf_done) struct buf env = BUF(4 * KIB);
+
+	if (is_json) {
+		buf_puts(out, is_first ? "\n" : ",\n");
+		secret_write(s, out);
+		out->n--; /* its newline */
+		return;
+	}
+	put_words(&env, &s->env);
+	buf_printf(out, "%-20s%-10s%-28s", s->name, secret_source_name(s->source), buf_cstr(&env));
+	put_words(out, &s->hosts);
+	buf_putc(out, '\n');
+}
+
+/* Logins of agents on this host are there without having been set. */
+static void put_logins(struct buf *out, const char *home, bool is_json, bool is_first)
+{
+	for (const struct secret_login *l = secret_logins; l->name; l++) {
+		_cleanup_(secret_done) struct secret s = { 0 };
+
+		if (!secret_login_is_there(l, home, &s))
+			continue;
+		put_row(out, &s, is_json, is_first);
+		is_first = false;
+	}
+}
+
 static int ls(const struct host *h, bool is_json, struct err *e)
 {
 	_cleanup_(secret_list_done) struct secret_list names = { 0 };
@@ -180,20 +209,9 @@ static int ls(const struct host *h, bool is_json, struct err *e)
 		r = secret_load(h->state_dir, names.v[i], &s, e);
 		if (r < 0)
 			return r;
-		if (is_json) {
-			buf_puts(&out, i ? ",\n" : "\n");
-			secret_write(&s, &out);
-			out.n--; /* its newline */
-			continue;
-		}
-		_cleanup_(buf_done) struct buf env = BUF(4 * KIB);
-
-		put_words(&env, &s.env);
-		buf_printf(&out, "%-20s%-10s%-28s", s.name, secret_source_name(s.source),
-			   buf_cstr(&env));
-		put_words(&out, &s.hosts);
-		buf_putc(&out, '\n');
+		put_row(&out, &s, is_json, i == 0);
 	}
+	put_logins(&out, h->home, is_json, names.n == 0);
 	if (is_json)
 		buf_puts(&out, "\n]}\n");
 	return cli_print(&out, e);

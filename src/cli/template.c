@@ -158,7 +158,7 @@ static int import_from(const struct ctx *c, struct bench *b, const char *path, c
 		       const char *source, struct err *e)
 {
 	_cleanup_(image_job_done) struct image_job j = { .state_dir = c->host.state_dir };
-	_free_ char *in = mem_fmt("%s/in", b->part), *real = NULL, *passwd = NULL, *usr = NULL;
+	_free_ char *in = mem_fmt("%s/in", b->part), *real = NULL, *usr = NULL;
 	struct stat st;
 	int r = path_real(path, &real, e);
 

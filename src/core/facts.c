@@ -408,6 +408,15 @@ static int look_host_sockets(const struct policy *p, struct err *e)
 	return 0;
 }
 
+/* Only then does the inside need a trust store for it. */
+static bool has_java(const struct host *h)
+{
+	_free_ char *mine = path_join(h->home, ".sdkman/candidates/java");
+
+	return access("/usr/bin/java", F_OK) == 0 || access("/usr/lib/jvm", F_OK) == 0 ||
+	       getenv("JAVA_HOME") || access(mine, F_OK) == 0;
+}
+
 int host_look(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
@@ -430,6 +439,7 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 			       "this kernel has no Landlock, the second wall (Linux 5.13 or later "
 			       "with it switched on is needed); "
 			       "'vitrine doctor' says more");
+	f->has_java = p->network == NET_GATE && has_java(h);
 	f->hard_open_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
 	if (wants_cgroup(p)) {
 		cgroup_probe(&h->cgroups);
@@ -453,7 +463,8 @@ int host_engine(struct host *h, struct err *e)
 
 int host_tools(struct host *h, struct err *e)
 {
-	_free_ char *path = NULL;
+	_free_ char *path = NULL, *broker = NULL;
+	struct err ignored;
 	struct stat st;
 	int r = program_find("vitrine-tools", &path, e);
 
@@ -470,6 +481,7 @@ int host_tools(struct host *h, struct err *e)
 		.size = (uint64_t)st.st_size,
 		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
 	};
+	h->facts.has_broker = program_find("vitrine-broker", &broker, &ignored) == 0;
 	return 0;
 }
 

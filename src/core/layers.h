@@ -67,6 +67,8 @@ void layers_paths_free(char **paths);
 /* Freezes what is on top. The sandbox must not run. */
 int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
 		      uint64_t *ret_id, struct err *e);
+/* The same while it runs, with everything inside standing still: what is on top is copied. */
+int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_id, struct err *e);
 /* Saves the present and goes back. */
 int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e);
 const struct point *layers_point(const struct layers *l, uint64_t id);
@@ -100,6 +102,10 @@ int layers_import(const char *state_dir, const char *name, const char *home, con
 int layers_open(const struct layers *l, const struct stack *s, int base, struct overlay *ret,
 		struct err *e);
 void layers_close(struct overlay *o);
+
+/* Every layer that this sandbox names, in front or in a checkpoint, once; none where its file cannot be read. */
+void layers_named(const char *state_dir, const char *name, char (**ret)[LAYER_ID_BYTES],
+		  size_t *ret_n);
 
 /* Removes layers that no sandbox names. */
 int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e);

@@ -134,7 +134,8 @@ static bool take_point(const struct json *o, struct point *p)
 	p->message = mem_str(message->text);
 	return p->kind < TREE_KIND_COUNT_ && take_number(o, "id", &p->id) &&
 	       take_number(o, "created", &p->created) && take_number(o, "since", &p->since) &&
-	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home) && take_sys(o, &p->sys);
+	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home) &&
+	       take_sys(o, &p->sys);
 }
 
 static bool take_all(const struct json *o, struct layers *l)
@@ -154,7 +155,8 @@ static bool take_all(const struct json *o, struct layers *l)
 	for (const struct json *c = points->first; c; c = c->next)
 		if (!take_point(c, &l->points[l->n_points++]))
 			return false;
-	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home) && take_sys(o, &l->sys);
+	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home) &&
+	       take_sys(o, &l->sys);
 }
 
 bool layers_exist(const char *state_dir, const char *name)
@@ -237,6 +239,24 @@ static bool is_named(const struct named *n, const char *id)
 		if (str_eq(n->v[i], id))
 			return true;
 	return false;
+}
+
+void layers_named(const char *state_dir, const char *name, char (**ret)[LAYER_ID_BYTES],
+		  size_t *ret_n)
+{
+	struct named n = { 0 };
+	struct err ignored;
+	size_t kept = 0;
+
+	(void)add_sandbox(&n, state_dir, name, &ignored);
+	for (size_t i = 0; i < n.n; i++) {
+		struct named before = { .v = n.v, .n = kept };
+
+		if (!is_named(&before, n.v[i]))
+			memmove(n.v[kept++], n.v[i], LAYER_ID_BYTES);
+	}
+	*ret = n.v;
+	*ret_n = kept;
 }
 
 static int find_named(const char *state_dir, struct named *n, struct err *e)

@@ -2,20 +2,6 @@
 /* core/secrets.c - see secrets.h */
 #include "core/secrets.h"
 
-/* What the agent reads instead of its token store. */
-static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct err *e)
-{
-	_cleanup_(buf_done) struct buf text = BUF(MIB);
-	int r = secret_login_file(&s->v[i], seed, s->placeholders[i], &text, e);
-
-	if (r < 0)
-		return r;
-	s->texts[i] = buf_take(&text);
-	s->facts[i].file = secret_login_find(s->v[i].name)->path;
-	s->facts[i].text = s->texts[i];
-	return 0;
-}
-
 /* The variable of a known service that holds something, and what. */
 static const char *service_variable(const char *name, const char **ret_value)
 {
@@ -60,6 +46,20 @@ bool secrets_has(const char *state_dir, const char *name)
 
 	/* One that is there and cannot be read is an error of the start, not a reason to go without. */
 	return load(state_dir, name, &s, &e) != -ENOENT;
+}
+
+/* What the agent reads instead of its token store. */
+static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(MIB);
+	int r = secret_login_file(&s->v[i], seed, s->placeholders[i], &text, e);
+
+	if (r < 0)
+		return r;
+	s->texts[i] = buf_take(&text);
+	s->facts[i].file = secret_login_find(s->v[i].name)->path;
+	s->facts[i].text = s->texts[i];
+	return 0;
 }
 
 static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_t *seed,

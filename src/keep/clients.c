@@ -49,12 +49,27 @@ static void leave_seat(struct client *c)
 	question_leave(c);
 }
 
+bool clients_pause(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].state & (CLIENT_PAUSING | CLIENT_PAUSED))
+			return true;
+	return false;
+}
+
+/* With the last one that made them stand still they go on. */
 static void drop(struct client *c)
 {
+	struct init_msg thaw = { .type = INIT_THAW };
+	bool has_paused = c->state & (CLIENT_PAUSING | CLIENT_PAUSED);
+
 	leave_seat(c);
 	watch_free(c->watch);
 	fd_close(c->fd);
 	*c = (struct client){ .k = c->k, .fd = FD_NONE };
+	if (has_paused && !clients_pause(c->k))
+		(void)init_send(c->k->native.ctl, &thaw, NULL,
+				0); /* init's end is seen elsewhere */
 }
 
 /* A client that does not read has lost its claim to be told. */
@@ -66,7 +81,8 @@ static void say(struct client *c, const struct keep_msg *m)
 bool clients_any(const struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
-		if (k->clients[i].is_used && k->clients[i].state & (CLIENT_NEW | CLIENT_FILE))
+		if (k->clients[i].is_used && k->clients[i].state & (CLIENT_NEW | CLIENT_FILE |
+								    CLIENT_PAUSING | CLIENT_PAUSED))
 			return true;
 	return false;
 }
@@ -538,6 +554,35 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	say(c, &done);
 }
 
+static void on_pause(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
+{
+	struct init_msg freeze = { .type = INIT_FREEZE };
+
+	(void)m;
+	(void)fds;
+	if (c->k->is_ending) {
+		refuse(c, END_CLOSING, "the sandbox is ending");
+		return;
+	}
+	c->state = CLIENT_PAUSING;
+	if (init_send(c->k->native.ctl, &freeze, NULL, 0) < 0)
+		keeper_end(c->k, END_ERROR);
+}
+
+void clients_on_frozen(struct keeper *k)
+{
+	struct keep_msg done = { .type = KEEP_DONE };
+
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++) {
+		struct client *c = &k->clients[i];
+
+		if (!c->is_used || c->state != CLIENT_PAUSING)
+			continue;
+		c->state = CLIENT_PAUSED;
+		say(c, &done);
+	}
+}
+
 static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
 	struct keep_msg done = { .type = KEEP_NET_DONE };
@@ -625,6 +670,7 @@ static const struct {
 	{ KEEP_WAIT, CLIENT_NEW, 0, on_wait },
 	{ KEEP_STATUS, CLIENT_NEW, 0, on_status },
 	{ KEEP_STAY, CLIENT_NEW, 0, on_stay },
+	{ KEEP_PAUSE, CLIENT_NEW, 0, on_pause },
 	{ KEEP_NET, CLIENT_NEW, 0, on_net },
 	{ KEEP_FILE, CLIENT_NEW, 1, on_file },
 };

@@ -297,6 +297,7 @@ bool feed_drain(struct feed *f, uint64_t until)
 
 		if (v == NULL)
 			continue;
+		v->is_held = false; /* whoever was asked something is not any more */
 		write_out(v);
 		while (v->n > 0 && !v->is_broken && clock_now() < until) {
 			(void)usleep(1000);

@@ -231,6 +231,7 @@ static void on_frozen(struct keeper *k, const struct init_msg *m, int take_fd)
 	(void)m;
 	(void)take_fd;
 	masks_on_frozen(k);
+	clients_on_frozen(k);
 }
 
 static void on_sample(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -33,6 +33,7 @@ enum keep_msg_type {
 	KEEP_STAY,   /* the sandbox stays without sessions; answered by KEEP_DONE */
 	KEEP_NET,    /* a = enum net_op; err.msg: a rule; answered by KEEP_NET_DONE */
 	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
+	KEEP_PAUSE,  /* answered by KEEP_DONE when all inside stand still; they go on when the connection ends */
 	/* to the client */
 	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
 	KEEP_NOTE,    /* err.msg: one line for the person; a: at once */

@@ -396,6 +396,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	struct keeper_in *in = k->in;
 
 	name_self(in);
+	spread_end();
 	if (r == 0)
 		r = start(k, e);
 	if (r < 0) {
@@ -489,7 +490,6 @@ static _Noreturn void begin_with_plan(struct keeper_in *in)
 /* The client's end of a connection; in the child the other one is in *ret_end and 0 is returned. */
 static int fork_connected(int *ret_end, struct err *e)
 {
-	struct spread s = spread_look();
 	int pair[2];
 	pid_t pid;
 
@@ -501,10 +501,8 @@ static int fork_connected(int *ret_end, struct err *e)
 		fd_close(pair[1]);
 		return err_sys(e, "fork");
 	}
-	if (pid == 0)
-		spread_end(&s);
-	else
-		spread_child(&s, pid);
+	if (pid > 0)
+		spread_child(pid);
 	fd_close(pair[pid == 0 ? 0 : 1]);
 	*ret_end = pair[1];
 	return pid == 0 ? 0 : pair[0];
@@ -530,6 +528,7 @@ int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 
 	if (r < 0)
 		return r;
+	spread_begin();
 	r = fork_connected(&end, e);
 	if (r == 0)
 		begin(ids, end, ctl);
@@ -543,7 +542,7 @@ int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 /* Whatever start() does before engine_start() for these, init would miss. */
 static bool is_for_init(const struct plan *p)
 {
-	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal;
+	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal && !p->broker.is_on;
 }
 
 int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
@@ -564,6 +563,7 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	/* If there is no init the keeper knows why, and says so when it has the plan. */
 	has_plan = skel >= 0 && native_plan(init, in->plan) == 0;
 	r = keep_send(early->conn, &m, fds, has_plan ? 2 : 1);
+	spread_end();
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
 }
 
@@ -571,6 +571,7 @@ void keeper_drop(struct early *early)
 {
 	char end;
 
+	spread_end();
 	fd_close(take_fd(early->init));
 	if (early->conn < 0)
 		return;

@@ -16,10 +16,12 @@
 #define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
 
 enum client_state {
-	CLIENT_NEW = 1,     /* connected, has asked for nothing that lasts */
-	CLIENT_SESSION = 2, /* sits in a session */
-	CLIENT_WAITING = 4, /* for an end */
-	CLIENT_FILE = 8,    /* for init's answer to a file operation */
+	CLIENT_NEW = 1,      /* connected, has asked for nothing that lasts */
+	CLIENT_SESSION = 2,  /* sits in a session */
+	CLIENT_WAITING = 4,  /* for an end */
+	CLIENT_FILE = 8,     /* for init's answer to a file operation */
+	CLIENT_PAUSING = 16, /* for all inside to stand still */
+	CLIENT_PAUSED = 32,  /* they do, because of it */
 };
 
 struct keeper;
@@ -139,6 +141,9 @@ void clients_started(struct keeper *k, struct session *s);
 void clients_ready(struct keeper *k);
 void clients_end(struct keeper *k, struct session *s, int status, enum end_reason why);
 void clients_end_all(struct keeper *k, int status, enum end_reason why);
+/* Does a client want all inside to stand still? */
+bool clients_pause(const struct keeper *k);
+void clients_on_frozen(struct keeper *k);
 bool clients_any(const struct keeper *k);
 bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);

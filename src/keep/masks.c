@@ -172,7 +172,8 @@ void masks_on_frozen(struct keeper *k)
 					&k->swept, &e);
 		tell_swept(k);
 	}
-	(void)init_send(k->native.ctl, &thaw, NULL, 0);
+	if (!clients_pause(k))
+		(void)init_send(k->native.ctl, &thaw, NULL, 0);
 }
 
 /* ---- the watch ---- */

@@ -147,7 +147,7 @@ static int begin_bundle(struct seal *s, struct err *e)
 		s->on_opened = watch_signal(s->k->loop, SIGIO, on_opened, s);
 	s->is_leased = s->on_opened != NULL;
 	s->ca.n = 0;
-	for (int i = 0; i < BUNDLES; i++) {
+	for (int i = 0; i < (s->k->in->plan->net.has_java ? BUNDLES : BUNDLE_JAVA); i++) {
 		int fd = openat(s->k->dir, names[i],
 				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 
@@ -182,9 +182,10 @@ static void end_bundle(struct seal *s, bool has_ca)
 		buf_putc(&b, '\n');
 	if (has_ca)
 		buf_add(&b, s->ca.p, s->ca.n);
-	jks_put(&java, (struct str){ .p = buf_cstr(&b), .n = b.n });
+	if (s->bundle[BUNDLE_JAVA] >= 0)
+		jks_put(&java, (struct str){ .p = buf_cstr(&b), .n = b.n });
 	if (io_write_all(s->bundle[BUNDLE_PEM], buf_cstr(&b), b.n) < 0 ||
-	    io_write_all(s->bundle[BUNDLE_JAVA], java.p, java.n) < 0)
+	    (java.n > 0 && io_write_all(s->bundle[BUNDLE_JAVA], java.p, java.n) < 0))
 		keeper_note(s->k, "network: the bundle with the sandbox's CA could not be written");
 	close_bundle(s);
 }
@@ -625,11 +626,15 @@ static void on_message(void *arg)
 static int wait_for_it(struct seal *s, struct err *e)
 {
 	while (s->state != SEAL_SERVES) {
-		struct pollfd p = { .fd = s->fd, .events = POLLIN };
+		struct pollfd p[2] = { { .fd = s->fd, .events = POLLIN },
+				       { .fd = s->telling, .events = POLLIN } };
 
-		if (s->state == SEAL_CLOSED || poll(&p, 1, ANSWER_MS) <= 0)
+		if (s->state == SEAL_CLOSED || poll(p, 2, ANSWER_MS) <= 0)
 			return err_set(e, ERR_SYSTEM, EPIPE, "vitrine-seal ended, or says nothing");
-		on_message(s);
+		if (p[0].revents)
+			on_message(s);
+		else
+			on_told(s);
 	}
 	return 0;
 }

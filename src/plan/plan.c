@@ -480,8 +480,10 @@ static void plan_safe_tools(struct plan *p, const struct policy *pol, const stru
 		if (!is_off)
 			add_tool(p, plan_tool_names[i]);
 	}
-	for (size_t i = 0; p->broker.is_on && plan_broker_names[i][0]; i++)
+	for (size_t i = 0; p->broker.n_rules > 0 && plan_broker_names[i][0]; i++)
 		add_tool(p, plan_broker_names[i]);
+	if (p->broker.is_self)
+		add_tool(p, "vitrine-checkpoint");
 	if (p->broker.is_on) {
 		_free_ char *ours = mem_fmt("%s/sandboxes/%s/" BROKER_NAME, p->state_dir, p->name);
 
@@ -740,7 +742,7 @@ static int plan_limits(struct plan *p, const struct policy *pol, const struct fa
 
 /* ---- the sandbox's CA ---- */
 
-static void plan_trust(struct plan *p)
+static void plan_trust(struct plan *p, const struct facts *f)
 {
 	_free_ char *java = NULL;
 
@@ -748,8 +750,10 @@ static void plan_trust(struct plan *p)
 		return;
 	p->net.bundle = mem_fmt("%s/sandboxes/%s/ca-bundle.pem", p->state_dir, p->name);
 	add_mount(p, MOUNT_BIND, p->net.bundle, PLAN_BUNDLE, MOUNT_RO, "sandbox CA");
+	p->net.has_java = f->has_java;
 	java = mem_fmt("%s/sandboxes/%s/ca-bundle.jks", p->state_dir, p->name);
-	add_mount(p, MOUNT_BIND, java, PLAN_BUNDLE_JAVA, MOUNT_RO, "sandbox CA");
+	if (f->has_java)
+		add_mount(p, MOUNT_BIND, java, PLAN_BUNDLE_JAVA, MOUNT_RO, "sandbox CA");
 	for (const char *const *v = plan_trust_files; *v; v++)
 		add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
@@ -841,7 +845,7 @@ static void plan_env(struct plan *p, const struct policy *pol, const struct fact
 		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		add_env_kv(p, *v, PLAN_BUNDLE);
-	if (p->net.has_seal)
+	if (p->net.has_java)
 		add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
 		for (size_t k = 0; k < f->secrets[i].n_env; k++)
@@ -952,7 +956,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	p.state_dir = mem_str(f->state_dir);
 	p.engine = mem_str(pol->engine);
 	plan_names(&p, f);
-	plan_broker_build(&p.broker, pol, f);
+	plan_broker_build(&p.broker, pol, f, p.is_named);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
 	plan_etc(&p, pol, f);
@@ -975,7 +979,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		return r;
 	}
 	plan_net_build(&p.net, pol, f);
-	plan_trust(&p);
+	plan_trust(&p, f);
 	plan_logins(&p, f);
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))

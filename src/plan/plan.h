@@ -78,6 +78,7 @@ struct facts {
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
+	bool has_broker; /* the program is installed */
 	char *const *sys_layers; /* above the template's /usr; NULL: it is read-only */
 	const char *root_dir; /* of a template: what takes the place of the host's system; NULL: the host's */
 	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
@@ -89,6 +90,7 @@ struct facts {
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
+	bool has_java; /* the host has one, so the inside may have it too */
 	const struct secret_fact *secrets;
 	size_t n_secrets;
 	unsigned landlock_abi;
@@ -196,6 +198,7 @@ struct plan_net {
 	size_t n_inspect;
 	char *terms;   /* JSON, for vitrine-seal */
 	char *trust;   /* host file that servers are verified against; NULL: the system's */
+	bool has_java; /* the bundle is wanted as Java's own store too */
 	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
 	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
@@ -222,6 +225,7 @@ struct relay_socket {
 #define BROKER_NAME "broker-socket"
 struct plan_broker {
 	bool is_on;
+	bool is_self; /* vitrine-checkpoint is there */
 	char **rules; /* NULL-ended */
 	size_t n_rules;
 	char **env; /* of the programs it runs, outside; NULL-ended */
@@ -312,7 +316,8 @@ bool plan_wants_tools(const struct policy *pol, bool is_named);
 bool plan_wants_broker(const struct policy *pol);
 extern const char plan_tool_names[][16]; /* ends with "" */
 extern const char plan_broker_names[][24];
-void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f);
+void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f,
+		       bool is_named);
 void plan_broker_done(struct plan_broker *b);
 /* What git reads so that it finds the broker by itself. */
 void plan_broker_git(const struct plan_broker *b, struct buf *out);

@@ -69,9 +69,13 @@ static void build_env(struct plan_broker *b, const struct facts *f)
 			}
 }
 
-void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f)
+void plan_broker_build(struct plan_broker *b, const struct policy *pol, const struct facts *f,
+		       bool is_named)
 {
-	if (!plan_wants_broker(pol))
+	/* Asking for a checkpoint needs no rule, only somebody who can come back to it. */
+	b->is_self = is_named && f->has_broker && str_eq(pol->engine, "native") &&
+		     plan_wants_tools(pol, is_named);
+	if (!plan_wants_broker(pol) && !b->is_self)
 		return;
 	b->is_on = true;
 	b->rules = mem_new(pol->broker_fetch.n + pol->broker_push.n + pol->broker_gh.n +

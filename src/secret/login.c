@@ -85,22 +85,36 @@ static const struct json *access_of(const struct secret_login *l, const struct j
 	return v && v->type == JSON_STRING && v->n > 0 ? v : NULL;
 }
 
-int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e)
+bool secret_login_is_there(const struct secret_login *l, const char *home, struct secret *ret)
 {
-	const struct secret_login *l = secret_login_find(name);
-	_cleanup_(secret_wipe) struct buf value = secret_buf();
 	struct secret s = { .source = SECRET_LOGIN };
-	int r;
 
-	if (l == NULL || home == NULL)
-		return -ENOENT;
-	s.name = mem_str(name);
+	if (home == NULL)
+		return false;
 	s.from = mem_fmt("%s/%s", home, l->path);
+	if (access(s.from, R_OK) < 0) {
+		secret_done(&s);
+		return false;
+	}
+	s.name = mem_str(l->name);
 	for (size_t i = 0; i < ARRAY_LEN(l->env) && l->env[i]; i++)
 		secret_list_add(&s.env, l->env[i]);
 	for (size_t i = 0; i < ARRAY_LEN(l->hosts) && l->hosts[i]; i++)
 		secret_list_add(&s.hosts, l->hosts[i]);
 	secret_list_add(&s.places, "header");
+	*ret = s;
+	return true;
+}
+
+int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e)
+{
+	const struct secret_login *l = secret_login_find(name);
+	_cleanup_(secret_wipe) struct buf value = secret_buf();
+	struct secret s;
+	int r;
+
+	if (l == NULL || !secret_login_is_there(l, home, &s))
+		return -ENOENT;
 	r = secret_login_value(&s, &value, e);
 	if (r >= 0)
 		secret_take_claims(&s, (struct str){ .p = value.p, .n = value.n });

@@ -94,6 +94,8 @@ struct secret_login {
 
 extern const struct secret_login secret_logins[]; /* ends with a NULL name */
 const struct secret_login *secret_login_find(const char *name);
+/* Whether the host has that store; what it is for, without a look into it. */
+bool secret_login_is_there(const struct secret_login *l, const char *home, struct secret *ret);
 /* -ENOENT: no such login here. */
 int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e);
 int secret_login_value(const struct secret *s, struct buf *ret, struct err *e);

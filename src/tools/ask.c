@@ -50,6 +50,21 @@ int ask_answer(int fd, struct buf *results)
 }
 
 /* `gh ...` and `broker [--commit REVISION] NAME ...`. */
+static int ask_checkpoint(int argc, char **argv)
+{
+	const char *words[] = { "checkpoint", argc > 1 ? argv[1] : "" };
+	_close_ int fd = FD_NONE;
+
+	if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+		(void)fprintf(stderr, "usage: vitrine-checkpoint [TEXT]; saves the state of this "
+				      "sandbox, so that "
+				      "its user can go back to it\n");
+		return 2;
+	}
+	fd = ask_connect(words, 2);
+	return fd < 0 ? 125 : ask_answer(fd, NULL);
+}
+
 int ask_main(int argc, char **argv)
 {
 	const char *words[WIRE_WORDS];
@@ -60,6 +75,8 @@ int ask_main(int argc, char **argv)
 	size_t n = 0;
 	int r;
 
+	if (str_eq(path_name(argv[0]), "vitrine-checkpoint"))
+		return ask_checkpoint(argc, argv);
 	if (argc < 2 || argc > WIRE_WORDS - 4) {
 		(void)fprintf(stderr, is_gh ? "usage: gh pr create ...; the broker, outside, runs "
 					      "nothing else\n"
@@ -73,11 +90,12 @@ int ask_main(int argc, char **argv)
 		return 2;
 	}
 	words[n++] = is_gh ? "gh" : "run";
-	for (int i = has_commit ? 3 : 1; i < argc; i++) {
+	words[n++] = argv[has_commit ? 3 : 1];
+	commit = oid ? mem_fmt("commit=%s", oid) : NULL;
+	if (commit)
+		words[n++] = commit;
+	for (int i = has_commit ? 4 : 2; i < argc; i++)
 		words[n++] = argv[i];
-		if (n == 2 && oid)
-			words[n++] = commit = mem_fmt("commit=%s", oid);
-	}
 	fd = ask_connect(words, n);
 	r = fd < 0 ? 125 : ask_answer(fd, NULL);
 	while (r == ASK_GO_ON)

@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 		return trash_main(argc, argv);
 	if (str_eq(name, "git-remote-vitrine"))
 		return remote_main(argc, argv);
-	if (str_eq(name, "gh") || str_eq(name, "broker"))
+	if (str_eq(name, "gh") || str_eq(name, "broker") || str_eq(name, "vitrine-checkpoint"))
 		return ask_main(argc, argv);
 	return stand_in(name, argc, argv);
 }

@@ -376,6 +376,9 @@ def login_of_the_host(box):
     soon(lambda: ask() == f"Bearer {tokens[1]['oat01']}", "the refreshed token", 6)
     end(box, p)
     refused(box.cli("secret", "rm", "claude-login"), "the agent's own", rc=125)
+    has(box.cli("secret", "ls").out, "claude-login        login     CLAUDE_CODE_OAUTH_TOKEN")
+    listed = json.loads(box.cli("secret", "ls", "--json").out)["secrets"]
+    eq([(s["name"], s["source"]) for s in listed], [("claude-login", "login")])
 
 
 @test

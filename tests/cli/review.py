@@ -220,7 +220,6 @@ def a_running_sandbox_is_left_alone(box):
     p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo w > w; echo up; exec sleep 30")
     eq(p.stdout.readline(), b"up\n")
     refused(box.cli("discard"), "is running", rc=125)
-    refused(box.cli("checkpoint", "box"), "is running", rc=125)
     refused(box.cli("restore", "box", "1"), "is running", rc=125)
     has(done(box, "diff", "--name-only").out, "w")
     done(box, "apply", "w")
@@ -231,7 +230,7 @@ def a_running_sandbox_is_left_alone(box):
 @test
 def review_needs_a_name(box):
     refused(box.cli("run", "--mode", "review", "--", "true"), "needs a sandbox that lasts")
-    refused(box.cli("run", "--mode", "clone", "--", "true"), "not available yet", rc=125)
+    refused(box.cli("run", "--mode", "clone", "--", "true"), "needs a sandbox that lasts")
     refused(box.cli("apply"), "no changes wait", rc=125)
 
 
@@ -262,6 +261,44 @@ def later_host_edits_are_not_overwritten(box):
     eq((box.read("f"), box.read("g")), ("host, later", "mine"))
     done(box, "undo", "--force")
     eq(box.read("f"), "mine")
+
+
+@test
+def a_checkpoint_of_a_running_sandbox(box):
+    """All inside stand still for the copy, and go on after it."""
+    fill(box)
+    p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c",
+                  "echo first > a.txt; rm gone; echo h > ~/h; echo up; i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > n; "
+                  "done; echo last > a.txt; rm ~/h; echo end")
+    eq(p.stdout.readline(), b"up\n")
+    r = json.loads(done(box, "checkpoint", "--json", "box").out)
+    has(str(sorted(r)), "paused_ms")
+    eq(box.cli("restore", "box", str(r["checkpoint"])).rc, 125, "going back needs it to stand")
+    eq(box.cli("exec", "box", "--", "touch", "stop").rc, 0)
+    eq(p.stdout.readline(), b"end\n", "it went on")
+    box.finish(p)
+    eq(inside(box, "cat a.txt; ls ~/h 2>/dev/null; true"), "last\n")
+    done(box, "restore", "box", str(r["checkpoint"]))
+    eq(inside(box, "cat a.txt ~/h; ls gone 2>/dev/null; ls stop 2>/dev/null; true"), "first\nh\n")
+
+
+@test
+def who_is_inside_asks_for_one(box):
+    """vitrine-checkpoint saves, once in ten seconds, and is all that the door without rules does."""
+    fill(box)
+    r = box.cli("run", "--name", "box", "--", "sh", "-c", "echo mine > a.txt; vitrine-checkpoint 'it works' && echo broken > a.txt; "
+                "vitrine-checkpoint; echo $?; vitrine-checkpoint --x; echo $?; cat /run/nothing 2>/dev/null; true")
+    eq(r.rc, 0, r.err)
+    eq(r.out.splitlines()[-2:], ["125", "2"])
+    has(r.err, "seconds old", "usage: vitrine-checkpoint")
+    listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
+    eq([c["message"] for c in listed if c["kind"] == "manual"], ["asked for inside: it works"])
+    done(box, "undo", "box")
+    eq(box.read("a.txt"), "mine\n")
+    inside(box, "echo kept > a.txt; vitrine-checkpoint && echo lost > a.txt", "rev")
+    done(box, "undo", "rev")
+    eq(inside(box, "cat a.txt", "rev"), "kept\n")
+    eq(box.cli("run", "--", "sh", "-c", "vitrine-checkpoint").rc, 127, "nobody could come back to it")
 
 
 # ---- killed

@@ -21,6 +21,7 @@
 #include "base/io.h"
 #include "base/sabotage.h"
 #include "engine/native/native.h"
+#include "sys/spread.h"
 
 static struct {
 	pid_t pid; /* 0: free */
@@ -262,6 +263,7 @@ _Noreturn void init_main(struct child *c)
 	p[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p[1].fd < 0)
 		_exit(125);
+	spread_end();
 	start_first(c);
 	for (;;) {
 		struct signalfd_siginfo info;

@@ -25,7 +25,7 @@
 #include "sys/spread.h"
 
 #define MATE_STACK (16 * KIB)
-#define MATE_SPINS 300 /* some 0.1 ms: to be put to sleep and woken would take as long */
+#define MATE_SPINS 300   /* some 0.1 ms: to be put to sleep and woken would take as long */
 #define MATE_FAILED (-1) /* in `says`; 0: no word yet; else the network's descriptor and one */
 
 static _Alignas(16) char stack[MATE_STACK];
@@ -90,8 +90,6 @@ static int mate_main(void *child)
 
 int mate_begin(struct child *c)
 {
-	struct spread s = spread_look();
-
 	c->mate_says = 0;
 	c->mate_hears = 0;
 	c->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -100,7 +98,7 @@ int mate_begin(struct child *c)
 	c->mate = clone(mate_main, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD, c);
 	if (c->mate < 0)
 		return -errno;
-	spread_child(&s, c->mate); /* it makes nobody, so it need not say spread_end() */
+	spread_child(c->mate); /* it makes nobody, so it need not say spread_end() */
 	return 0;
 }
 
@@ -119,7 +117,8 @@ int mate_network(struct child *c)
 	static const struct timespec a_second = { .tv_sec = 1 };
 	int net;
 
-	for (int i = 0; i < MATE_SPINS && __atomic_load_n(&c->mate_says, __ATOMIC_ACQUIRE) == 0; i++)
+	for (int i = 0; i < MATE_SPINS && __atomic_load_n(&c->mate_says, __ATOMIC_ACQUIRE) == 0;
+	     i++)
 		(void)sched_yield();
 	while ((net = word_await(&c->mate_says, &a_second)) == 0)
 		if (is_dead(c->mate))
