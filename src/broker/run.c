@@ -37,6 +37,8 @@ static const char *const system_paths[] = { "/usr",
 					    "/dev/random",
 					    "/dev/zero",
 					    "/run/systemd/resolve",
+					    "/run/resolvconf",
+					    "/run/NetworkManager",
 					    "/proc/self" };
 
 struct child {
@@ -68,8 +70,13 @@ static void prepare(const struct broker *b, const struct task *j, const char *ho
 	put(c->write, "/dev/null");
 	for (size_t i = 0; j->write[i]; i++)
 		put(c->write, j->write[i]);
-	for (size_t i = 0; b->env && b->env[i]; i++)
+	for (size_t i = 0; b->env && b->env[i]; i++) {
 		put(c->env, b->env[i]);
+		/* A bundle of certificates of the user's own. */
+		if (str_starts(b->env[i], "SSL_CERT_FILE=/") || str_starts(b->env[i], "GIT_SSL_"
+										      "CAINFO=/"))
+			put(c->read, strchr(b->env[i], '/'));
+	}
 	for (size_t i = 0; j->env && j->env[i]; i++)
 		put(c->env, j->env[i]);
 }

@@ -352,6 +352,7 @@ static void on_dial(struct source *s, unsigned ready)
 
 static struct addr addr_of(const struct sockaddr_storage *sa, uint16_t *ret_port)
 {
+	struct sockaddr_in6 v6;
 	struct addr a = { 0 };
 
 	if (sa->ss_family == AF_INET) {
@@ -360,10 +361,9 @@ static struct addr addr_of(const struct sockaddr_storage *sa, uint16_t *ret_port
 		*ret_port = ntohs(s->sin_port);
 		return addr_from_v4((const uint8_t *)&s->sin_addr);
 	}
-	const struct sockaddr_in6 *s = (const struct sockaddr_in6 *)sa;
-
-	*ret_port = ntohs(s->sin6_port);
-	memcpy(a.b, &s->sin6_addr, 16);
+	memcpy(&v6, sa, sizeof(v6));
+	*ret_port = ntohs(v6.sin6_port);
+	memcpy(a.b, &v6.sin6_addr, 16);
 	return a;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/parse.c - commands: lists, pipelines, compounds, functions, assignments, redirections
+/* guard/parse.c - commands: lists, pipelines, compounds, functions
  *
  * Recursive descent straight over the characters. A reserved word is one only where a command may begin, and only
  * without quotes, so it is looked for there (peek_keyword) and nowhere else. A list ends at whatever cannot begin a
@@ -10,7 +10,7 @@
  */
 #include <ctype.h>
 
-#include "guard/lex.h"
+#include "guard/parse.h"
 
 enum keyword {
 	KEY_NONE,
@@ -74,32 +74,7 @@ static void append(struct node *parent, struct node *child)
 	parent->last = child;
 }
 
-static void add_word(struct word ***end, struct word *w)
-{
-	**end = w;
-	*end = &w->next;
-}
-
-/* Between words and commands. */
-
-static void skip_comment(struct parser *p)
-{
-	if (lex_cur(p) == '#')
-		while (lex_raw(p) != LEX_END && lex_raw(p) != '\n')
-			p->at++;
-}
-
-static void skip_newlines(struct parser *p)
-{
-	for (;;) {
-		lex_blanks(p);
-		skip_comment(p);
-		if (lex_cur(p) != '\n')
-			return;
-		p->at++;
-		lex_heredocs(p);
-	}
-}
+/* Reserved words. */
 
 static enum keyword peek_keyword(struct parser *p, size_t *ret_end)
 {
@@ -133,234 +108,9 @@ static bool take_keyword(struct parser *p, enum keyword want)
 
 static void expect_keyword(struct parser *p, enum keyword want, const char *otherwise)
 {
-	skip_newlines(p);
+	parse_skip_newlines(p);
 	if (!take_keyword(p, want))
 		lex_fail(p, otherwise);
-}
-
-/* Redirections. */
-
-static const struct {
-	const char *text;
-	enum redir_op op;
-} operators[] = {
-	/* The longest first. */
-	{ "&>>", REDIR_BOTH },  { "<<<", REDIR_STRING }, { "<<-", REDIR_HEREDOC },
-	{ "&>", REDIR_BOTH },   { "<<", REDIR_HEREDOC }, { ">>", REDIR_APPEND },
-	{ "<&", REDIR_DUP_IN }, { ">&", REDIR_DUP_OUT }, { "<>", REDIR_RDWR },
-	{ ">|", REDIR_OUT },    { "<", REDIR_IN },       { ">", REDIR_OUT },
-};
-
-static void take_chars(struct parser *p, size_t n)
-{
-	while (n--) {
-		(void)lex_cur(p);
-		p->at++;
-	}
-}
-
-static void heredoc_announce(struct parser *p, struct redir *r, bool strips_tabs)
-{
-	r->strips_tabs = strips_tabs;
-	r->is_body_quoted = r->target->has_quote;
-	*p->pending_end = r;
-	p->pending_end = &r->next_pending;
-}
-
-/* Behind <& and >& a dash is a word of its own, whatever follows it: ">&-rm x" runs rm. */
-static struct word *parse_target(struct parser *p, enum redir_op op)
-{
-	struct word *w;
-	struct parser dash;
-
-	if ((op != REDIR_DUP_IN && op != REDIR_DUP_OUT) || lex_cur(p) != '-')
-		return lex_word(p);
-	dash = *p;
-	dash.n = p->at + 1;
-	w = lex_word(&dash);
-	p->at = dash.at;
-	return w;
-}
-
-/* Cursor on an operator, fd known. NULL when it is none. */
-static struct redir *parse_operator(struct parser *p, int fd)
-{
-	struct redir *r;
-
-	for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
-		if (!lex_looking_at(p, operators[i].text))
-			continue;
-		r = arena_new(p->mem, struct redir);
-		r->op = operators[i].op;
-		r->fd = fd;
-		take_chars(p, strlen(operators[i].text));
-		lex_blanks(p);
-		r->target = parse_target(p, r->op);
-		if (r->target == NULL)
-			lex_fail(p, "a redirection without a target");
-		else if (r->op == REDIR_HEREDOC)
-			heredoc_announce(p, r, operators[i].text[2] == '-');
-		return r;
-	}
-	return NULL;
-}
-
-static bool at_operator(struct parser *p)
-{
-	int c = lex_cur(p);
-
-	if (c == '&')
-		return lex_next(p) == '>';
-	return (c == '<' || c == '>') && lex_next(p) != '(';
-}
-
-/* "2" or "{name}" directly before an operator. */
-static size_t redir_prefix(struct parser *p)
-{
-	size_t at = p->at, end = 0;
-	int c = lex_cur(p);
-
-	if (c >= '0' && c <= '9') {
-		while ((c = lex_cur(p)) >= '0' && c <= '9')
-			p->at++;
-		end = p->at;
-	} else if (c == '{') {
-		p->at++;
-		while ((c = lex_cur(p)) != LEX_END && (isalnum(c) || c == '_'))
-			p->at++;
-		if (c == '}' && p->at > at + 1)
-			end = ++p->at;
-	}
-	if (end && !((lex_cur(p) == '<' || lex_cur(p) == '>') && lex_next(p) != '('))
-		end = 0;
-	p->at = at;
-	return end;
-}
-
-/* True when there was one. */
-static bool parse_redir(struct parser *p, struct redir ***end)
-{
-	size_t prefix = redir_prefix(p);
-	struct redir *r;
-	int fd = -1;
-
-	if (prefix) {
-		fd = lex_cur(p) == '{' ? 10 : lex_cur(p) - '0';
-		if (prefix - p->at > 1)
-			fd = 10;
-		p->at = prefix;
-	} else if (!at_operator(p)) {
-		return false;
-	}
-	r = parse_operator(p, fd);
-	if (r == NULL) {
-		lex_fail(p, "a redirection that is none");
-		return false;
-	}
-	**end = r;
-	*end = &r->next;
-	return true;
-}
-
-static void parse_redirs(struct parser *p, struct node *n)
-{
-	struct redir **end = &n->redirs;
-
-	while (*end)
-		end = &(*end)->next;
-	do
-		lex_blanks(p);
-	while (parse_redir(p, &end));
-}
-
-/* Assignments. */
-
-static void parse_array(struct parser *p, struct assign *a)
-{
-	struct word **end = &a->values;
-
-	p->at++;
-	for (;;) {
-		struct word *w;
-
-		skip_newlines(p);
-		if (lex_cur(p) == ')')
-			break;
-		if (lex_cur(p) == '[') {
-			w = lex_word_new(p);
-			lex_subscript(p, w);
-			lex_word_more(p, w);
-		} else {
-			w = lex_word(p);
-		}
-		if (w == NULL || lex_failed(p)) {
-			lex_fail(p, "an array that is not closed");
-			return;
-		}
-		add_word(&end, w);
-	}
-	p->at++;
-}
-
-/* The part of an assignment up to "=", or NULL with an unmoved cursor. *ret_word gets a word that has begun when a
- * subscript turned out to belong to no assignment: then that word goes on. */
-static struct assign *parse_assign_name(struct parser *p, struct word **ret_word)
-{
-	struct assign *a = arena_new(p->mem, struct assign);
-	struct text name = { .mem = p->mem };
-	size_t at = p->at;
-	int c;
-
-	for (; (c = lex_cur(p)) != LEX_END && c < 0x80 &&
-	       (isalpha(c) || c == '_' || (name.n && isdigit(c)));
-	     p->at++)
-		text_putc(&name, (char)c);
-	if (name.n && c == '[') {
-		struct word *w = lex_word_new(p);
-
-		w->raw = p->s + at;
-		lex_subscript(p, w);
-		a->index = w;
-		c = lex_cur(p);
-	}
-	if (c == '+' && lex_next(p) == '=') {
-		a->is_append = true;
-		take_chars(p, 1);
-		c = lex_cur(p);
-	}
-	if (name.n && c == '=') {
-		p->at++;
-		a->name = name.p;
-		return a;
-	}
-	if (a->index && !lex_failed(p)) {
-		/* A command called "x[...]"; nobody's name begins so. */
-		lex_fail(p, "a subscript in a command's name");
-		*ret_word = a->index;
-	}
-	p->at = at;
-	return NULL;
-}
-
-static bool parse_assign(struct parser *p, struct assign ***end)
-{
-	struct word *rest = NULL;
-	struct assign *a = parse_assign_name(p, &rest);
-
-	if (a == NULL)
-		return false;
-	if (lex_cur(p) == '(') {
-		parse_array(p, a);
-		if (!lex_is_meta(lex_cur(p)))
-			lex_fail(p, "text behind an array");
-	} else {
-		a->value = lex_word(p);
-		if (a->value == NULL)
-			a->value = lex_word_new(p);
-	}
-	**end = a;
-	*end = &a->next;
-	return true;
 }
 
 /* Simple commands. */
@@ -378,30 +128,12 @@ static bool is_declaring(const struct word *w)
 	return false;
 }
 
-/* Behind "declare": x=(...) is an array, not a parenthesis. */
-static bool parse_declared_array(struct parser *p, struct assign ***end)
-{
-	size_t at = p->at;
-	struct word *rest = NULL;
-	struct assign *a;
-
-	if (!isalpha(lex_cur(p) > 0 ? lex_cur(p) : 0) && lex_cur(p) != '_')
-		return false;
-	a = parse_assign_name(p, &rest);
-	if (a && lex_cur(p) == '(') {
-		p->at = at;
-		return parse_assign(p, end);
-	}
-	p->at = at;
-	return false;
-}
-
 static struct node *parse_function_body(struct parser *p, struct node *fn)
 {
 	size_t end;
 	struct node *body;
 
-	skip_newlines(p);
+	parse_skip_newlines(p);
 	switch (peek_keyword(p, &end)) {
 	case KEY_OPEN:
 	case KEY_IF:
@@ -496,13 +228,13 @@ static struct node *parse_simple(struct parser *p)
 		struct word *w;
 
 		lex_blanks(p);
-		skip_comment(p);
+		parse_skip_comment(p);
 		if (parse_redir(p, &redirs) || parse_assigned(p, n, &assigns))
 			continue;
 		w = lex_word(p);
 		if (w == NULL)
 			break;
-		add_word(&words, w);
+		parse_add_word(&words, w);
 		if (n->words->next == NULL && at_paren(p))
 			return parse_function(p, n);
 	}
@@ -537,7 +269,7 @@ static struct node *parse_if(struct parser *p)
 
 static void parse_do(struct parser *p, struct node *n)
 {
-	skip_newlines(p);
+	parse_skip_newlines(p);
 	if (take_keyword(p, KEY_OPEN)) {
 		append(n, parse_list(p));
 		expect_keyword(p, KEY_CLOSE, "{ without }");
@@ -561,7 +293,7 @@ static struct node *parse_while(struct parser *p)
 
 static struct node *parse_for_arith(struct parser *p, struct node *n)
 {
-	take_chars(p, 2);
+	parse_take(p, 2);
 	if (!lex_arith(p, &n->words))
 		lex_fail(p, "for (( without ))");
 	lex_blanks(p);
@@ -588,12 +320,12 @@ static struct node *parse_for(struct parser *p)
 	lex_blanks(p);
 	if (lex_cur(p) == ';' && lex_next(p) != ';')
 		p->at++;
-	skip_newlines(p);
+	parse_skip_newlines(p);
 	if (take_keyword(p, KEY_IN)) {
 		n->has_list = true;
 		for (lex_blanks(p); (w = lex_word(p)) != NULL; lex_blanks(p))
-			add_word(&end, w);
-		skip_comment(p);
+			parse_add_word(&end, w);
+		parse_skip_comment(p);
 		if (lex_cur(p) == ';')
 			p->at++;
 		else if (lex_cur(p) != '\n')
@@ -614,7 +346,7 @@ static void parse_case_patterns(struct parser *p, struct word ***end)
 			lex_fail(p, "a pattern is missing");
 			return;
 		}
-		add_word(end, w);
+		parse_add_word(end, w);
 		lex_blanks(p);
 		if (lex_cur(p) != '|')
 			break;
@@ -636,10 +368,10 @@ static struct node *parse_case(struct parser *p)
 		lex_fail(p, "case without a word");
 		return NULL;
 	}
-	add_word(&end, w);
+	parse_add_word(&end, w);
 	expect_keyword(p, KEY_IN, "case without in");
 	for (;;) {
-		skip_newlines(p);
+		parse_skip_newlines(p);
 		if (take_keyword(p, KEY_ESAC))
 			return n;
 		if (lex_failed(p) || lex_cur(p) == LEX_END)
@@ -649,9 +381,9 @@ static struct node *parse_case(struct parser *p)
 		parse_case_patterns(p, &end);
 		append(n, parse_list(p));
 		if (lex_looking_at(p, ";;&"))
-			take_chars(p, 3);
+			parse_take(p, 3);
 		else if (lex_looking_at(p, ";;") || lex_looking_at(p, ";&"))
-			take_chars(p, 2);
+			parse_take(p, 2);
 		else if (take_keyword(p, KEY_ESAC))
 			return n;
 		else
@@ -685,7 +417,7 @@ static struct node *parse_test(struct parser *p)
 			return n;
 		}
 		if (w) {
-			add_word(&end, w);
+			parse_add_word(&end, w);
 			continue;
 		}
 		if (c == '\n' && p->pending)
@@ -742,7 +474,7 @@ static struct node *parse_function_word(struct parser *p)
 	fn->name = word_text(p, w);
 	lex_blanks(p);
 	if (lex_cur(p) == '(' && lex_next(p) == ')')
-		take_chars(p, 2);
+		parse_take(p, 2);
 	else if (lex_cur(p) == '(')
 		lex_fail(p, "a parenthesis that bash does not expect");
 	return parse_function_body(p, fn);
@@ -862,7 +594,7 @@ static void skip_time_options(struct parser *p)
 		lex_blanks(p);
 		if (!lex_looking_at(p, options[i]))
 			continue;
-		take_chars(p, 2);
+		parse_take(p, 2);
 		if (!lex_is_meta(lex_cur(p)))
 			lex_fail(p, "an option of time that bash does not know");
 	}
@@ -907,8 +639,8 @@ static struct node *parse_pipeline(struct parser *p)
 		lex_blanks(p);
 		if (lex_cur(p) != '|' || lex_next(p) == '|')
 			break;
-		take_chars(p, lex_next(p) == '&' ? 2 : 1);
-		skip_newlines(p);
+		parse_take(p, lex_next(p) == '&' ? 2 : 1);
+		parse_skip_newlines(p);
 		(void)skip_pipeline_prefix(p, false);
 	}
 	return pipe->first == pipe->last ? pipe->first : pipe;
@@ -926,8 +658,8 @@ static struct node *parse_and_or(struct parser *p)
 		lex_blanks(p);
 		if (!lex_looking_at(p, "&&") && !lex_looking_at(p, "||"))
 			break;
-		take_chars(p, 2);
-		skip_newlines(p);
+		parse_take(p, 2);
+		parse_skip_newlines(p);
 	}
 	return list->first == list->last ? list->first : list;
 }
@@ -977,7 +709,7 @@ static bool take_separator(struct parser *p, struct node *n)
 	int c;
 
 	lex_blanks(p);
-	skip_comment(p);
+	parse_skip_comment(p);
 	c = lex_cur(p);
 	if (c == '&') {
 		n->is_background = true;
@@ -998,7 +730,7 @@ static struct node *parse_list(struct parser *p)
 	if (!lex_enter(p))
 		return NULL;
 	for (;;) {
-		skip_newlines(p);
+		parse_skip_newlines(p);
 		if (at_list_end(p))
 			break;
 		n = parse_and_or(p);

@@ -176,8 +176,7 @@ static void put_end(const struct writer *w)
 	if (w->fresh == NULL)
 		buf_puts(w->out, FAR_AWAY_MS);
 	else if (json_u64(json_get(w->fresh, "expires_in"), &seconds))
-		buf_printf(w->out, "%llu",
-			   (unsigned long long)(clock_real() / NS_PER_MS + seconds * 1000));
+		buf_printf(w->out, "%ju", (uintmax_t)clock_real() / NS_PER_MS + seconds * 1000);
 	else
 		buf_puts(w->out, "0");
 }
@@ -204,37 +203,63 @@ static void put_token(const struct writer *w, const struct json *v)
 	buf_json(w->out, buf_cstr(&b));
 }
 
-static void put_value(const struct writer *w, const struct json *v)
+static void put_value(const struct writer *w, const struct json *v);
+
+static void put_children(const struct writer *w, const struct json *v)
 {
 	bool is_object = v->type == JSON_OBJECT;
 
-	if (is_token(w->l, v)) {
-		put_token(w, v);
-	} else if (w->l->expires && v->key && str_eq(v->key, w->l->expires)) {
-		put_end(w);
-	} else if (w->l->refreshed && v->key && str_eq(v->key, w->l->refreshed)) {
-		put_time(w->out);
-	} else if (v->type == JSON_STRING) {
-		buf_json(w->out, v->text);
-	} else if (v->type == JSON_NUMBER) {
-		buf_puts(w->out, v->text);
-	} else if (v->type == JSON_BOOL) {
-		buf_puts(w->out, v->is_true ? "true" : "false");
-	} else if (v->type == JSON_NULL) {
-		buf_puts(w->out, "null");
-	} else {
-		buf_putc(w->out, is_object ? '{' : '[');
-		for (const struct json *c = v->first; c; c = c->next) {
-			if (c != v->first)
-				buf_putc(w->out, ',');
-			if (is_object) {
-				buf_json(w->out, c->key);
-				buf_putc(w->out, ':');
-			}
-			put_value(w, c);
+	buf_putc(w->out, is_object ? '{' : '[');
+	for (const struct json *c = v->first; c; c = c->next) {
+		if (c != v->first)
+			buf_putc(w->out, ',');
+		if (is_object) {
+			buf_json(w->out, c->key);
+			buf_putc(w->out, ':');
 		}
-		buf_putc(w->out, is_object ? '}' : ']');
+		put_value(w, c);
 	}
+	buf_putc(w->out, is_object ? '}' : ']');
+}
+
+static void put_plain(const struct writer *w, const struct json *v)
+{
+	switch (v->type) {
+	case JSON_STRING:
+		buf_json(w->out, v->text);
+		break;
+	case JSON_NUMBER:
+		buf_puts(w->out, v->text);
+		break;
+	case JSON_BOOL:
+		buf_puts(w->out, v->is_true ? "true" : "false");
+		break;
+	case JSON_ARRAY:
+	case JSON_OBJECT:
+		put_children(w, v);
+		break;
+	case JSON_NULL:
+	case JSON_TYPE_COUNT_:
+		buf_puts(w->out, "null");
+		break;
+	}
+}
+
+static bool is_called(const struct json *v, const char *key)
+{
+	return key && v->key && str_eq(v->key, key);
+}
+
+static void put_value(const struct writer *w, const struct json *v)
+{
+	if (is_token(w->l, v))
+		put_token(w, v);
+	else if (is_called(v, w->l->expires))
+		put_end(w);
+	else if (is_called(v, w->l->refreshed))
+		put_time(w->out);
+	else
+		put_plain(w, v);
 }
 
 int secret_login_file(const struct secret *s, const uint8_t seed[SECRET_SEED],
@@ -281,7 +306,7 @@ static uint64_t claimed_end(const struct json *token)
 	uint64_t end = 0;
 
 	for (const char *c = from ? from + 1 : NULL; to && c < to; c++)
-		buf_putc(&text, *c == '-' ? '+' : *c == '_' ? '/' : *c);
+		buf_putc(&text, (char)(*c == '-' ? '+' : *c == '_' ? '/' : *c));
 	while (text.n % 4)
 		buf_putc(&text, '=');
 	if (to == NULL || !base64_read((struct str){ .p = text.p, .n = text.n }, &claims) ||
@@ -379,7 +404,7 @@ int secret_login_value(const struct secret *s, struct buf *ret, struct err *e)
 	if (r >= 0 && l->endpoint && has_ended(l, doc.root, EARLY_NS)) {
 		_close_ int lock = lock_store(s->from);
 
-		/* Somebody else may have done it while we waited. */
+		(void)lock; /* held until the block ends: somebody else may have done it while we waited */
 		json_done(&doc);
 		text.n = 0;
 		r = read_store(s->from, &text, &doc, e);
