@@ -175,17 +175,24 @@ static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 		       l->name);
 }
 
+/* What was cut off may still run: whoever ran it was killed, not it. */
+static void end_session(const struct loop *l, struct err *e)
+{
+	char stop[] = "stop";
+	char *argv[] = { stop, l->name, NULL };
+
+	(void)quietly(l, argv, NULL, e); /* nothing runs, as a rule */
+	*e = ERR_INIT;
+}
+
 static int restore(const struct loop *l, const struct try *t, struct err *e)
 {
 	_free_ char *id = mem_fmt("%llu", (unsigned long long)t->begin.checkpoint);
-	char stop[] = "stop", verb[] = "restore", force[] = "--force";
+	char verb[] = "restore", force[] = "--force";
 	bool is_review = str_eq(l->def.mode, "review");
-	char *stop_argv[] = { stop, l->name, NULL },
-	     *argv[] = { verb, l->name, id, is_review ? NULL : force, NULL };
-	int r;
+	char *argv[] = { verb, l->name, id, is_review ? NULL : force, NULL };
+	int r = patiently(l, argv, NULL, e);
 
-	(void)quietly(l, stop_argv, NULL, e); /* nothing runs, as a rule */
-	r = patiently(l, argv, NULL, e);
 	if (r < 0)
 		return r;
 	return r == 0 ? 0
@@ -273,6 +280,7 @@ static int begin_try(struct loop *l, struct try *t, struct err *e)
 		return t->dir;
 	r = loopdir_begin(&l->dir, t->number, &t->begin, e);
 	if (r == 0) {
+		end_session(l, e); /* and all that it did is on record */
 		list_outside(l, t, e);
 		r = restore(l, t, e);
 		loop_texts_free(t->begin.hints);

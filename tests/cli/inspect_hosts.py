@@ -439,6 +439,7 @@ def a_loop_lists_what_was_pushed(box):
                   "--git-fetch", "own.test/me/*", "--git-push", "own.test/me/app:refs/heads/agent/*", env=w.trust)
     name = f"loop-shell-{box.ws.name}"
     soon((w.repos / "me/app.git/refs/heads/agent/loop").exists, "the push", 15)
+    soon(lambda: "git-receive-pack\",\"code\"" in box.cli("events", name, "--json").out, "its answer")
     p.kill()
     p.wait()
     prompt.write_text("ls ~/pushed; true")
