@@ -32,6 +32,7 @@ static bool read_one(int sessions, const char *id, struct past *ret)
 		return false;
 	ret->has_ended = json_u64(json_get(doc.root, "ended"), &ret->ended);
 	(void)json_u64(json_get(doc.root, "started"), &ret->started);
+	(void)json_u64(json_get(doc.root, "first"), &ret->first);
 	(void)json_u64(json_get(doc.root, "cpu_ns"), &ret->cpu_ns);
 	(void)json_i64(json_get(doc.root, "exit"), &ret->status);
 	ret->command = text_of(doc.root, "command");
@@ -93,11 +94,12 @@ bool past_is_lost(const char *state_dir, const char *name)
 	struct err ignored = ERR_INIT;
 	struct past *v = NULL;
 	size_t n = 0;
-	bool is_lost;
+	bool is_lost = false;
 
 	if (past_read(state_dir, name, &v, &n, &ignored) < 0)
 		return false;
-	is_lost = n > 0 && !v[0].has_ended;
+	for (size_t i = 0; i < n && (i == 0 || v[i].id >= v[0].first); i++)
+		is_lost |= !v[i].has_ended;
 	past_free(v, n);
 	return is_lost;
 }

@@ -11,6 +11,7 @@ struct past {
 	bool has_ended;
 	int64_t status;
 	uint64_t started, ended, cpu_ns;
+	uint64_t first; /* number of the first session of the same keeper */
 	char *command, *reason;
 };
 
@@ -19,7 +20,7 @@ int past_read(const char *state_dir, const char *name, struct past **ret, size_t
 	      struct err *e);
 void past_free(struct past *v, size_t n);
 
-/* Its keeper died before its last session ended. Only of one that does not run. */
+/* Its last keeper died before all of its sessions had ended. Only of one that does not run. */
 bool past_is_lost(const char *state_dir, const char *name);
 
 /* ,"past": [...] - all but those that run. */

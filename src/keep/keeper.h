@@ -56,6 +56,7 @@ struct keeper {
 	struct session sessions[INIT_SESSIONS]; /* [0] is the command the sandbox was started for */
 	struct client clients[KEEPER_CLIENTS];
 	uint32_t last_id, last_number, last_token;
+	uint32_t first_number; /* of this keeper's */
 	uint64_t n_messages;
 	bool has_left;     /* init ended by itself */
 	bool is_empty;     /* init ended everybody else and has only itself to end */

@@ -56,6 +56,7 @@ void story_numbers(struct keeper *k)
 		(void)closedir(d);
 	else
 		fd_close(at);
+	k->first_number = k->last_number + 1;
 	if (k->sessions[0].is_used)
 		k->sessions[0].number = ++k->last_number;
 	(void)futimens(k->lock, NULL); /* when it was last used, for `prune` */
@@ -96,12 +97,12 @@ void story_prune(struct keeper *k)
 		fd_close(at);
 }
 
-static void put_head(const struct session *s, struct buf *b)
+static void put_head(const struct keeper *k, const struct session *s, struct buf *b)
 {
 	buf_printf(b, "{\n  \"id\": %u,\n  \"command\": ", s->number);
 	buf_json(b, s->command);
-	buf_printf(b, ",\n  \"tty\": %s,\n  \"started\": %llu", s->pty ? "true" : "false",
-		   (unsigned long long)s->started);
+	buf_printf(b, ",\n  \"first\": %u,\n  \"tty\": %s,\n  \"started\": %llu", k->first_number,
+		   s->pty ? "true" : "false", (unsigned long long)s->started);
 }
 
 /* Beside and over the old one; a disk that is full leaves the old one. */
@@ -130,7 +131,7 @@ void story_begin(struct keeper *k, struct session *s)
 	    sessions_dir(k) < 0)
 		return;
 	feed_record(s->feed, k->sessions_dir, s->number);
-	put_head(s, &b);
+	put_head(k, s, &b);
 	buf_puts(&b, "\n}\n");
 	put_file(s, &b);
 }
@@ -159,7 +160,7 @@ void story_end(struct keeper *k, struct session *s, int status, enum end_reason 
 	if (!s->has_begun || !is_recorded(k, s) || k->in->is_rm)
 		return;
 	story_begin(k, s);
-	put_head(s, &b);
+	put_head(k, s, &b);
 	buf_printf(&b,
 		   ",\n  \"ended\": %llu,\n  \"exit\": %d,\n  \"reason\": \"%s\",\n  \"cpu_ns\": "
 		   "%llu,\n  \"max_rss\": %llu,\n  \"output\": %llu\n}\n",

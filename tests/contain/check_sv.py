@@ -71,7 +71,7 @@ def sv07(c: Ctx):
         c.must(text.count(b"\n") == 2, f"{verb} has {text.count(10)} lines: {text!r}")
     files = [p for p in (c.state / "vitrine" / "sandboxes" / b.name / "sessions").rglob("session.json")]
     c.need_control(files, "no record of the session")
-    c.must(all(json.loads(p.read_text())["id"] == 1 for p in files), "the record is forged")
+    c.must(all(json.loads(p.read_text())["id"] == int(p.parent.name) for p in files), "the record is forged")
     return HELD
 
 
