@@ -10,6 +10,7 @@
 #ifndef VITRINE_BASE_JSON_H
 #define VITRINE_BASE_JSON_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #define JSON_MAX_BYTES MIB
@@ -59,6 +60,9 @@ const struct json *json_get(const struct json *object, const char *key);
 /* Exact whole numbers; false for NULL, decimals, other types and values that do not fit. */
 bool json_u64(const struct json *v, uint64_t *ret);
 bool json_i64(const struct json *v, int64_t *ret);
+
+/* The value as text, over several lines and without the last newline; numbers as they were written. */
+void json_print(const struct json *v, struct buf *out);
 
 /* "null", "true or false", "a number", "a string", "a list", "an object": for messages. */
 const char *json_type_name(enum json_type type);

@@ -284,4 +284,17 @@ TEST(foreign_text)
 	}
 }
 
+TEST(printed_again)
+{
+	static const char text[] = "{\n  \"a\": [\n    1.50,\n    true,\n    null\n  ],\n  \"b\": "
+				   "{},\n  \"c\": \"x y\"\n}";
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	_cleanup_(buf_done) struct buf out = BUF(KIB);
+	struct err e = ERR_INIT;
+
+	CHECK_INT(json_parse(text, strlen(text), &doc, &e), 0);
+	json_print(doc.root, &out);
+	CHECK_STR(buf_cstr(&out), text);
+}
+
 TEST_MAIN()

@@ -14,14 +14,15 @@
 #include "base/path.h"
 #include "broker/broker.h"
 
-#define WAIT_NS (15 * 60 * NS_PER_SEC)
+#define WAIT_NS ((uint64_t)15 * 60 * NS_PER_SEC)
 
 static int put_question(int dir, const char *id, const char *title, const struct buf *text,
 			struct err *e)
 {
 	_cleanup_(buf_done) struct buf safe = BUF(8 * MIB);
+	_free_ char *part = mem_fmt(".%s", id); /* it is there as a whole or not at all */
 	_close_ int fd =
-		openat(dir, id, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	/* For a terminal: nothing in it may move the cursor. Lines stay lines. */
 	buf_printf(&safe, "%s\n\n", title);
@@ -30,7 +31,8 @@ static int put_question(int dir, const char *id, const char *title, const struct
 		buf_esc(&safe, p, (size_t)(end - p));
 		buf_putc(&safe, '\n');
 	}
-	if (fd < 0 || safe.is_over || io_write_all(fd, safe.p, safe.n) < 0)
+	if (fd < 0 || safe.is_over || io_write_all(fd, safe.p, safe.n) < 0 ||
+	    renameat(dir, part, dir, id) < 0)
 		return err_set(e, ERR_SYSTEM, EIO, "the question cannot be written down");
 	return 0;
 }

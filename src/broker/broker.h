@@ -36,9 +36,15 @@ int broker_config(struct broker *b, const char *text, struct err *e);
 
 /* ---- tell.c ---- */
 
-/* On record before it is done; refused where that fails. `what`: words of the act, NULL-ended. */
-int broker_tell(const struct broker *b, const char *const *what, const char *verdict,
-		const char *rule, const char *message, int status, struct err *e);
+struct told {
+	const char *const *what; /* the words of the act, NULL-ended */
+	const char *verdict, *rule, *message;
+	bool has_status; /* it has been done, and ended so */
+	int status;
+};
+
+/* On record before it is done; refused where that fails. */
+int broker_tell(const struct told *t, struct err *e);
 void broker_say(const struct broker *b, const char *fmt, ...)
 	PRINTF(2, 3); /* to the inside's stderr, escaped */
 int broker_end(const struct broker *b, int status);
@@ -125,10 +131,11 @@ struct update {
 const struct broker_rule *decide_push(const struct broker_rules *r, const char *url,
 				      const struct update *u, char say[static 256]);
 /* `gh` words into the vector that is run; the rest of gh does not exist here. */
+#define GH_LIST_MAX 8
 struct gh_call {
 	const char *repo, *head, *base, *title, *body;
 	bool is_draft;
-	const char *labels[8], *reviewers[8];
+	const char *labels[GH_LIST_MAX], *reviewers[GH_LIST_MAX];
 	size_t n_labels, n_reviewers;
 };
 int decide_gh(const char *const *words, size_t n, struct gh_call *ret, struct err *e);

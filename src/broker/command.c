@@ -40,15 +40,19 @@ static void remove_desk(char **desk)
 int run_and_tell(struct broker *b, struct task *j, const char *rule, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(OUTPUT_MAX), errors = BUF(OUTPUT_MAX);
-	int status, r = broker_tell(b, j->argv, "allow", rule, "", -1, e);
+	struct told t = { .what = j->argv, .verdict = "allow", .rule = rule, .message = "" };
+	int status, r = broker_tell(&t, e);
 
 	if (r < 0)
 		return r;
 	j->text = &out;
 	j->errors = &errors;
 	status = task_run(b, j, e);
-	(void)broker_tell(b, j->argv, "allow", rule, status < 0 ? e->msg : "done",
-			  status < 0 ? 125 : status, &(struct err){ 0 });
+	j->text = j->errors = NULL;
+	t.has_status = true;
+	t.status = status < 0 ? 125 : status;
+	t.message = status < 0 ? e->msg : "done";
+	(void)broker_tell(&t, &(struct err){ 0 });
 	if (status < 0)
 		return status;
 	if (out.n)
@@ -152,7 +156,7 @@ int serve_gh(struct broker *b, struct err *e)
 	}
 	if (r == 0)
 		r = make_desk(b, &desk, e);
-	if (r < 0)
+	if (r < 0 || rule == NULL)
 		return r;
 	(void)gh_words(&c, rule, words);
 	if (rule->secret)

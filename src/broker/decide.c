@@ -64,25 +64,67 @@ static bool is_gh_name(const char *s)
 	       !strstr(s, "..");
 }
 
-static const char *option_value(const char *word, const char *short_name, const char *long_name,
-				const char *next, bool *ret_uses_next)
-{
-	size_t n = strlen(long_name);
+/* What one option is called and where its value goes; a list where there may be several. */
+struct gh_option {
+	const char *short_name, *long_name;
+	const char **to;
+	size_t *n;
+};
 
-	*ret_uses_next = str_eq(word, short_name) || str_eq(word, long_name);
-	if (*ret_uses_next)
-		return next;
-	return strncmp(word, long_name, n) == 0 && word[n] == '=' ? word + n + 1 : NULL;
+/* 1: taken, 2: with the next word, 0: another option, -errno. */
+static int take_gh_option(const struct gh_option *o, const char *word, const char *next,
+			  struct err *e)
+{
+	size_t n = strlen(o->long_name);
+	bool uses_next = str_eq(word, o->short_name) || str_eq(word, o->long_name);
+	const char *value = uses_next ? next : word + n + 1;
+
+	if (!uses_next && (strncmp(word, o->long_name, n) != 0 || word[n] != '='))
+		return 0;
+	if (value == NULL)
+		return err_set(e, ERR_DENIED, EINVAL, "%s needs a value", o->long_name);
+	if (o->n && *o->n == GH_LIST_MAX)
+		return err_set(e, ERR_DENIED, E2BIG, "too many of %s", o->long_name);
+	o->to[o->n ? (*o->n)++ : 0] = value;
+	return uses_next ? 2 : 1;
+}
+
+static int take_gh_word(const struct gh_option *table, size_t n_table, const char *word,
+			const char *next, struct err *e)
+{
+	for (size_t k = 0; k < n_table; k++) {
+		int r = take_gh_option(&table[k], word, next, e);
+
+		if (r != 0)
+			return r;
+	}
+	return err_set(e, ERR_DENIED, EPERM,
+		       "'%.60s' is not among what the broker passes to gh: --repo, --head, --base, "
+		       "--title, --body, --draft, --label, --reviewer",
+		       word);
+}
+
+static int check_gh(const struct gh_call *c, struct err *e)
+{
+	if (c->title[0] == '\0' || c->head[0] == '\0')
+		return err_set(e, ERR_DENIED, EINVAL,
+			       "'gh pr create' by the broker needs --title and --head BRANCH");
+	if (!is_gh_name(c->head) || (c->base[0] && !is_gh_name(c->base)) ||
+	    (c->repo && !is_gh_name(c->repo)))
+		return err_set(e, ERR_DENIED, EINVAL, "not a name of a branch or repository");
+	for (size_t i = 0; i < c->n_labels; i++)
+		if (c->labels[i][0] == '-')
+			return err_set(e, ERR_DENIED, EINVAL, "not a label");
+	for (size_t i = 0; i < c->n_reviewers; i++)
+		if (!is_gh_name(c->reviewers[i]))
+			return err_set(e, ERR_DENIED, EINVAL, "not a reviewer");
+	return 0;
 }
 
 int decide_gh(const char *const *words, size_t n, struct gh_call *ret, struct err *e)
 {
-	struct gh_call c = { .base = "", .body = "" };
-	const struct {
-		const char *short_name, *long_name;
-		const char **to;
-		size_t *n;
-	} table[] = {
+	struct gh_call c = { .head = "", .base = "", .title = "", .body = "" };
+	const struct gh_option table[] = {
 		{ "-R", "--repo", &c.repo, NULL },
 		{ "-H", "--head", &c.head, NULL },
 		{ "-B", "--base", &c.base, NULL },
@@ -91,51 +133,23 @@ int decide_gh(const char *const *words, size_t n, struct gh_call *ret, struct er
 		{ "-l", "--label", c.labels, &c.n_labels },
 		{ "-r", "--reviewer", c.reviewers, &c.n_reviewers },
 	};
+	int r = 0;
 
 	if (n < 2 || !str_eq(words[0], "pr") || !str_eq(words[1], "create"))
 		return err_set(e, ERR_DENIED, EPERM,
 			       "of gh the broker runs 'gh pr create' and nothing else");
-	for (size_t i = 2; i < n; i++) {
-		const char *value = NULL;
-
-		if (str_eq(words[i], "-d") || str_eq(words[i], "--draft")) {
+	for (size_t i = 2; r >= 0 && i < n; i += r == 2 ? 2 : 1) {
+		r = 1;
+		if (str_eq(words[i], "-d") || str_eq(words[i], "--draft"))
 			c.is_draft = true;
-			continue;
-		}
-		for (size_t k = 0; k < ARRAY_LEN(table) && value == NULL; k++) {
-			bool uses_next = false;
-			const char *v =
-				option_value(words[i], table[k].short_name, table[k].long_name,
-					     i + 1 < n ? words[i + 1] : NULL, &uses_next);
-
-			if (v == NULL)
-				continue;
-			if (table[k].n && *table[k].n == ARRAY_LEN(c.labels))
-				return err_set(e, ERR_DENIED, E2BIG, "too many of %s",
-					       table[k].long_name);
-			table[k].to[table[k].n ? (*table[k].n)++ : 0] = v;
-			value = v;
-			i += uses_next;
-		}
-		if (value == NULL)
-			return err_set(e, ERR_DENIED, EPERM,
-				       "'%.60s' is not among what the broker passes to gh: --repo, "
-				       "--head, --base, --title, "
-				       "--body, --draft, --label, --reviewer",
-				       words[i]);
+		else
+			r = take_gh_word(table, ARRAY_LEN(table), words[i],
+					 i + 1 < n ? words[i + 1] : NULL, e);
 	}
-	if (c.title == NULL || c.title[0] == '\0' || c.head == NULL)
-		return err_set(e, ERR_DENIED, EINVAL,
-			       "'gh pr create' by the broker needs --title and --head BRANCH");
-	if (!is_gh_name(c.head) || (c.base[0] && !is_gh_name(c.base)) ||
-	    (c.repo && !is_gh_name(c.repo)))
-		return err_set(e, ERR_DENIED, EINVAL, "not a name of a branch or repository");
-	for (size_t i = 0; i < c.n_labels; i++)
-		if (c.labels[i][0] == '-')
-			return err_set(e, ERR_DENIED, EINVAL, "not a label");
-	for (size_t i = 0; i < c.n_reviewers; i++)
-		if (!is_gh_name(c.reviewers[i]))
-			return err_set(e, ERR_DENIED, EINVAL, "not a reviewer");
+	if (r >= 0)
+		r = check_gh(&c, e);
+	if (r < 0)
+		return r;
 	*ret = c;
 	return 0;
 }

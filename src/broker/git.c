@@ -49,6 +49,17 @@ static const char *secret_for(const struct broker *b, const char *url)
 	return NULL;
 }
 
+static int tell_reading(const char *word, const char *url, const struct broker_rule *rule,
+			struct err *e)
+{
+	const char *const what[] = { "git", word, url, NULL };
+
+	return broker_tell(
+		&(struct told){
+			.what = what, .verdict = "allow", .rule = rule->text, .message = "" },
+		e);
+}
+
 int serve_list(struct broker *b, struct err *e)
 {
 	_cleanup_(buf_done) struct buf list = BUF(16 * MIB);
@@ -58,8 +69,7 @@ int serve_list(struct broker *b, struct err *e)
 	int x = find_url(b, &url, &rule, e);
 
 	if (x == 0)
-		x = broker_tell(b, (const char *const[]){ "git", "ls-remote", url, NULL }, "allow",
-				rule->text, "", -1, e);
+		x = tell_reading("ls-remote", url, rule, e);
 	if (x == 0)
 		x = repo_open(&r, b, url, secret_for(b, url), e);
 	if (x == 0)
@@ -67,7 +77,8 @@ int serve_list(struct broker *b, struct err *e)
 	if (x < 0)
 		return x;
 	for (char *p = list.p; p && *p; p++)
-		*p = *p == '\t' ? ' ' : *p;
+		if (*p == '\t')
+			*p = ' ';
 	x = list.n ? frame_send(b->conn, WIRE_RESULT, list.p, list.n) : 0;
 	return x < 0 ? x : broker_end(b, 0);
 }
@@ -84,8 +95,7 @@ int serve_fetch(struct broker *b, struct err *e)
 			    "the broker may push to '%s' but not fetch from it (broker.fetch)",
 			    url);
 	if (x == 0)
-		x = broker_tell(b, (const char *const[]){ "git", "fetch", url, NULL }, "allow",
-				rule->text, "", -1, e);
+		x = tell_reading("fetch", url, rule, e);
 	if (x == 0)
 		x = repo_open(&r, b, url, secret_for(b, url), e);
 	if (x == 0)
@@ -323,7 +333,10 @@ static void push_one(struct push *p, size_t i)
 	const char *const what[] = { "git", "push", p->url, spec, NULL };
 	struct err e = ERR_INIT;
 	char *end;
-	int x = broker_tell(p->b, what, "allow", p->rules[i]->text, "", -1, &e);
+	struct told t = {
+		.what = what, .verdict = "allow", .rule = p->rules[i]->text, .message = ""
+	};
+	int x = broker_tell(&t, &e);
 
 	if (x == 0)
 		x = repo_git(&p->repo, words, true, &out, &errors, &e);
@@ -345,8 +358,10 @@ static void push_one(struct push *p, size_t i)
 	}
 	if (x != 0)
 		refuse_with(p, i, &e);
-	(void)broker_tell(p->b, what, "allow", p->rules[i]->text, x ? e.msg : "done",
-			  x < 0 ? 125 : x, &e);
+	t.has_status = true;
+	t.status = x < 0 ? 125 : x;
+	t.message = x ? p->say[i] : "done";
+	(void)broker_tell(&t, &e);
 }
 
 static void put_result(struct push *p, size_t i, struct buf *out)
@@ -366,8 +381,12 @@ static void tell_refusal(struct push *p, size_t i)
 		mem_fmt("%s%s:%s", p->v[i].is_forced ? "+" : "", p->v[i].new, p->v[i].ref);
 	struct err ignored = ERR_INIT;
 
-	(void)broker_tell(p->b, (const char *const[]){ "git", "push", p->url, spec, NULL }, "deny",
-			  "", p->say[i], -1, &ignored);
+	(void)broker_tell(
+		&(struct told){ .what = (const char *const[]){ "git", "push", p->url, spec, NULL },
+				.verdict = "deny",
+				.rule = "",
+				.message = p->say[i] },
+		&ignored);
 }
 
 static int push_all(struct push *p, struct err *e)

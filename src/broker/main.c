@@ -82,7 +82,9 @@ static int refuse(const struct broker *b, const struct err *e)
 
 	for (size_t i = 0; i < b->req.n && i < ARRAY_LEN(words) - 1; i++)
 		words[i] = b->req.words[i];
-	(void)broker_tell(b, words, "deny", "", e->msg, -1, &ignored);
+	(void)broker_tell(
+		&(struct told){ .what = words, .verdict = "deny", .rule = "", .message = e->msg },
+		&ignored);
 	broker_say(b, "%s", e->msg);
 	return broker_end(b, 125);
 }

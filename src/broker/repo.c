@@ -109,19 +109,15 @@ void repo_close(struct repo *r)
 
 /* ---- running git ---- */
 
+static const char git_ssh[] = "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oForwardAgent=no "
+			      "-oClearAllForwardings=yes "
+			      "-oPermitLocalCommand=no";
 static const char *const git_env[] = {
-	"GIT_CONFIG_NOSYSTEM=1",
-	"GIT_CONFIG_GLOBAL=/dev/null",
-	"GIT_TERMINAL_PROMPT=0",
-	"GIT_ASKPASS=",
-	"SSH_ASKPASS=",
-	"GIT_NO_REPLACE_OBJECTS=1",
-	"GIT_OPTIONAL_LOCKS=0",
-	"LC_ALL=C",
-	"GIT_ATTR_NOSYSTEM=1",
-	"GIT_LITERAL_PATHSPECS=1",
-	"GIT_SSH_COMMAND=ssh -oBatchMode=yes -oForwardAgent=no -oClearAllForwardings=yes "
-	"-oPermitLocalCommand=no",
+	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+	"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",
+	"SSH_ASKPASS=",          "GIT_NO_REPLACE_OBJECTS=1",
+	"GIT_OPTIONAL_LOCKS=0",  "LC_ALL=C",
+	"GIT_ATTR_NOSYSTEM=1",   "GIT_LITERAL_PATHSPECS=1",
 };
 
 struct call {
@@ -151,6 +147,7 @@ static struct task make_task(const struct repo *r, const char *const *words, boo
 		call_add(c->argv, ARRAY_LEN(c->argv), *words);
 	for (size_t i = 0; i < ARRAY_LEN(git_env); i++)
 		call_add(c->env, ARRAY_LEN(c->env), git_env[i]);
+	call_add(c->env, ARRAY_LEN(c->env), git_ssh);
 	call_add(c->env, ARRAY_LEN(c->env),
 		 !is_remote                       ? "GIT_ALLOW_PROTOCOL=file"
 		 : r->url[0] == '/'               ? "GIT_ALLOW_PROTOCOL=file"
@@ -260,42 +257,63 @@ int repo_update(const struct repo *r, struct err *e)
 
 /* Frames of the connection on one side, bytes of two pipes on the other. It reads what the inside sends, so it gives up
  * everything else first. */
+struct bridge {
+	int conn, from_git, to_git;
+	bool is_asking; /* git may still ask */
+	char data[WIRE_FRAME_MAX];
+};
+
+static int stop_asking(struct bridge *b)
+{
+	b->is_asking = false;
+	return frame_send(b->conn, WIRE_DATA, NULL, 0);
+}
+
+static int carry_in(struct bridge *b)
+{
+	ssize_t n = io_read(b->from_git, b->data, sizeof(b->data));
+
+	return n > 0 ? frame_send(b->conn, WIRE_DATA, b->data, (size_t)n) : stop_asking(b);
+}
+
+static int carry_out(struct bridge *b)
+{
+	struct frame f;
+
+	if (frame_recv(b->conn, &f, b->data) != 1 || f.kind != WIRE_DATA)
+		return -EBADMSG;
+	if (f.n == 0)
+		fd_close(take_fd(b->to_git));
+	else if (io_write_all(b->to_git, b->data, f.n) < 0 && b->is_asking)
+		return stop_asking(
+			b); /* what git does not want any more is still read, up to its end */
+	return 0;
+}
+
 static _Noreturn void bridge(int conn, int from_git, int to_git)
 {
-	static char data[WIRE_FRAME_MAX];
+	static struct bridge b;
 	struct err e = ERR_INIT;
-	bool is_asking = true; /* git may still ask */
+	int r = 0;
 
+	b = (struct bridge){
+		.conn = conn, .from_git = from_git, .to_git = to_git, .is_asking = true
+	};
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (confine(0, &e) < 0 || confine_prove(0, &e) < 0)
 		_exit(1);
-	while (is_asking || to_git >= 0) {
-		struct pollfd p[2] = { { .fd = is_asking ? from_git : -1, .events = POLLIN },
-				       { .fd = to_git >= 0 ? conn : -1, .events = POLLIN } };
-		struct frame f;
+	while (r == 0 && (b.is_asking || b.to_git >= 0)) {
+		struct pollfd p[2] = { { .fd = b.is_asking ? from_git : -1, .events = POLLIN },
+				       { .fd = b.to_git >= 0 ? conn : -1, .events = POLLIN } };
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			_exit(1);
-		if (p[0].revents) {
-			ssize_t n = io_read(from_git, data, sizeof(data));
-
-			is_asking = n > 0;
-			if (frame_send(conn, WIRE_DATA, data, n > 0 ? (size_t)n : 0) < 0)
-				_exit(1);
-		}
-		if (p[1].revents) {
-			if (frame_recv(conn, &f, data) != 1 || f.kind != WIRE_DATA)
-				_exit(1);
-			/* What git does not want any more is still read, up to its end. */
-			if (f.n == 0) {
-				fd_close(take_fd(to_git));
-			} else if (io_write_all(to_git, data, f.n) < 0 && is_asking) {
-				is_asking = false;
-				(void)frame_send(conn, WIRE_DATA, NULL, 0);
-			}
-		}
+			r = -errno;
+		if (r == 0 && p[0].revents)
+			r = carry_in(&b);
+		if (r == 0 && p[1].revents)
+			r = carry_out(&b);
 	}
-	_exit(0);
+	_exit(r < 0);
 }
 
 static int two_pipes(int v[2][2], struct err *e)

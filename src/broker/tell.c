@@ -7,18 +7,16 @@
 #include "broker/broker.h"
 #include "event/event.h"
 
-int broker_tell(const struct broker *b, const char *const *what, const char *verdict,
-		const char *rule, const char *message, int status, struct err *e)
+int broker_tell(const struct told *t, struct err *e)
 {
 	_cleanup_(buf_done) struct buf frame = BUF(EVENT_MAX_BYTES), words = BUF(EVENT_MAX_BYTES);
 	struct event_head head = { .type = EV_BROKER_RAN, .session = EVENT_NO_SESSION };
-	struct event_field f[] = { event_list(EK_ARGV, what, &words), EVENT_STR(VERDICT, verdict),
-				   EVENT_STR(RULE, rule), EVENT_STR(MESSAGE, message),
-				   EVENT_NUM(STATUS, status) };
+	struct event_field f[] = { event_list(EK_ARGV, t->what, &words),
+				   EVENT_STR(VERDICT, t->verdict), EVENT_STR(RULE, t->rule),
+				   EVENT_STR(MESSAGE, t->message), EVENT_NUM(STATUS, t->status) };
 	char answer = 1;
 
-	(void)b;
-	event_encode(&head, f, status < 0 ? ARRAY_LEN(f) - 1 : ARRAY_LEN(f), &frame);
+	event_encode(&head, f, t->has_status ? ARRAY_LEN(f) : ARRAY_LEN(f) - 1, &frame);
 	if (send(BROKER_EVENT_FD, frame.p, frame.n, MSG_NOSIGNAL) != (ssize_t)frame.n ||
 	    io_read(BROKER_EVENT_FD, &answer, 1) != 1 || answer != 0)
 		return err_set(e, ERR_SYSTEM, EIO, "it cannot be put on record, so it is not done");

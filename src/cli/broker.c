@@ -43,7 +43,7 @@ static void put_line(struct buf *out, int dir, const char *name, const char *id,
 	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
 	struct err e = ERR_INIT;
 
-	if (read_question(dir, id, &text, &e) < 0)
+	if (read_question(dir, id, &text, &e) < 0 || text.n == 0)
 		return;
 	text.p[strcspn(text.p, "\n")] = '\0';
 	if (!is_json) {

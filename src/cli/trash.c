@@ -13,7 +13,8 @@ const struct opt trash_opts[] = {
 
 int cmd_trash(int argc, char **argv, struct err *e)
 {
-	const char *words[64] = { "run", "--name", NULL, "--", PLAN_TOOLS "/trash" };
+	static const char tool[] = PLAN_TOOLS "/trash";
+	const char *words[64] = { "run", "--name", NULL, "--", tool };
 	size_t n = 5;
 	struct opts o;
 	int r;

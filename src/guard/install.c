@@ -67,52 +67,6 @@ static const struct place *find_place(enum agent a)
 	return NULL;
 }
 
-/* Printing a tree again. */
-
-static void put_tabs(struct buf *out, unsigned depth)
-{
-	buf_putc(out, '\n');
-	while (depth--)
-		buf_puts(out, "  ");
-}
-
-static void put_value(struct buf *out, const struct json *v, unsigned depth)
-{
-	switch (v->type) {
-	case JSON_NULL:
-		buf_puts(out, "null");
-		return;
-	case JSON_BOOL:
-		buf_puts(out, v->is_true ? "true" : "false");
-		return;
-	case JSON_NUMBER:
-		buf_puts(out, v->text);
-		return;
-	case JSON_STRING:
-		buf_json(out, v->text);
-		return;
-	case JSON_ARRAY:
-	case JSON_OBJECT:
-		break;
-	case JSON_TYPE_COUNT_:
-		bug_on(true);
-	}
-	buf_putc(out, v->type == JSON_OBJECT ? '{' : '[');
-	for (const struct json *m = v->first; m; m = m->next) {
-		put_tabs(out, depth + 1);
-		if (m->key) {
-			buf_json(out, m->key);
-			buf_puts(out, ": ");
-		}
-		put_value(out, m, depth + 1);
-		if (m->next)
-			buf_putc(out, ',');
-	}
-	if (v->first)
-		put_tabs(out, depth);
-	buf_putc(out, v->type == JSON_OBJECT ? '}' : ']');
-}
-
 /* The tree is changed by unlinking and adding nodes; new ones come out of parsing our own text. */
 
 struct edit {
@@ -263,7 +217,7 @@ static int edit_tree(const struct place *p, const char *text, size_t n, const ch
 
 		r = edit_event(&d, doc.root, p->events[i]);
 		/* Printed and read again, so that one document owns all of it. */
-		put_value(&copy, doc.root, 0);
+		json_print(doc.root, &copy);
 		for (size_t k = 0; k < d.n_extra; k++)
 			json_done(&d.extra[k]);
 		json_done(&doc);
@@ -272,7 +226,7 @@ static int edit_tree(const struct place *p, const char *text, size_t n, const ch
 	}
 	if (r < 0)
 		return r;
-	put_value(out, doc.root, 0);
+	json_print(doc.root, out);
 	buf_putc(out, '\n');
 	return 0;
 }

@@ -27,7 +27,7 @@
 enum { CONN_FD = 3, CONFIG_FD, EVENT_FD };
 
 struct one {
-	struct keeper *k;
+	struct keeper *k; /* NULL: free */
 	pid_t pid;
 	int events;
 	struct watch *on;
@@ -52,6 +52,15 @@ static void one_done(struct one *o)
 	*o = (struct one){ .events = FD_NONE };
 }
 
+/* All places taken: who knocks waits at the door. */
+static bool is_full(const struct broker_door *d)
+{
+	for (size_t i = 0; i < BROKERS_MAX; i++)
+		if (d->v[i].pid == 0)
+			return false;
+	return true;
+}
+
 /* An event: on record, or it must not be done. Its end is the end of the broker. */
 static void on_event(void *arg)
 {
@@ -59,16 +68,20 @@ static void on_event(void *arg)
 	struct one *o = arg;
 	ssize_t n = recv(o->events, frame, sizeof(frame), MSG_DONTWAIT);
 	struct err e = ERR_INIT;
-	char answer;
+	char answer = 1;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
+		struct broker_door *d = o->k->broker;
+
 		one_done(o);
+		watch_set(d->on, true);
 		return;
 	}
-	answer = o->k->journal == NULL ||
-		 journal_frame(o->k->journal, EVENT_NO_SESSION, frame, (size_t)n, &e) < 0;
+	if (o->k->journal &&
+	    journal_frame(o->k->journal, EVENT_NO_SESSION, frame, (size_t)n, &e) >= 0)
+		answer = 0;
 	(void)send(o->events, &answer, 1,
 		   MSG_NOSIGNAL | MSG_DONTWAIT); /* if it is gone, we will hear */
 }
@@ -149,7 +162,7 @@ static void on_knock(void *arg)
 
 	if (conn < 0 || config < 0 || o == NULL ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return; /* hung up on: too many at once */
+		return; /* hung up on */
 	fds[0] = conn;
 	fds[1] = config;
 	fds[2] = pair[1];
@@ -161,6 +174,7 @@ static void on_knock(void *arg)
 		*o = (struct one){ .events = FD_NONE };
 	else
 		o->on = watch_fd(d->k->loop, o->events, WATCH_READ, on_event, o);
+	watch_set(d->on, !is_full(d));
 }
 
 int broker_open(struct keeper *k, struct err *e)

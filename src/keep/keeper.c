@@ -542,7 +542,7 @@ int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 /* Whatever start() does before engine_start() for these, init would miss. */
 static bool is_for_init(const struct plan *p)
 {
-	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal;
+	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal && !p->broker.is_on;
 }
 
 int keeper_give(struct early *early, struct keeper_in *in, struct err *e)

@@ -96,30 +96,33 @@ static bool is_scp(const char *s)
 	       !has_dots(colon);
 }
 
+static bool is_known_form(const char *url)
+{
+	if (str_starts(url, "https://"))
+		return is_remote(url + 8, false);
+	if (str_starts(url, "http://"))
+		return is_loopback(url + 7) && is_remote(url + 7, false);
+	if (str_starts(url, "ssh://"))
+		return is_remote(url + 6, true);
+	if (str_starts(url, "file://"))
+		return path_is_clean(url + 7);
+	return url[0] == '/' ? !has_dots(url) : is_scp(url);
+}
+
 char *broker_url(const char *url)
 {
-	size_t n = strlen(url);
-	char *clean;
+	size_t n;
 
-	if (!is_plain(url))
+	if (!is_plain(url) || !is_known_form(url))
 		return NULL;
-	if (str_starts(url, "https://")  ? !is_remote(url + 8, false)
-	    : str_starts(url, "http://") ? !is_loopback(url + 7) || !is_remote(url + 7, false)
-	    : str_starts(url, "ssh://")  ? !is_remote(url + 6, true)
-	    : str_starts(url, "file://") ? !path_is_clean(url + 7)
-	    : url[0] == '/'              ? has_dots(url)
-					 : !is_scp(url))
-		return NULL;
-	if (str_starts(url, "file://")) {
+	if (str_starts(url, "file://"))
 		url += 7;
-		n -= 7;
-	}
+	n = strlen(url);
 	while (n > 1 && url[n - 1] == '/')
 		n--;
 	if (url[0] != '/' && n > 4 && memcmp(url + n - 4, ".git", 4) == 0)
 		n -= 4;
-	clean = mem_strn(url, n);
-	return clean;
+	return mem_strn(url, n);
 }
 
 /* ---- refs ---- */

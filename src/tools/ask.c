@@ -90,11 +90,12 @@ int ask_main(int argc, char **argv)
 		return 2;
 	}
 	words[n++] = is_gh ? "gh" : "run";
-	for (int i = has_commit ? 3 : 1; i < argc; i++) {
+	words[n++] = argv[has_commit ? 3 : 1];
+	commit = oid ? mem_fmt("commit=%s", oid) : NULL;
+	if (commit)
+		words[n++] = commit;
+	for (int i = has_commit ? 4 : 2; i < argc; i++)
 		words[n++] = argv[i];
-		if (n == 2 && oid)
-			words[n++] = commit = mem_fmt("commit=%s", oid);
-	}
 	fd = ask_connect(words, n);
 	r = fd < 0 ? 125 : ask_answer(fd, NULL);
 	while (r == ASK_GO_ON)

@@ -116,41 +116,56 @@ static pid_t start_upload_pack(int *ret_in, int *ret_out)
 	return pid;
 }
 
+struct serving {
+	int conn, in, out; /* of upload-pack: in is what it reads */
+	bool is_out;       /* it may still say something */
+	char data[WIRE_FRAME_MAX];
+};
+
+static int say_on(struct serving *s)
+{
+	ssize_t n = read(s->out, s->data, sizeof(s->data));
+
+	s->is_out = n > 0;
+	return frame_send(s->conn, WIRE_DATA, s->data, n > 0 ? (size_t)n : 0);
+}
+
+static int hear_on(struct serving *s)
+{
+	struct frame f;
+
+	if (frame_recv(s->conn, &f, s->data) != 1 || f.kind != WIRE_DATA)
+		return -EBADMSG;
+	if (f.n == 0 || io_write_all(s->in, s->data, f.n) < 0)
+		fd_close(take_fd(s->in));
+	return 0;
+}
+
 /* Until upload-pack has ended and said so, and the broker has too. */
 int remote_serve(int fd)
 {
-	static char data[WIRE_FRAME_MAX];
-	int in = FD_NONE, out = FD_NONE, r = 0;
-	pid_t pid = start_upload_pack(&in, &out);
-	bool is_out = true;
+	static struct serving s;
+	int r = 0;
+	pid_t pid;
 
-	while (pid > 0 && r == 0 && (is_out || in >= 0)) {
-		struct pollfd p[2] = { { .fd = is_out ? out : -1, .events = POLLIN },
-				       { .fd = in >= 0 ? fd : -1, .events = POLLIN } };
-		struct frame f;
+	s = (struct serving){ .conn = fd, .in = FD_NONE, .out = FD_NONE, .is_out = true };
+	pid = start_upload_pack(&s.in, &s.out);
+	while (pid > 0 && r == 0 && (s.is_out || s.in >= 0)) {
+		struct pollfd p[2] = { { .fd = s.is_out ? s.out : -1, .events = POLLIN },
+				       { .fd = s.in >= 0 ? fd : -1, .events = POLLIN } };
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			r = 125;
-		if (p[0].revents) {
-			ssize_t n = read(out, data, sizeof(data));
-
-			is_out = n > 0;
-			r = frame_send(fd, WIRE_DATA, data, n > 0 ? (size_t)n : 0) < 0 ? 125 : r;
-		}
-		if (p[1].revents) {
-			if (frame_recv(fd, &f, data) != 1 || f.kind != WIRE_DATA) {
-				r = 125;
-			} else if (f.n == 0 || io_write_all(in, data, f.n) < 0) {
-				fd_close(in);
-				in = FD_NONE;
-			}
-		}
+			r = -errno;
+		if (r == 0 && p[0].revents)
+			r = say_on(&s);
+		if (r == 0 && p[1].revents)
+			r = hear_on(&s);
 	}
-	fd_close(in);
-	fd_close(out);
+	fd_close(s.in);
+	fd_close(s.out);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
-	return pid > 0 ? r : 125;
+	return pid > 0 && r == 0 ? 0 : 125;
 }
 
 char *remote_oid(const char *revision)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker: what it runs outside is confined, and is only what the user's rules name."""
+
+import json
+import os
+
+from harness import HELD, check
+
+RUN = ("run",)
+
+
+def tool(c, text):
+    path = c.home / "bin" / "tool"
+    c.plant(path, "#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+    rules = c.home / "broker.jsonc"
+    c.plant(rules, json.dumps({"broker": {"commands": {"tool": str(path)}}}))
+    return path, ["--policy", str(rules)]
+
+
+@check("BR-01", prio="P0", title="a program the broker runs writes in its own place only", forms=RUN,
+       catches=("broker-confine",))
+def br01(c):
+    mark = c.out / "planted"
+    path, flags = tool(c, f"touch {mark}\ntouch here && echo here\n")
+    c.control(f"cd /tmp && {path}")
+    c.need_control(mark.exists(), "outside too it cannot write there")
+    with c.host_edit():
+        mark.unlink()
+    r = c.sandbox("broker tool", flags=flags)
+    c.need_control("here" in r.text, f"it did not run: {r}")
+    c.must(not mark.exists(), "it wrote elsewhere")
+    return HELD
+
+
+@check("BR-02", prio="P0", title="the broker runs nothing that no rule names", forms=RUN)
+def br02(c):
+    mark = c.out / "ran"
+    path, flags = tool(c, f"touch {mark}\n")
+    c.control(str(path))
+    c.need_control(mark.exists(), "outside too it does not run")
+    with c.host_edit():
+        mark.unlink()
+    r = c.sandbox(f"broker {path}; broker ./tool; broker tool extra; broker sh -c {path}; broker --commit HEAD tool; "
+                  f"gh {path}; git ls-remote 'vitrine::ext::{path}'; echo over", flags=flags)
+    c.need_control("over" in r.text, f"it did not run: {r}")
+    c.must(not mark.exists(), "it ran")
+    return HELD
