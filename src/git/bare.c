@@ -165,7 +165,7 @@ int git_bare_look(const char *path, struct git_refs *ret, struct err *e)
 	static const char *const known[] = { "HEAD", "config", "objects", "refs" };
 	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct look l = { .path = path, .e = e };
-	DIR *d = dir < 0 ? NULL : fdopendir(dup(dir));
+	DIR *d = dir < 0 ? NULL : fdopendir(fcntl(dir, F_DUPFD_CLOEXEC, 3));
 	struct dirent *en;
 	int r = 0;
 
