@@ -89,7 +89,7 @@ static bool is_hex(const char *s, size_t n)
 static int add_ref(struct look *l, int dir, const char *name, const char *rel)
 {
 	_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[GIT_OID_BYTES + 2];
+	char text[GIT_OID_BYTES + 2] = "";
 	ssize_t n = fd < 0 ? -errno : io_read(fd, text, sizeof(text));
 	struct git_ref *r;
 
