@@ -304,43 +304,47 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 	return r;
 }
 
-/* --resume NAME, --resume AGENT [PATH], or --resume alone where there is only one to go on with. */
-static int find_old(struct loop *l, const struct wish *w, struct err *e)
+/* The only one that was interrupted. */
+static int find_only(struct loop *l, struct err *e)
 {
-	_free_ char *workspace = NULL;
-	bool exists = false;
 	char **names = NULL;
-	int r = 0;
+	int r = def_list(l->host.state_dir, false, &names, e);
 
-	if (w->name || (w->n_words == 1 && !preset_is_there(l->host.config_dir, w->words[0]))) {
-		l->name = mem_str(w->name ? w->name : w->words[0]);
-		return 0;
-	}
-	if (w->n_words > 0) {
-		r = path_real(w->n_words > 1 ? w->words[1] : ".", &workspace, e);
-		return r < 0 ? r : find_name(l, w->words[0], workspace, &exists, e);
-	}
-	r = def_list(l->host.state_dir, false, &names, e);
 	for (char **v = names; r == 0 && *v; v++) {
-		struct loopdir d = LOOPDIR_NONE;
+		_cleanup_(loopdir_close) struct loopdir d = LOOPDIR_NONE;
 		struct err none = ERR_INIT;
 
-		if (loopdir_open(l->host.state_dir, *v, &d, &none) < 0)
+		if (loopdir_open(l->host.state_dir, *v, &d, &none) < 0 ||
+		    loopdir_end(&d) != LOOP_GOES_ON || loopdir_is_locked(&d))
 			continue;
-		if (loopdir_end(&d) == LOOP_GOES_ON && !loopdir_is_locked(&d)) {
-			if (l->name)
-				r = err_set(e, ERR_USAGE, EINVAL,
-					    "several loops were interrupted; name one: '%s', '%s'",
-					    l->name, *v);
-			else
-				l->name = mem_str(*v);
-		}
-		loopdir_close(&d);
+		if (l->name)
+			r = err_set(e, ERR_USAGE, EINVAL,
+				    "several loops were interrupted; name one: '%s', '%s'", l->name,
+				    *v);
+		else
+			l->name = mem_str(*v);
 	}
 	def_list_free(names);
 	if (r == 0 && l->name == NULL)
 		r = err_set(e, ERR_NOTFOUND, ENOENT, "no loop was interrupted");
 	return r;
+}
+
+/* --resume NAME, --resume AGENT [PATH], or --resume alone where there is only one to go on with. */
+static int find_old(struct loop *l, const struct wish *w, struct err *e)
+{
+	_free_ char *workspace = NULL;
+	bool exists = false;
+	int r;
+
+	if (w->name || (w->n_words == 1 && !preset_is_there(l->host.config_dir, w->words[0]))) {
+		l->name = mem_str(w->name ? w->name : w->words[0]);
+		return 0;
+	}
+	if (w->n_words == 0)
+		return find_only(l, e);
+	r = path_real(w->n_words > 1 ? w->words[1] : ".", &workspace, e);
+	return r < 0 ? r : find_name(l, w->words[0], workspace, &exists, e);
 }
 
 static int go_on(struct loop *l, const struct wish *w, struct err *e)

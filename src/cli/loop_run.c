@@ -149,7 +149,7 @@ static int patiently(const struct loop *l, char *const *argv, struct buf *text, 
 			return r;
 		if (text)
 			text->n = 0;
-		(void)nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000 * 1000 }, NULL);
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 50000000L }, NULL);
 	}
 	return r;
 }
@@ -323,6 +323,7 @@ static int session(const struct loop *l, const struct try *t, const char *const 
 
 	if (out < 0 || err < 0)
 		return out < 0 ? out : err;
+	bug_on(words == NULL);
 	while (words[n])
 		n++;
 	argv = mem_new(fixed + n + 1, sizeof(*argv));

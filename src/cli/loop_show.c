@@ -371,6 +371,8 @@ static void status_json(const struct loop *l, const struct tasks *t, const struc
 static void status_text(const struct loop *l, const struct tasks *t, const struct loop_begin *now,
 			struct buf *out)
 {
+	unsigned long long tokens = l->sum.tokens_in + l->sum.tokens_out;
+
 	buf_printf(out, "%s: %s, %s; iteration %llu of at most %llu", l->name, l->def.agent,
 		   state_of(l), (unsigned long long)l->sum.iterations,
 		   (unsigned long long)l->def.conf.max);
@@ -378,9 +380,8 @@ static void status_text(const struct loop *l, const struct tasks *t, const struc
 		buf_printf(out, ", %llu failed", (unsigned long long)l->sum.failed);
 	buf_puts(out, ", ");
 	text_duration(l->sum.time, out);
-	if (l->sum.tokens_in + l->sum.tokens_out)
-		buf_printf(out, ", %llu tokens",
-			   (unsigned long long)(l->sum.tokens_in + l->sum.tokens_out));
+	if (tokens)
+		buf_printf(out, ", %llu tokens", tokens);
 	if (l->sum.cost) {
 		buf_puts(out, ", $");
 		put_cost(l->sum.cost, out);

@@ -241,9 +241,6 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 		}
 	}
 	r->command = argv + o.at;
-	if (x == 0 && r->is_free && r->n_words == 0)
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	return x;
 }
 
@@ -627,6 +624,9 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 		x = keys_parse(r->detach_keys ? r->detach_keys : "ctrl-p,ctrl-q", r->keys, e);
 	if (x < 0)
 		return r->detach_keys ? err_wrap(e, x, "--detach-keys") : x;
+	if (r->is_free && r->n_words == 0)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	lasts = r->name || r->n_words > 0;
 	x = host_become(&r->host, r->user, e);
 	/* A run without a name needs to know nothing of those that have one; of those, some will only be joined. */

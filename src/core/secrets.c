@@ -2,6 +2,52 @@
 /* core/secrets.c - see secrets.h */
 #include "core/secrets.h"
 
+/* The variable of a known service that holds something, and what. */
+static const char *service_variable(const char *name, const char **ret_value)
+{
+	const struct secret_service *known = secret_service_find(name);
+
+	for (size_t i = 0; known && i < ARRAY_LEN(known->env) && known->env[i]; i++) {
+		const char *value = getenv(known->env[i]);
+
+		*ret_value = value;
+		if (value && value[0])
+			return known->env[i];
+	}
+	return NULL;
+}
+
+static void from_variable(const char *name, const char *variable, struct str value,
+			  struct secret *ret)
+{
+	*ret = (struct secret){ .name = mem_str(name),
+				.source = SECRET_VARIABLE,
+				.from = mem_str(variable) };
+	secret_apply_service(ret);
+	secret_take_shape(ret, value);
+}
+
+static int load(const char *state_dir, const char *name, struct secret *ret, struct err *e)
+{
+	const char *value = NULL, *variable = service_variable(name, &value);
+	int r = secret_load(state_dir, name, ret, e);
+
+	if (r != -ENOENT || variable == NULL || value == NULL)
+		return r;
+	*e = ERR_INIT;
+	from_variable(name, variable, str_of(value), ret);
+	return secret_check(ret, e);
+}
+
+bool secrets_has(const char *state_dir, const char *name)
+{
+	_cleanup_(secret_done) struct secret s = { 0 };
+	struct err e = ERR_INIT;
+
+	/* One that is there and cannot be read is an error of the start, not a reason to go without. */
+	return load(state_dir, name, &s, &e) != -ENOENT;
+}
+
 /* What the agent reads instead of its token store. */
 static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct err *e)
 {
@@ -14,49 +60,6 @@ static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct e
 	s->facts[i].file = secret_login_find(s->v[i].name)->path;
 	s->facts[i].text = s->texts[i];
 	return 0;
-}
-
-static const char *service_variable(const char *name)
-{
-	const struct secret_service *known = secret_service_find(name);
-
-	for (size_t i = 0; known && i < ARRAY_LEN(known->env) && known->env[i]; i++) {
-		const char *value = getenv(known->env[i]);
-
-		if (value && value[0])
-			return known->env[i];
-	}
-	return NULL;
-}
-
-static void from_variable(const char *name, const char *variable, struct secret *ret)
-{
-	*ret = (struct secret){ .name = mem_str(name),
-				.source = SECRET_VARIABLE,
-				.from = mem_str(variable) };
-	secret_apply_service(ret);
-	secret_take_shape(ret, str_of(getenv(variable)));
-}
-
-static int load(const char *state_dir, const char *name, struct secret *ret, struct err *e)
-{
-	const char *variable = service_variable(name);
-	int r = secret_load(state_dir, name, ret, e);
-
-	if (r != -ENOENT || variable == NULL)
-		return r;
-	*e = ERR_INIT;
-	from_variable(name, variable, ret);
-	return secret_check(ret, e);
-}
-
-bool secrets_has(const char *state_dir, const char *name)
-{
-	_cleanup_(secret_done) struct secret s = { 0 };
-	struct err e = ERR_INIT;
-
-	/* One that is there and cannot be read is an error of the start, not a reason to go without. */
-	return load(state_dir, name, &s, &e) != -ENOENT;
 }
 
 static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_t *seed,

@@ -178,14 +178,17 @@ static void open_door(void *keeper)
 		keeper_note(k, e.msg); /* it runs on, but cannot be joined */
 }
 
+/* The plan mounts something that the keeper makes in the sandbox's place first. */
+static bool needs_place(const struct plan *p)
+{
+	return p->is_named || p->n_sockets > 0 || p->net.has_seal || p->broker.is_on;
+}
+
 static int start(struct keeper *k, struct err *e)
 {
 	struct keeper_in *in = k->in;
 	struct stdio io = { 0 };
-	int r = in->plan->is_named || in->plan->n_sockets || in->plan->net.has_seal ||
-				in->plan->broker.is_on
-			? place_claim(k, e)
-			: 0;
+	int r = needs_place(in->plan) ? place_claim(k, e) : 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
@@ -539,12 +542,6 @@ int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 	return r < 0 ? r : 0;
 }
 
-/* Whatever start() does before engine_start() for these, init would miss. */
-static bool is_for_init(const struct plan *p)
-{
-	return !p->is_named && p->n_sockets == 0 && !p->net.has_seal && !p->broker.is_on;
-}
-
 int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 {
 	struct keep_msg m = { .type = KEEP_PLAN };
@@ -554,7 +551,7 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	bool has_plan;
 	int r;
 
-	if (is_for_init(in->plan)) {
+	if (!needs_place(in->plan)) {
 		skel = fds[1] = skel_open(in->plan, e);
 		if (skel < 0)
 			return skel;
