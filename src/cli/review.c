@@ -284,7 +284,7 @@ static int clear_if_done(struct spot *s, struct err *e)
 static int apply(struct spot *s, struct apply_wish *w, char *const *words, struct err *e)
 {
 	char **paths = NULL;
-	struct applied done;
+	struct applied done = { 0 };
 	int r = spot_paths(s, words, &paths, e);
 
 	w->paths = paths;

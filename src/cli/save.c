@@ -146,40 +146,40 @@ static int save(struct spot *s, const char *tag, const char *file, struct err *e
 	return r;
 }
 
-/* Options before, between and behind the words; at most `max` words. */
-static int parse(int argc, char **argv, const struct opt *table, const char **ret_value,
-		 const char **words, size_t max, struct err *e)
+/* Options before, between and behind the words, of which there are at most two. */
+static int parse(struct opts *o, const char **ret_value, char *words[2], struct err *e)
 {
-	struct opts o;
-	size_t n = 0;
+	int n = 0;
 
-	opts_init(&o, table, argc, argv);
 	for (;;) {
-		int id = opts_next(&o, e);
+		int id = opts_next(o, e);
 
 		if (id < 0)
 			return id;
 		if (id > 0)
-			*ret_value = o.value;
-		else if (o.at >= argc)
-			return (int)n;
-		else if (n == max)
+			*ret_value = o->value;
+		else if (o->at >= o->argc)
+			return n;
+		else if (n == 2)
 			return err_set(e, ERR_USAGE, EINVAL, "'%.64s' is one word too many",
-				       argv[o.at]);
+				       o->argv[o->at]);
 		else
-			words[n++] = argv[o.at++];
+			words[n++] = o->argv[o->at++];
 	}
 }
 
 int cmd_save(int argc, char **argv, struct err *e)
 {
 	_cleanup_(spot_close) struct spot s = SPOT_NONE;
-	const char *words[3] = { NULL }, *file = NULL;
+	char *words[3] = { NULL };
+	const char *file = NULL;
 	char *name[2] = { NULL, NULL };
 	char *const *rest = name;
-	_free_ char *copy = NULL;
-	int r = parse(argc, argv, save_opts, &file, words, 2, e);
+	struct opts o;
+	int r;
 
+	opts_init(&o, save_opts, argc, argv);
+	r = parse(&o, &file, words, e);
 	if (r >= 0 && r != 2)
 		r = err_set(e, ERR_USAGE, EINVAL, "save: 'vitrine save NAME TAG [-o FILE.tar]'");
 	if (r >= 0 && !image_is_tag(words[1]))
@@ -188,7 +188,7 @@ int cmd_save(int argc, char **argv, struct err *e)
 			    words[1]);
 	if (r < 0)
 		return r;
-	name[0] = copy = mem_str(words[0]);
+	name[0] = words[0];
 	r = spot_open(&s, NULL, false, &rest, e);
 	if (r == 0 && s.sandbox == NULL)
 		r = err_set(e, ERR_NOTFOUND, ENOENT,
@@ -311,13 +311,17 @@ static int load(const struct host *h, const char *image, const char *name, struc
 
 int cmd_load(int argc, char **argv, struct err *e)
 {
-	const char *words[3] = { NULL }, *workspace = NULL;
+	char *words[3] = { NULL };
+	const char *workspace = NULL;
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
 	_cleanup_(def_done) struct def there = { 0 };
 	_free_ char *image = NULL;
 	struct err ignored;
-	int r = parse(argc, argv, load_opts, &workspace, words, 2, e);
+	struct opts o;
+	int r;
 
+	opts_init(&o, load_opts, argc, argv);
+	r = parse(&o, &workspace, words, e);
 	if (r >= 0 && r != 2)
 		r = err_set(e, ERR_USAGE, EINVAL, "load: 'vitrine load FILE.tar|TAG NAME'");
 	if (r >= 0 && !def_is_name(words[1]))

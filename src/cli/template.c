@@ -154,8 +154,14 @@ static int put_in_place(const struct ctx *c, const struct bench *b, const char *
 	return 0;
 }
 
-static int import_from(const struct ctx *c, struct bench *b, const char *path, const char *name,
-		       const char *source, struct err *e)
+/* A tool of the host that writes an archive beside the empty directory. */
+struct maker {
+	const char *const *argv;
+	const char *file, *name, *source;
+};
+
+static int import_from(const struct ctx *c, struct bench *b, const char *path,
+		       const struct maker *m, struct err *e)
 {
 	_cleanup_(image_job_done) struct image_job j = { .state_dir = c->host.state_dir };
 	_free_ char *in = mem_fmt("%s/in", b->part), *real = NULL, *usr = NULL;
@@ -178,8 +184,8 @@ static int import_from(const struct ctx *c, struct bench *b, const char *path, c
 	if (lstat(usr, &st) < 0)
 		return err_set(e, ERR_DENIED, EINVAL,
 			       "'%.200s' holds no root file system: there is no /usr", path);
-	r = write_info(b->part, source, e);
-	return r < 0 ? r : put_in_place(c, b, name, e);
+	r = write_info(b->part, m->source, e);
+	return r < 0 ? r : put_in_place(c, b, m->name, e);
 }
 
 static int is_new(const struct ctx *c, const char *name, struct err *e)
@@ -205,20 +211,21 @@ static int cmd_import(struct ctx *c, struct err *e)
 
 	if (r == 0)
 		r = bench_open(&b, c->host.state_dir, e);
-	return r < 0 ? r : import_from(c, &b, c->words[0], c->words[1], c->words[0], e);
+	return r < 0 ? r
+		     : import_from(c, &b, c->words[0],
+				   &(struct maker){ .name = c->words[1], .source = c->words[0] },
+				   e);
 }
 
 /* ---- makers ---- */
 
-/* Then what lies in `file`, which the maker wrote beside the empty directory, is taken in. */
-static int make_and_import(struct ctx *c, struct bench *b, const char *const *argv,
-			   const char *file, const char *name, const char *source, struct err *e)
+static int make_and_import(struct ctx *c, struct bench *b, const struct maker *m, struct err *e)
 {
-	int r = run_tool(argv, e);
+	int r = run_tool(m->argv, e);
 
 	if (r == 0)
-		r = import_from(c, b, file, name, source, e);
-	(void)path_remove(AT_FDCWD, file); /* else the next bench does it */
+		r = import_from(c, b, m->file, m, e);
+	(void)path_remove(AT_FDCWD, m->file); /* else the next bench does it */
 	return r;
 }
 
@@ -287,11 +294,15 @@ static int debian(struct ctx *c, const char *name, const char *packages, struct 
 	include = mem_fmt("--include=%s", buf_cstr(&list));
 	tar = mem_fmt("%s.tar", b.part);
 	source = mem_fmt("debian %s", suite);
-	return make_and_import(c, &b,
-			       (const char *const[]){ "mmdebstrap", "--variant=minbase",
-						      "--format=tar", include, suite, tar,
-						      host_sources(), NULL },
-			       tar, name, source, e);
+	return make_and_import(
+		c, &b,
+		&(struct maker){ .argv = (const char *const[]){ "mmdebstrap", "--variant=minbase",
+								"--format=tar", include, suite, tar,
+								host_sources(), NULL },
+				 .file = tar,
+				 .name = name,
+				 .source = source },
+		e);
 }
 
 static int cmd_debian(struct ctx *c, struct err *e)
@@ -334,8 +345,14 @@ static int cmd_build(struct ctx *c, struct err *e)
 		(const char *const[]){ tool, "build", "-f", c->words[0], "-t", tag, context, NULL },
 		e);
 	if (r == 0)
-		r = make_and_import(c, &b, (const char *const[]){ tool, "push", tag, ref, NULL },
-				    tar, c->words[1], source, e);
+		r = make_and_import(
+			c, &b,
+			&(struct maker){
+				.argv = (const char *const[]){ tool, "push", tag, ref, NULL },
+				.file = tar,
+				.name = c->words[1],
+				.source = source },
+			e);
 	if (r == 0) /* the image has done its work */
 		(void)run_tool((const char *const[]){ tool, "rmi", tag, NULL }, &(struct err){ 0 });
 	return r;
@@ -368,9 +385,14 @@ static int cmd_pull(struct ctx *c, struct err *e)
 	from = with_transport(c->words[0]);
 	tar = mem_fmt("%s.tar", b.part);
 	to = mem_fmt("oci-archive:%s:pulled", tar);
-	return make_and_import(c, &b,
-			       (const char *const[]){ "skopeo", "copy", "-q", from, to, NULL }, tar,
-			       c->words[1], c->words[0], e);
+	return make_and_import(
+		c, &b,
+		&(struct maker){
+			.argv = (const char *const[]){ "skopeo", "copy", "-q", from, to, NULL },
+			.file = tar,
+			.name = c->words[1],
+			.source = c->words[0] },
+		e);
 }
 
 /* The root as an image of one layer; the tar of it to `out`, the layout to the bench. */

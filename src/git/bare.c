@@ -89,7 +89,7 @@ static bool is_hex(const char *s, size_t n)
 static int add_ref(struct look *l, int dir, const char *name, const char *rel)
 {
 	_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[GIT_OID_BYTES + 2];
+	char text[GIT_OID_BYTES + 2] = "";
 	ssize_t n = fd < 0 ? -errno : io_read(fd, text, sizeof(text));
 	struct git_ref *r;
 
@@ -165,7 +165,7 @@ int git_bare_look(const char *path, struct git_refs *ret, struct err *e)
 	static const char *const known[] = { "HEAD", "config", "objects", "refs" };
 	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct look l = { .path = path, .e = e };
-	DIR *d = dir < 0 ? NULL : fdopendir(dup(dir));
+	DIR *d = dir < 0 ? NULL : fdopendir(fcntl(dir, F_DUPFD_CLOEXEC, 3));
 	struct dirent *en;
 	int r = 0;
 

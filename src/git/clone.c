@@ -99,7 +99,7 @@ int git_clone_fill(const char *state_dir, const char *name, const char *workspac
 
 static int link_tree(int from, int to)
 {
-	DIR *d = fdopendir(dup(from));
+	DIR *d = fdopendir(fcntl(from, F_DUPFD_CLOEXEC, 3));
 	struct dirent *en;
 	int r = 0;
 

@@ -263,7 +263,7 @@ int git_take_stream(const struct git_take *t, int take_from, int take_to, struct
 	const char *argv[ARGS_MAX];
 	struct pump *p;
 	struct job j;
-	int pipes[3][2], status, r = fetch_args(t, "fd::3,4", argv, e);
+	int pipes[3][2] = { 0 }, status, r = fetch_args(t, "fd::3,4", argv, e);
 	pid_t pid;
 
 	if (r == 0)
@@ -309,7 +309,7 @@ int git_take_from(const struct git_take *t, const char *sandbox, const char *pat
 		"--timeout=%llu", (unsigned long long)(t->seconds ? t->seconds : GIT_TAKE_SECONDS));
 	const char *argv[] = { "exec", sandbox, "--", "git", "upload-pack", time, path, NULL };
 	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
-	int pipes[3][2], r = three_pipes(pipes, e), status;
+	int pipes[3][2] = { 0 }, status, r = three_pipes(pipes, e);
 	struct err ignored = ERR_INIT;
 	pid_t pid;
 

@@ -88,8 +88,8 @@ int blob_put(int dir, const struct buf *text, struct blob *ret, struct err *e)
 	struct blob_out *b = NULL;
 	int r = blob_begin(dir, &b, e);
 
-	if (r < 0)
-		return r;
+	if (r < 0 || b == NULL)
+		return r < 0 ? r : -EIO;
 	r = blob_add(b, text->p, text->n, e);
 	if (r < 0) {
 		blob_drop(b);

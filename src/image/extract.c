@@ -171,7 +171,7 @@ static int put_dir(struct archive_entry *en, int dir, const char *name, struct e
 static int empty_dir(const struct extract *x, const char *path, struct err *e)
 {
 	_close_ int dir = open_parent(x->root, path, e);
-	DIR *d = dir < 0 ? NULL : fdopendir(dup(dir));
+	DIR *d = dir < 0 ? NULL : fdopendir(fcntl(dir, F_DUPFD_CLOEXEC, 3));
 	struct dirent *en;
 
 	if (d == NULL)

@@ -369,7 +369,7 @@ static int put_text(int dir, const char *name, const char *text, struct err *e)
 static int put_index(struct pack *p, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	struct blob config, manifest;
+	struct blob config = { 0 }, manifest = { 0 };
 	int r = put_config(p, &config, e);
 
 	if (r == 0)
@@ -436,7 +436,7 @@ static int tar_blobs(struct archive *a, const struct pack *p, struct err *e)
 {
 	char *names[IMAGE_LAYERS_MAX];
 	size_t n = 0;
-	DIR *d = fdopendir(dup(p->blobs));
+	DIR *d = fdopendir(fcntl(p->blobs, F_DUPFD_CLOEXEC, 3));
 	struct dirent *en;
 	int r = d ? 0 : err_sys(e, "blobs");
 

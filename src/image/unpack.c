@@ -155,7 +155,7 @@ static int put_file(int dir, const char *name, const struct buf *text, struct er
 static const char *label(const struct json_doc *doc, const char *key)
 {
 	const struct json *v =
-		doc->root->type == JSON_OBJECT ? json_get(doc->root, "config") : NULL;
+		doc->root && doc->root->type == JSON_OBJECT ? json_get(doc->root, "config") : NULL;
 
 	v = v && v->type == JSON_OBJECT ? json_get(v, "Labels") : NULL;
 	v = v && v->type == JSON_OBJECT ? json_get(v, key) : NULL;
@@ -181,13 +181,15 @@ static int put_part(struct unpack *u, const struct layer_ref *l, const char *pre
 	u->x.strip = strip;
 	u->x.whites = &whites;
 	r = put_layer(u, l);
+	u->x.whites = NULL;
+	u->x.strip = NULL;
 	return r < 0 ? r : put_file(u->out, list, &whites, u->e);
 }
 
 static int put_sandbox(struct unpack *u)
 {
 	_cleanup_(buf_done) struct buf text = BUF(TEXT_MAX), meta = BUF(64 * KIB);
-	struct json_doc doc;
+	struct json_doc doc = { 0 };
 	int r = read_blob(u, u->image.config, NULL, &text);
 
 	if (r == 0)
@@ -249,12 +251,44 @@ static int lay_out(struct unpack *u, int fd)
 	return r;
 }
 
+/* 1: the files of an image are at u->in; 0: IN is the tar of a root itself. */
+static int find_files(struct unpack *u, int fd)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(u->e, "the archive");
+	if (S_ISDIR(st.st_mode)) {
+		u->in = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		return u->in < 0 ? err_sys(u->e, "the archive") : 1;
+	}
+	r = looks_like_image(fd, u->e);
+	if (r > 0)
+		r = lay_out(u, fd);
+	else if (r == 0)
+		return 0;
+	return r < 0 ? r : 1;
+}
+
+static int put_image(struct unpack *u, bool is_root)
+{
+	int r = has_file(u, "index.json") ? read_oci(u) : read_docker(u);
+
+	if (r == 0)
+		r = is_root ? put_root(u) : put_sandbox(u);
+	image_done(&u->image);
+	if (u->x.left_out)
+		(void)fprintf(stderr, "left out: %llu devices and the like\n",
+			      (unsigned long long)u->x.left_out);
+	return r;
+}
+
 int image_unpack(int argc, char **argv, struct err *e)
 {
 	struct unpack u = { .in = FD_NONE, .e = e };
 	_close_ int fd = FD_NONE;
 	bool is_root;
-	struct stat st;
 	int r;
 
 	if (argc != 4 || (!str_eq(argv[1], "root") && !str_eq(argv[1], "sandbox")))
@@ -262,25 +296,10 @@ int image_unpack(int argc, char **argv, struct err *e)
 	is_root = str_eq(argv[1], "root");
 	fd = open(argv[2], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	u.out = open(argv[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || u.out < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || u.out < 0)
 		return err_sys(e, "'%s'", fd < 0 ? argv[2] : argv[3]);
-	if (S_ISDIR(st.st_mode)) {
-		u.in = take_fd(fd);
-	} else {
-		r = looks_like_image(fd, e);
-		if (r == 0)
-			return is_root ? put_plain_root(&u, fd) : fail(&u, "it has no index");
-		if (r > 0)
-			r = lay_out(&u, fd);
-		if (r < 0)
-			return r;
-	}
-	r = has_file(&u, "index.json") ? read_oci(&u) : read_docker(&u);
+	r = find_files(&u, fd);
 	if (r == 0)
-		r = is_root ? put_root(&u) : put_sandbox(&u);
-	image_done(&u.image);
-	if (u.x.left_out)
-		(void)fprintf(stderr, "left out: %llu devices and the like\n",
-			      (unsigned long long)u.x.left_out);
-	return r;
+		return is_root ? put_plain_root(&u, fd) : fail(&u, "it has no index");
+	return r < 0 ? r : put_image(&u, is_root);
 }
