@@ -172,11 +172,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			     .user = name,
 			     .engine = name,
 			     .workspace = none };
-	struct keeper_in kin = { .plan = &plan, .is_kept = true };
+	static struct policy policy; /* as it is built in; nothing here changes it */
+	static bool is_ready;
+	struct keeper_in kin = { .plan = &plan, .policy = &policy, .is_kept = true };
 	struct keeper *k = mem_new(1, sizeof(*k));
 	int far[8], pair[2];
 	size_t before = open_fds();
 
+	if (!is_ready)
+		policy_init(&policy);
+	is_ready = true;
 	for (size_t i = 0; i < 8; i++)
 		far[i] = FD_NONE;
 	bug_on(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0);
