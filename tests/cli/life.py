@@ -329,6 +329,15 @@ def state_directory_unwritable(box):
 
 
 @test
+def strict_umask(box):
+    """What the state directory holds for the inside is made for the inside, and the command keeps its umask."""
+    argv = ["sh", "-c", "umask 077; exec \"$0\" run -- sh -c 'umask; mktemp; ls /etc >/dev/null'", str(box.program)]
+    r = box.finish(box.popen(argv, env={"XDG_STATE_HOME": str(box.dir / "state3")}, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    eq((r.rc, r.out[:14]), (0, "0077\n/tmp/tmp."), r.err)
+
+
+@test
 def two_states(box):
     """Names are per state directory, that is: per user."""
     p = box.named("box")

@@ -94,6 +94,7 @@ static int make_skeleton(int dir, const struct plan *p, struct err *e)
 	_close_ int tmp = FD_NONE, root = FD_NONE;
 	uint64_t random = 0;
 	char name[40];
+	mode_t mask;
 	int r = 0;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
@@ -107,8 +108,11 @@ static int make_skeleton(int dir, const struct plan *p, struct err *e)
 	root = openat(tmp, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (root < 0)
 		return err_sys(e, "create skeleton");
+	/* Whoever is inside must get through it, root's sandboxes as somebody else, whatever the caller is used to. */
+	mask = umask(022);
 	for (size_t i = 0; r == 0 && i < p->n_skel; i++)
 		r = make_entry(root, &p->skel[i], e);
+	(void)umask(mask);
 	if (r == 0 && renameat(dir, name, dir, p->skel_key) < 0 && errno != EEXIST &&
 	    errno != ENOTEMPTY)
 		r = err_sys(e, "skeleton");
