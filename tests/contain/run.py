@@ -164,7 +164,7 @@ def execute(jobs, width, done):
                 harness.kill_below(os.getpid(), but=workers)
                 for root in Path(run.job[1].base).glob(f"vcontain.{run.pid}.*"):
                     harness.remove_tree(root)
-            done(result)
+            done({**result, "switch": run.job[1].sabotage})
 
 
 # ------------------------------------------------------------------------------------------ reports
@@ -268,16 +268,14 @@ def sabotage_jobs(cfg, chosen, idents, only):
 def run_sabotage(args, cfg, chosen, idents):
     switches, jobs = sabotage_jobs(cfg, chosen, idents, args.switch)
     results = {}
-    order = {id(j[1]): j[1].sabotage for j in jobs}
 
-    for value in sorted(set(order.values())):
-        def done(r, value=value):
-            results[(value, r["id"])] = r
-            if args.verbose:
-                print(f"{value or '(none)':14} {r['id']:8} {r['ident']:4} {r['form']:10} "
-                      f"{r['verdict']:12} {r['why'][:300]}", flush=True)
-        execute([j for j in jobs if j[1].sabotage == value], args.jobs, done)
+    def done(r):
+        results[(r["switch"], r["id"])] = r
+        if args.verbose:
+            print(f"{r['switch'] or '(none)':14} {r['id']:8} {r['ident']:4} {r['form']:10} "
+                  f"{r['verdict']:12} {r['why'][:300]}", flush=True)
 
+    execute(jobs, args.jobs, done)
     missed = 0
     print(f"{'switch':14} {'noticed':8} by")
     print("-" * 60)
@@ -297,7 +295,7 @@ def run_sabotage(args, cfg, chosen, idents):
     if args.json:
         Path(args.json).parent.mkdir(parents=True, exist_ok=True)
         Path(args.json).write_text(json.dumps(
-            [{"switch": k[0], **r} for k, r in results.items()], indent=1) + "\n")
+            list(results.values()), indent=1) + "\n")
     print(f"\n{len(switches) - missed} passed, {missed} failed, 0 skipped")
     return 1 if missed or not switches else 0
 
