@@ -40,6 +40,16 @@ static void say_hint(const struct run *r, const struct outcome *o)
 		cli_complain(buf_cstr(&b));
 }
 
+/* An agent that is not there. */
+static void say_install(const struct run *r, const struct outcome *o)
+{
+	if (o->status == 127 && r->has_def && r->preset.install)
+		(void)fprintf(stderr,
+			      "vitrine: hint: '%s' installs it; 'vitrine agents' shows what is "
+			      "there\n",
+			      r->preset.install);
+}
+
 static void say_end(const struct run *r, const struct outcome *o)
 {
 	switch (o->why) {
@@ -63,6 +73,7 @@ static void say_end(const struct run *r, const struct outcome *o)
 		break;
 	case END_ERROR:
 		cli_complain(o->err.msg);
+		say_install(r, o);
 		break;
 	case END_EXIT:
 		if (o->status != 0)

@@ -11,6 +11,16 @@ const struct opt trash_opts[] = {
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
+/* Looking must not make one. */
+static int must_be_there(const char *name, struct err *e)
+{
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	_cleanup_(def_done) struct def d = { 0 };
+	int r = host_init(&h, NULL, e);
+
+	return r < 0 ? r : def_read(h.state_dir, name, &d, e);
+}
+
 int cmd_trash(int argc, char **argv, struct err *e)
 {
 	static const char tool[] = PLAN_TOOLS "/trash";
@@ -30,6 +40,9 @@ int cmd_trash(int argc, char **argv, struct err *e)
 	    (str_eq(argv[0], "restore") ? argc < 3 : argc != 2))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "trash ls NAME, trash restore NAME ID|PATH..., trash empty NAME");
+	r = must_be_there(argv[1], e);
+	if (r < 0)
+		return r;
 	words[2] = argv[1];
 	words[n++] = argv[0];
 	for (int i = 2; i < argc && n < ARRAY_LEN(words) - 1; i++)

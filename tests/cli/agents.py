@@ -54,6 +54,14 @@ def command_and_words(box):
 
 
 @test
+def not_installed(box):
+    preset(box, command=["no-such-agent"], install="make agent")
+    r = box.run("mine")
+    eq(r.rc, 127)
+    has(r.err, "cannot run 'no-such-agent --free'", "'make agent' installs it")
+
+
+@test
 def layers_in_their_order(box):
     """built-in < user < preset < project < flags"""
     preset(box)

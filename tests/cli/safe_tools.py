@@ -69,6 +69,8 @@ def rm_keeps_what_it_removes(box):
     eq(box.cli("trash", "ls", "t").out, "")
     eq(box.cli("trash", "restore", "t", "a.txt").rc, 1)
     refused(box.cli("trash", "ls"), "trash ls NAME")
+    refused(box.cli("trash", "ls", "nobody"), "there is no sandbox 'nobody'", rc=125)
+    eq(box.cli("ls", "-q").out, "t\n", "looking makes none")
 
 
 @test(who=("user",))
