@@ -323,65 +323,38 @@ int preset_prompt(const struct preset *p, const char *prompt, const char ***ret,
 
 /* ---- seeds ---- */
 
-static void put_filled(struct buf *out, const char *text, const char *workspace, bool as_json)
+static void put_filled(struct buf *out, const char *text, const char *workspace)
 {
 	static const char mark[] = "{workspace}";
-	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 
 	for (const char *hit; (hit = strstr(text, mark)); text = hit + strlen(mark)) {
-		buf_add(&b, text, (size_t)(hit - text));
-		buf_puts(&b, workspace);
+		buf_add(out, text, (size_t)(hit - text));
+		buf_puts(out, workspace);
 	}
-	buf_puts(&b, text);
-	if (as_json)
-		buf_json(out, buf_cstr(&b));
-	else
-		buf_puts(out, buf_cstr(&b));
+	buf_puts(out, text);
 }
 
-static void put_json(struct buf *out, const struct json *v, const char *workspace)
+static void put_filled_json(struct buf *out, const char *text, const void *workspace)
 {
-	switch (v->type) {
-	case JSON_NULL:
-		buf_puts(out, "null");
-		return;
-	case JSON_BOOL:
-		buf_puts(out, v->is_true ? "true" : "false");
-		return;
-	case JSON_NUMBER:
-		buf_puts(out, v->text);
-		return;
-	case JSON_STRING:
-		put_filled(out, v->text, workspace, true);
-		return;
-	case JSON_ARRAY:
-	case JSON_OBJECT:
-		break;
-	case JSON_TYPE_COUNT_:
-		bug_on(true);
-	}
-	buf_putc(out, v->type == JSON_OBJECT ? '{' : '[');
-	for (const struct json *m = v->first; m; m = m->next) {
-		if (m->key) {
-			put_filled(out, m->key, workspace, true);
-			buf_putc(out, ':');
-		}
-		put_json(out, m, workspace);
-		if (m->next)
-			buf_putc(out, ',');
-	}
-	buf_putc(out, v->type == JSON_OBJECT ? '}' : ']');
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+
+	put_filled(&b, text, workspace);
+	buf_json(out, buf_cstr(&b));
 }
 
 void preset_seed_text(const struct json *seed, const char *workspace, struct buf *out)
 {
 	if (seed->type == JSON_OBJECT) {
-		put_json(out, seed, workspace);
+		json_print_as(seed,
+			      &(struct json_style){ .is_compact = true,
+						    .put = put_filled_json,
+						    .arg = workspace },
+			      out);
 		buf_putc(out, '\n');
 		return;
 	}
 	for (const struct json *v = seed->first; v; v = v->next) {
-		put_filled(out, v->text, workspace, false);
+		put_filled(out, v->text, workspace);
 		buf_putc(out, '\n');
 	}
 }

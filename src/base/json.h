@@ -64,6 +64,14 @@ bool json_i64(const struct json *v, int64_t *ret);
 /* The value as text, over several lines and without the last newline; numbers as they were written. */
 void json_print(const struct json *v, struct buf *out);
 
+struct json_style {
+	bool is_compact; /* on one line, without a blank */
+	/* Writes a string or a key, quotes included; NULL: as it is. */
+	void (*put)(struct buf *out, const char *text, const void *arg);
+	const void *arg;
+};
+void json_print_as(const struct json *v, const struct json_style *s, struct buf *out);
+
 /* "null", "true or false", "a number", "a string", "a list", "an object": for messages. */
 const char *json_type_name(enum json_type type);
 
