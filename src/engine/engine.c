@@ -7,7 +7,7 @@
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
 #define BY_INIT                                                                                    \
 	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
-	 BIT(STEP_EXEC))
+	 BIT(STEP_EXEC) | BIT(STEP_GATE))
 /* What a tool with namespaces, explicit mounts and sized tmpfs adds. */
 #define BY_MOUNTS                                                                                  \
 	(BIT(STEP_MOUNTS) | BIT(STEP_HIDE) | BIT(STEP_REMASK) | BIT(STEP_NO_NETWORK) |             \
@@ -129,6 +129,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_PTY] = "terminal",
 	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
+	[STEP_DIRECT] = "network without proxy variables",
 	[STEP_LAYERS] = "layers",
 	[STEP_SOCKETS] = "host sockets",
 };

@@ -88,6 +88,7 @@ struct conn {
 	struct addr peer;     /* where the server is */
 	struct addr from, to; /* of the client's connection */
 	uint16_t from_port, to_port;
+	uint32_t link_id; /* vitrine-link's number for it; 0: it was accepted here */
 	struct conn *next, *prev, *next_id;
 };
 
@@ -103,7 +104,7 @@ struct dns_ask;
 
 struct front {
 	struct turn turn;
-	struct source keeper, dial, dns, seal;
+	struct source keeper, dial, dns, seal, link;
 	struct listener *listeners;
 	struct conn *conns;
 	size_t n_conns, max_conns;

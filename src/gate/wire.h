@@ -27,6 +27,7 @@ enum gate_type {
 	GATE_SOCKETS = 1, /* descriptors: tcp, dns udp, dns tcp */
 	GATE_HOST_PORT, /* port; descriptor: a listener inside for a port of the host's loopback */
 	GATE_SEAL,      /* descriptor: the way to seal */
+	GATE_LINK,      /* descriptor: the way to vitrine-link, where the inside is behind other walls */
 	/* keeper -> dial */
 	GATE_RULES,  /* descriptor: a sealed memfd of lines, see gate/config.h */
 	GATE_RESOLV, /* descriptor: a sealed memfd: resolv.conf, a line "---", hosts */
@@ -47,6 +48,8 @@ enum gate_type {
 	GATE_WANT_SEAL,   /* front */
 	GATE_QUESTION,    /* dial: id, host, port: the person decides */
 	GATE_READY,       /* confined, and proven so */
+	/* vitrine-link -> front: see below */
+	GATE_CLIENT,
 	/* front -> seal: see below */
 	GATE_EARLY, /* up bytes in path: what the client had sent already; before GATE_INSPECT */
 	GATE_INSPECT,
@@ -122,6 +125,13 @@ void gate_say(char *to, size_t size, const char *fmt, ...) PRINTF(3, 4);
 const char *gate_via_name(unsigned via);
 const char *gate_verdict_name(unsigned verdict);
 const char *gate_event_name(unsigned event);
+
+/* ---- vitrine-link: connections from behind other walls ----
+ *
+ * Where no socket of the inside can be handed out, vitrine-link brings each connection that was accepted inside: GATE_CLIENT
+ * with one descriptor (the client), id (its own number), from and to with their ports, flags (GATE_HAS_V6), and via:
+ * VIA_NONE for what `to` says (the proxy's port or a direct one), VIA_DNS, VIA_HOST_PORT. front answers nothing, but
+ * sends GATE_CLOSE with that id before it closes one that it breaks off. */
 
 /* ---- seal: inspected hosts ----
  *
