@@ -299,18 +299,34 @@ static void on_answer(struct conn *c, const struct gate_msg *m, int take_fd)
 		refuse_direct(c);
 }
 
-/* A caller from outside for a published port: both ends are there. */
+static bool open_published(struct conn *c, int take_server)
+{
+	c->is_open = true;
+	c->due = 0;
+	c->half[CLIENT].mode = c->half[SERVER].mode = MODE_RAW;
+	return conn_take_server(c, take_server) >= 0;
+}
+
+static bool ask_link(struct conn *c)
+{
+	struct gate_msg m = { .type = GATE_OPEN, .port = c->port };
+
+	new_id(c, front_next_id(c->f));
+	m.id = c->id;
+	c->is_opening = true;
+	return c->f->link.fd >= 0 && gate_send(c->f->link.fd, &m, NULL, 0) >= 0;
+}
+
+/* A caller from outside for a published port: both ends are there, or vitrine-link makes the second. */
 static void on_published(struct front *f, const struct gate_msg *m, int client, int server)
 {
 	struct conn *c = conn_new(f, client);
 
 	c->via = VIA_PUBLISHED;
 	c->port = m->port;
-	c->is_open = true;
-	c->due = 0;
 	gate_say(c->rule, sizeof(c->rule), "publish %u", m->port);
-	c->half[CLIENT].mode = c->half[SERVER].mode = MODE_RAW;
-	if (client < 0 || server < 0 || conn_take_server(c, server) < 0)
+	c->half[CLIENT].mode = MODE_WAIT;
+	if (client < 0 || (server < 0 && !ask_link(c)) || (server >= 0 && !open_published(c, server)))
 		conn_close(c);
 	else
 		conn_start(c);
@@ -505,6 +521,21 @@ static void on_brought(struct front *f, const struct gate_msg *m, int take_clien
 		conn_start(c);
 }
 
+static void on_opened(struct front *f, const struct gate_msg *m, int take_server)
+{
+	struct conn *c = front_find(f, m->id);
+
+	if (c == NULL || !c->is_opening) {
+		fd_close(take_server); /* the caller left meanwhile */
+		return;
+	}
+	c->is_opening = false;
+	if (take_server < 0 || !open_published(c, take_server))
+		conn_close(c);
+	else
+		conn_watch(c);
+}
+
 static void on_link(struct source *s, unsigned ready)
 {
 	struct front *f = holder_of(s, struct front, link);
@@ -520,6 +551,8 @@ static void on_link(struct source *s, unsigned ready)
 		if (r == 1 && m.type == GATE_CLIENT && fds[0] >= 0 && m.id &&
 		    (m.via == VIA_NONE || m.via == VIA_DNS || m.via == VIA_HOST_PORT))
 			on_brought(f, &m, take_fd(fds[0]));
+		else if (r == 1 && m.type == GATE_OPENED)
+			on_opened(f, &m, take_fd(fds[0]));
 		else
 			source_close(&f->turn, &f->link); /* no more of them will come */
 		for (int k = 0; k < PACKET_FDS; k++)

@@ -75,6 +75,7 @@ struct conn {
 	bool is_asking, is_dead, is_open; /* is_open: dial counts it as connected */
 	bool is_refused;
 	bool is_inspected, is_sealed; /* goes to seal; is there */
+	bool is_opening;              /* vitrine-link is connecting it inside */
 	unsigned via;
 	char host[HOST_TEXT]; /* the name asked for; "" when only an address is known */
 	struct addr addr;     /* where a direct one wanted to go */

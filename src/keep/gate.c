@@ -196,6 +196,7 @@ static void send_seal(struct gate *g)
 static void send_link(struct gate *g)
 {
 	struct gate_msg to_front = { .type = GATE_LINK };
+	struct gate_msg to_dial = { .type = GATE_INSIDE };
 	struct init_msg to_link = { .type = INIT_GATE };
 	int pair[2];
 
@@ -204,7 +205,9 @@ static void send_link(struct gate *g)
 		return;
 	(void)gate_send(g->fd[FRONT], &to_front, &pair[0],
 			1); /* a dead one is seen by its watch */
-	(void)init_send(g->k->native.ctl, &to_link, &pair[1], 1); /* so is this one */
+	(void)init_send(g->k->native.ctl, &to_link, &pair[1], 1); /* so are these */
+	if (g->k->in->plan->net.n_ports > 0)
+		(void)gate_send(g->fd[DIAL], &to_dial, NULL, 0);
 	fd_close(pair[0]);
 	fd_close(pair[1]);
 }

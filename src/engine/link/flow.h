@@ -34,6 +34,7 @@ struct flow {
 	int theirs;             /* the gate's end, to go with it */
 	uint32_t id;
 	bool is_joined, has_end, is_cut; /* has a connection; has said all; the gate broke it off */
+	uint32_t opens;                  /* the gate's number for it: it asked us to connect inside */
 	struct flow *next, *prev;
 };
 

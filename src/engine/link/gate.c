@@ -136,7 +136,7 @@ static void refill(struct outer *o)
 static bool give(struct flow *f)
 {
 	struct outer_gate *g = &f->outer->gate;
-	int r = gate_send(g->fd, f->hello, &f->theirs, 1);
+	int r = gate_send(g->fd, f->hello, &f->theirs, f->theirs >= 0 ? 1 : 0);
 
 	if (r == -EAGAIN) {
 		watch_set(g->on_out, true);
@@ -183,11 +183,44 @@ static bool join(struct flow *f)
 	return true;
 }
 
+/* A published port: init has connected, or nobody listens there. */
+static int opened(struct flow *f, const struct head *h)
+{
+	struct gate_msg m = { .type = GATE_OPENED, .id = f->opens };
+
+	f->is_joined = true;
+	if (h->status == 200 && f->outer->gate.fd >= 0 && join(f))
+		stream_wake(f->stream);
+	f->hello = mem_new(1, sizeof(*f->hello));
+	*f->hello = m;
+	(void)give(f); /* what cannot be given now is given later */
+	if (f->to == NULL)
+		stream_reset(f->stream);
+	return 0;
+}
+
+static void open_inside(struct outer *o, const struct gate_msg *m)
+{
+	struct head h = outer_request("POST", "/connect/%u", m->port);
+	struct gate_msg no = { .type = GATE_OPENED, .id = m->id };
+	struct flow *f = o->gate.n_joined < JOINED_MAX ? outer_ask(o, ROLE_GATE, &h, pull) : NULL;
+
+	if (f == NULL) {
+		(void)gate_send(o->gate.fd, &no, NULL, 0); /* unheard, the caller waits in vain */
+		return;
+	}
+	remember(f);
+	f->opens = m->id;
+	o->gate.n_joined++;
+}
+
 int gate_head(struct flow *f, const struct head *h)
 {
 	struct outer_gate *g = &f->outer->gate;
 	struct gate_msg m = { .type = GATE_CLIENT, .id = f->id };
 
+	if (f->opens && !f->is_joined)
+		return opened(f, h);
 	if (f->is_joined || !read_hello(h, &m))
 		return -EBADMSG;
 	f->is_joined = true;
@@ -232,9 +265,12 @@ void gate_end(struct flow *f)
 void gate_gone(struct flow *f)
 {
 	struct outer *o = f->outer;
+	struct gate_msg no = { .type = GATE_OPENED, .id = f->opens };
 	bool is_orderly = f->has_end && f->from && source_is_ended(f->from) && !f->is_cut;
 
-	if (f->is_joined)
+	if (f->opens && !f->is_joined)
+		(void)gate_send(o->gate.fd, &no, NULL, 0); /* nobody listens, or a gate that has gone */
+	if (f->is_joined || f->opens)
 		o->gate.n_joined--;
 	else
 		o->gate.n_waiting--;
@@ -246,7 +282,7 @@ void gate_gone(struct flow *f)
 		sink_abandon(f->to);
 	else
 		port_free(f->to);
-	if (!f->is_joined && !o->is_down)
+	if (!f->is_joined && !f->opens && !o->is_down)
 		outer_fail(o, "init let go of the gate");
 	else if (!o->is_down)
 		refill(o);
@@ -279,6 +315,8 @@ static void hear(struct outer *o)
 	while (o->gate.fd >= 0 && (r = gate_recv(o->gate.fd, &m, fds)) == 1) {
 		for (int i = 0; i < PACKET_FDS; i++)
 			fd_close(fds[i]);
+		if (m.type == GATE_OPEN && m.port)
+			open_inside(o, &m);
 		for (struct flow *f = o->gate.flows; f; f = f->next)
 			if (m.type == GATE_CLOSE && f->is_joined && f->id == m.id)
 				f->is_cut = true;

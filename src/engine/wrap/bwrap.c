@@ -107,11 +107,8 @@ int render_bwrap(const struct render_in *in, struct rendering *out, struct err *
 	args_put(a, "--hostname", p->hostname, "--die-with-parent", "--new-session", "--as-pid-1",
 		 "--cap-drop", "ALL", NULL);
 	/* For init, to set what is counted for each user and then to drop these with all others for good. */
-	args_put(a, "--cap-add", "CAP_SYS_RESOURCE", "--cap-add", "CAP_SETPCAP", NULL);
-	if (p->net.has_gate)
-		args_put(a, "--cap-add", "CAP_NET_ADMIN", "--cap-add", "CAP_NET_BIND_SERVICE",
-			 NULL);
-	args_put(a, "--disable-userns", "--clearenv", NULL);
+	args_put(a, "--cap-add", "CAP_SYS_RESOURCE", "--cap-add", "CAP_SETPCAP", "--disable-userns",
+		 "--clearenv", NULL);
 	r = add_mounts(a, in, e);
 	if (r < 0)
 		return r;
