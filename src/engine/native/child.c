@@ -80,28 +80,13 @@ static int hand_out_host_port(struct child *c, const char *text)
 }
 
 /* Where nothing redirects: every address is ours all the same, so a listener on the port gets what goes to any of
- * them. The ports that rules name, and the usual ones. */
+ * them. */
 static int hand_out_ports(struct child *c, bool has_v6)
 {
-	uint16_t ports[32] = { 22, 80, 443 };
-	size_t n = 3;
+	uint16_t ports[PLAN_PORTS_MAX];
+	size_t n = plan_net_ports(&c->plan->net, ports);
 	int r = 0;
 
-	for (char *const *v = c->plan->net.rules; v && *v; v++) {
-		const char *colon = strrchr(*v, ':');
-		uint32_t port = 0;
-		bool is_new = colon && strncmp(*v, "allow ", 6) == 0;
-
-		for (const char *d = colon ? colon + 1 : ""; is_new && *d; d++) {
-			is_new = *d >= '0' && *d <= '9' && port < 65536;
-			port = port * 10 + (uint32_t)(*d - '0');
-		}
-		for (size_t i = 0; i < n; i++)
-			is_new = is_new && ports[i] != port;
-		if (is_new && port > 0 && port < 65536 && port != 53 && port != NETNS_PROXY_PORT &&
-		    n < ARRAY_LEN(ports))
-			ports[n++] = (uint16_t)port;
-	}
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct init_msg m = { .type = INIT_NET_MORE, .session = ports[i], .a = 1 };
 		int fd = netns_listen_any(has_v6, ports[i]);
@@ -139,7 +124,7 @@ static int step_gate(struct child *c)
 	if (r < 0)
 		return r;
 	m.a = n.has_v6;
-	m.b = n.has_redirect;
+	m.b = n.has_redirect ? NET_REDIRECT : NET_PORTS;
 	r = hand_out(c, &m, n.fd, n.fd[NETNS_DIAG] < 0 ? NETNS_LISTENERS_ : NETNS_SOCKET_COUNT_);
 	for (size_t i = 0; r == 0 && i < p->n_host_ports; i++)
 		r = hand_out_host_port(c, p->host_ports[i]);

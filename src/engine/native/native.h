@@ -25,7 +25,7 @@ enum init_msg_type {
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
 	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for; b = 1: nobody is left */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
-	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
+	INIT_NET, /* a: has IPv6; b: enum init_net; descriptors as in enum netns_socket, none from vitrine-link; before the first command */
 	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback, or a: of every address; 0: two, see gate/inside.c */
 	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
@@ -49,7 +49,15 @@ enum init_msg_type {
 	INIT_GUEST, /* one descriptor: the guest half of the plan; a = milliseconds between samples, 0: none; flags = 1:
 		      * the sandbox outlives its first command; b = 1: it has none */
 	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
+	INIT_GATE,   /* one descriptor: the way to the gate, in its messages */
 	INIT_MSG_COUNT_
+};
+
+/* How much of what is tried inside comes to the gate. */
+enum init_net {
+	NET_PORTS,    /* what goes to the usual ports, whatever the address */
+	NET_REDIRECT, /* every TCP connection */
+	NET_PROXY,    /* what asks for the proxy */
 };
 
 enum init_flags {
