@@ -285,9 +285,21 @@ static size_t count(char *const *words)
 	return n;
 }
 
+/* An agent whose settings switch its questions off may still have a word for it where it gets a prompt (droid exec). */
+static size_t put_free(const char **argv, size_t n, const struct preset *p)
+{
+	if (p->free->n)
+		return put_list(argv, n, p->free);
+	for (const struct json *v = p->prompt ? p->prompt->first : NULL; v; v = v->next)
+		if (preset_is_free_word(v->text))
+			argv[n++] = v->text;
+	return n;
+}
+
 const char **preset_command(const struct preset *p, char *const *words)
 {
-	size_t more = count(words), n = 0, flags = p->free ? p->free->n : 0;
+	size_t more = count(words), n = 0,
+	       flags = (p->free ? p->free->n : 0) + (p->prompt ? p->prompt->n : 0);
 	bool is_added = more == 0 || words[0][0] == '-', is_free = is_added;
 	const char **argv = mem_new(p->command->n + (more + 1) * (flags + 1) + 1, sizeof(*argv));
 
@@ -298,7 +310,7 @@ const char **preset_command(const struct preset *p, char *const *words)
 		if (p->free == NULL || !preset_is_free_word(words[i]) || (i == 0 && !is_added)) {
 			argv[n++] = words[i];
 		} else if (!is_free) {
-			n = put_list(argv, n, p->free);
+			n = put_free(argv, n, p);
 			is_free = true;
 		}
 	}

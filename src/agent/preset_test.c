@@ -115,6 +115,16 @@ TEST(commands)
 	CHECK_STR(got, "a -p do it -z");
 	preset_done(&p);
 
+	/* One that has its word only where it gets a prompt. */
+	CHECK_INT(parse(HEAD ", \"free\": [], \"prompt\": [\"a\", \"x\", \"--yolo\", \"{prompt}\"] "
+			     "}",
+			&p, &e),
+		  0);
+	COMMAND("a b", "--dsp");
+	COMMAND("a x --yolo hi", "a", "x", "--dsp", "hi");
+	COMMAND("a x --yolo hi", "a", "x", "--yolo", "hi");
+	preset_done(&p);
+
 	CHECK_INT(parse(HEAD " }", &p, &e), 0);
 	COMMAND("a b --dsp", "--dsp"); /* nobody's word for anything here */
 	CHECK(preset_check_free(&p, &e) < 0 && e.kind == ERR_USAGE);

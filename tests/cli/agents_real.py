@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real agents behind real walls: Claude Code and Codex, whose models are played by the fake internet (agent_api.py).
+"""Real agents behind real walls: coding agents, whose models are played by the fake internet (agent_api.py).
 
 Each is started as a person would start it. What happened is read on the disk, at the far end of the wire and in the
 events; exit statuses of agents mislead. tools/deps --test installs them."""
@@ -20,7 +20,10 @@ from internet import Internet  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
-        "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij"}
+        "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij",
+        "GEMINI_API_KEY": "AIzaSyRealKeyRealKey0123456789abcdefghij",
+        "GH_TOKEN": "github_pat_11ABCDEFG0RealKeyRealKey01_" + "a" * 59,
+        "FACTORY_API_KEY": "fk-RealKeyRealKey0123456789abcdefghij"}
 # Codex asks its own service for models and opens a WebSocket to it unless a provider is named.
 PROVIDER = ("-m", "gpt-5", "-c", "model_provider=far", "-c",
             'model_providers.far={name="far",base_url="https://api.openai.com/v1",env_key="OPENAI_API_KEY",wire_api="responses"}')
@@ -145,7 +148,7 @@ def claude_is_held(box):
         {"sh": "echo '[alias] x = !id' >> .git/config"}, {"sh": "rm -rf ~"}, {"sh": "git push --force origin main"})
     has(results[0], "no rule allows evil.test:80")
     has(results[1], "No such file")
-    has(results[2], "Read-only")
+    has(results[2].lower(), "read-only")
     has(results[3], "Vitrine guard", "home directory")
     has(results[4], "Vitrine guard")
     eq(w.net.hits("evil.test"), [], "at the far end")
@@ -218,6 +221,52 @@ def codex_works(box):
     has_not(json.dumps(results) + r.out + r.err, key)
     nowhere(box, key)
     eq(w.net.hits("evil.test"), [])
+
+
+def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end."):
+    """One iteration of a loop: the preset's own words, a command, a file, what the guard says, and what the agent reports."""
+    w = there(agent)
+    key, name = KEYS[variable], f"loop-{agent}-{box.ws.name}"
+    prompt = script({"sh": f"echo made > made.txt; printenv {variable} > inside.txt"}, {"write": [str(box.ws / "w.txt"), "hello"]},
+                    {"sh": "git push --force origin main"})
+    r = box.cli("loop", agent, ".", "--prompt", prompt, "--max", "1", "--mode", "direct", "--json", "--", "--read", AGENTS,
+                env=w.env(), timeout=80)
+    eq(r.rc, 0, r.out + r.err)
+    eq((box.read("made.txt"), box.read("w.txt").strip()), ("made\n", "hello"), "on the disk")
+    calls = w.calls(host)
+    eq({c["key"] for c in calls}, {key}, "on the wire")
+    results = calls[-1]["results"]
+    eq(box.read("inside.txt")[:3], key[:3], "a placeholder of the same shape")
+    has(results[2], "Vitrine guard")
+    has_not(json.dumps(results) + r.out + r.err, key)
+    nowhere(box, key)
+    eq([(e["tool"], e["verdict"]) for e in events(box, name, "guard.decision")],
+       list(zip(tools, ("allow", "allow", "deny"))), "the guard's decisions, on record outside")
+    run = json.loads(r.out)["runs"][0]
+    eq(run["outcome"], "ok")
+    assert run.get("tokens_in", 0) >= tokens, f"tokens, in its own words: {run}"
+    has(run.get("said", ""), said)
+
+
+@test(who=("user",), timeout=90)
+def gemini_works(box):
+    given_a_prompt(box, "gemini", "generativelanguage.googleapis.com", "GEMINI_API_KEY",
+                   ("run_shell_command", "write_file", "run_shell_command"))
+
+
+@test(who=("user",), timeout=90)
+def opencode_works(box):
+    given_a_prompt(box, "opencode", "api.anthropic.com", "ANTHROPIC_API_KEY", ("bash", "write", "bash"))
+
+
+@test(who=("user",), timeout=90)
+def copilot_works(box):
+    given_a_prompt(box, "copilot", "api.githubcopilot.com", "GH_TOKEN", ("bash", "create", "bash"), tokens=0)
+
+
+@test(who=("user",), timeout=90)
+def droid_works(box):
+    given_a_prompt(box, "droid", "api.factory.ai", "FACTORY_API_KEY", ("Execute", "Execute", "Execute"))
 
 
 if __name__ == "__main__":
