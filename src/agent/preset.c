@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "policy/table.h"
 
-enum kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_SEEDS, KIND_REPORT, KIND_ANY };
+enum kind { KIND_TEXT, KIND_LIST, KIND_SEEDS, KIND_REPORT, KIND_ANY };
 
 struct key {
 	const char *name;
@@ -23,11 +23,10 @@ struct key {
 static const struct key keys[] = {
 	{ "summary", KIND_TEXT, AT(summary) }, { "command", KIND_LIST, AT(command) },
 	{ "free", KIND_LIST, AT(free) },       { "prompt", KIND_LIST, AT(prompt) },
-	{ "install", KIND_TEXT, AT(install) }, { "terminal", KIND_BOOL, AT(is_terminal) },
-	{ "secrets", KIND_LIST, AT(secrets) }, { "hook", KIND_TEXT, AT(hook) },
-	{ "share", KIND_LIST, AT(share) },     { "seed", KIND_SEEDS, AT(seed) },
-	{ "report", KIND_REPORT, AT(report) }, { "busy", KIND_LIST, AT(busy) },
-	{ "policy", KIND_ANY, AT(policy) },
+	{ "install", KIND_TEXT, AT(install) }, { "secrets", KIND_LIST, AT(secrets) },
+	{ "hook", KIND_TEXT, AT(hook) },       { "share", KIND_LIST, AT(share) },
+	{ "seed", KIND_SEEDS, AT(seed) },      { "report", KIND_REPORT, AT(report) },
+	{ "busy", KIND_LIST, AT(busy) },       { "policy", KIND_ANY, AT(policy) },
 };
 
 static const struct key report_keys[] = {
@@ -139,11 +138,6 @@ static int read_value(struct reader *r, const struct key *k, const struct json *
 		if (v->type != JSON_STRING)
 			return wrong_type(r, v, k->name, "a string");
 		*(const char **)at = v->text;
-		return 0;
-	case KIND_BOOL:
-		if (v->type != JSON_BOOL)
-			return wrong_type(r, v, k->name, "true or false");
-		*(bool *)at = v->is_true;
 		return 0;
 	case KIND_LIST:
 		if (v->type != JSON_ARRAY)
@@ -335,38 +329,62 @@ int preset_prompt(const struct preset *p, const char *prompt, const char ***ret,
 
 /* ---- seeds ---- */
 
-static void put_filled(struct buf *out, const char *text, const char *workspace)
-{
-	static const char mark[] = "{workspace}";
+/* The last characters of a variable's text, by which Claude Code remembers keys it was told to use. */
+#define END_LENGTH 20
 
-	for (const char *hit; (hit = strstr(text, mark)); text = hit + strlen(mark)) {
+/* What stands for the mark that `text` begins with, and how long that mark is; NULL: it is none. */
+static const char *fill_of(const struct preset_fill *f, const char *text, size_t *ret_n)
+{
+	static const char place[] = "{workspace}", end[] = "{end:";
+	const char *close = strchr(text, '}'), *value = NULL;
+
+	if (str_starts(text, place)) {
+		*ret_n = strlen(place);
+		return f->workspace;
+	}
+	if (!str_starts(text, end) || close == NULL)
+		return NULL;
+	*ret_n = (size_t)(close - text) + 1;
+	if (f->variable)
+		value = f->variable(f->arg, text + strlen(end), *ret_n - strlen(end) - 1);
+	if (value == NULL)
+		return "";
+	return strlen(value) > END_LENGTH ? value + strlen(value) - END_LENGTH : value;
+}
+
+static void put_filled(struct buf *out, const char *text, const struct preset_fill *f)
+{
+	for (const char *hit; (hit = strchr(text, '{'));) {
+		size_t n = 1;
+		const char *fill = fill_of(f, hit, &n);
+
 		buf_add(out, text, (size_t)(hit - text));
-		buf_puts(out, workspace);
+		buf_puts(out, fill ? fill : "{");
+		text = hit + n;
 	}
 	buf_puts(out, text);
 }
 
-static void put_filled_json(struct buf *out, const char *text, const void *workspace)
+static void put_filled_json(struct buf *out, const char *text, const void *fill)
 {
 	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 
-	put_filled(&b, text, workspace);
+	put_filled(&b, text, fill);
 	buf_json(out, buf_cstr(&b));
 }
 
-void preset_seed_text(const struct json *seed, const char *workspace, struct buf *out)
+void preset_seed_text(const struct json *seed, const struct preset_fill *fill, struct buf *out)
 {
 	if (seed->type == JSON_OBJECT) {
 		json_print_as(seed,
-			      &(struct json_style){ .is_compact = true,
-						    .put = put_filled_json,
-						    .arg = workspace },
+			      &(struct json_style){
+				      .is_compact = true, .put = put_filled_json, .arg = fill },
 			      out);
 		buf_putc(out, '\n');
 		return;
 	}
 	for (const struct json *v = seed->first; v; v = v->next) {
-		put_filled(out, v->text, workspace);
+		put_filled(out, v->text, fill);
 		buf_putc(out, '\n');
 	}
 }

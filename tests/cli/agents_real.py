@@ -7,15 +7,17 @@ events; exit statuses of agents mislead. tools/deps --test installs them."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
-from harness import PATH, Skip, eq, has, has_not, lasting, main, test  # noqa: E402
+from harness import PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
@@ -205,6 +207,69 @@ def claude_uses_mcp(box):
                         {"call": "mcp__mini__mark", "with": {"text": "from a tool"}}, args=("--mcp-config", "mcp.json"))
     eq(results[1], "marked")
     eq(box.read("mcp.txt"), "from a tool")
+
+
+class Tmux:
+    """A terminal that a person would sit at, and what stands on it."""
+
+    def __init__(self, box, env, command, size=(100, 30)):
+        self.box, self.env, self.socket = box, env, box.dir / "tmux"
+        self.tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), command)
+
+    def tmux(self, *args):
+        p = self.box.popen(["tmux", "-S", self.socket, "-f", "/dev/null", *args], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env)
+        return self.box.finish(p).out
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def shows(self, *needles):
+        end = time.monotonic() + 30
+        while not all(n in self.screen() for n in needles):
+            if time.monotonic() > end:
+                raise AssertionError(f"{needles} never appeared: {self.screen()}")
+            time.sleep(0.1)
+
+    def type(self, text):
+        self.tmux("send-keys", "-l", text)
+        self.shows(text[-4:])
+        self.tmux("send-keys", "Enter")
+
+
+@test(who=("user",), timeout=120)
+def claude_at_a_terminal(box):
+    """No question before the first prompt; keys, interrupts and sizes arrive; leaving and coming back."""
+    w = there("claude")
+    if not shutil.which("tmux"):
+        raise Skip("no tmux; tools/deps --test installs it")
+    name = f"claude-{box.ws.name}"
+    t = Tmux(box, w.env(), f"{box.program} run claude . --read {AGENTS}; echo LEFT; exec sh")
+    try:
+        t.shows("bypass permissions on", "\u2500" * 100)
+        t.type(script({"sh": "echo made > made.txt"}, {"say": "ANSWERED"}))
+        t.shows("\u25cf ANSWERED")
+        eq(box.read("made.txt"), "made\n")
+        # A script begins behind what is already in the conversation.
+        t.type(script({}, {"sh": "touch going; sleep 300"}))
+        soon(lambda: (box.ws / "going").exists(), "the command runs", 20)
+        t.shows("Running")
+        t.tmux("send-keys", "C-c")
+        t.shows("Interrupted")
+        t.tmux("resize-window", "-x", "70", "-y", "24")
+        t.shows("\n" + "\u2500" * 70 + "\n")
+        t.tmux("send-keys", "C-p", "C-q")
+        t.shows("LEFT")
+        eq(json.loads(box.cli("ls", "--json").out)[0]["status"], "running", "it goes on without a terminal")
+        t.type(f"clear; {box.program} attach {name}")
+        t.shows("bypass permissions on")
+        t.type(script({}, {}, {"say": "STILL-HERE"}))
+        t.shows("\u25cf STILL-HERE")
+        t.type("/exit")
+        soon(lambda: events(box, name, "session.ended"), "it ends when asked to", 20)
+    finally:
+        t.tmux("kill-server")
+        box.cli("stop", name)
 
 
 @test(timeout=60)
