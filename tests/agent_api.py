@@ -7,7 +7,7 @@ What the model does is said in the prompt, so that nothing has to be told to the
     SCRIPT [{"sh": "make"}, {"write": ["a.txt", "hello"]}, {"call": "mcp__x__y", "with": {}}, {"say": "done"}] END
 
 Step N is played when N results of tools are in the conversation; behind the last one the turn ends with a text that
-quotes the last result. answer() gets one request and returns the bytes of its answer and what to write to the log.
+quotes the last result. A step with "unless" ends the turn where a result holds that text already. answer() gets one request and returns the bytes of its answer and what to write to the log.
 """
 
 import itertools
@@ -17,7 +17,7 @@ import re
 HOSTS = {"api.anthropic.com": "93.184.216.50", "api.openai.com": "93.184.216.51",
          "generativelanguage.googleapis.com": "93.184.216.52", "api.github.com": "93.184.216.53",
          "api.githubcopilot.com": "93.184.216.54", "models.dev": "93.184.216.55", "models.opencode.ai": "93.184.216.59",
-         "opencode.ai": "93.184.216.56", "app.factory.ai": "93.184.216.57", "api.factory.ai": "93.184.216.58"}
+         "opencode.ai": "93.184.216.56", "app.factory.ai": "93.184.216.57", "api.factory.ai": "93.184.216.58", "mcp.test": "93.184.216.60"}
 MARK = re.compile(r"SCRIPT (\[.*?\]) END", re.S)
 numbers = itertools.count(1)
 
@@ -46,7 +46,7 @@ def script_of(text):
 
 def step_of(text, results):
     script = script_of(text)
-    if len(results) < len(script):
+    if len(results) < len(script) and not any(script[len(results)].get("unless", "\0") in r for r in results):
         return script[len(results)]
     return {"say": "The end. " + (results[-1].strip() if results else "ok")}
 
@@ -245,7 +245,26 @@ def github(host, path):
     return None
 
 
-# ------------------------------------------------------------------------------------------------ both
+# ------------------------------------------------------------------------------------------------- MCP
+
+
+def mcp(asked):
+    """A remote server of one tool that gives back what it is told; None: a notification."""
+    method, params = asked.get("method"), asked.get("params", {})
+    if method == "initialize":
+        result = {"protocolVersion": params.get("protocolVersion"), "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "far", "version": "1"}}
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        result = {"tools": [{"name": "echo", "description": "says it again", "inputSchema": schema}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "from afar: " + params["arguments"]["text"]}]}
+    else:
+        result = {}
+    return {"jsonrpc": "2.0", "id": asked["id"], "result": result} if "id" in asked else None
+
+
+# ------------------------------------------------------------------------------------------------- all
 
 
 def answer(host, head, body):
@@ -260,6 +279,10 @@ def answer(host, head, body):
         asked = json.loads(body or b"{}")
     except ValueError:
         asked = {}
+    if path == "/mcp":
+        out = mcp(asked) if method == "POST" else None
+        log = {**log, "call": asked.get("method", ""), "said": asked.get("params", {}).get("arguments")}
+        return (200 if out else 202 if method == "POST" else 405), "application/json", json.dumps(out).encode() if out else b"", log
     if method == "POST" and path.endswith("/messages/count_tokens"):
         return 200, "application/json", b'{"input_tokens":10}', log
     if method == "POST" and path.endswith("/messages"):

@@ -196,17 +196,26 @@ def claude_in_a_loop(box):
     nowhere(box, KEYS["ANTHROPIC_API_KEY"])
 
 
-@test(who=("user",), timeout=60)
+@test(who=("user",), timeout=90)
 def claude_uses_mcp(box):
-    """A server of the project runs inside, beside the agent."""
+    """The project's servers: one of its own runs inside, beside the agent; a remote one is reached where its host is allowed."""
     w = there("claude")
     box.write("mini.py", MCP)
-    box.write("mcp.json", json.dumps({"mcpServers": {"mini": {"command": "python3", "args": ["mini.py"]}}}))
-    # It connects while the model thinks already.
-    _, results = claude(box, w, {"sh": "until test -e mcp.up; do sleep 0.05; done; sleep 0.2"},
-                        {"call": "mcp__mini__mark", "with": {"text": "from a tool"}}, args=("--mcp-config", "mcp.json"))
-    eq(results[1], "marked")
+    box.write(".mcp.json", json.dumps({"mcpServers": {"mini": {"command": "python3", "args": ["mini.py"]},
+                                                      "far": {"type": "http", "url": "https://mcp.test/mcp"}}}))
+    # It connects while the model thinks already, so the model tries more than once.
+    near, far = ({"call": f"mcp__{c}", "with": {"text": "from a tool"}} for c in ("mini__mark", "far__echo"))
+    wait = {"sh": "until test -e mcp.up; do sleep 0.05; done; sleep 0.3"}
+    steps = [wait, near, far, *[{**s, "unless": "from afar"} for s in ({"sh": "sleep 0.5"}, far) * 8]]
+    _, results = claude(box, w, *steps, more=("--allow", "mcp.test"))
+    has(results[1], "marked")
     eq(box.read("mcp.txt"), "from a tool")
+    assert any("from afar: from a tool" in x for x in results), results
+    eq([c["said"] for c in w.net.lines() if c.get("call") == "tools/call"][0], {"text": "from a tool"}, "on the wire")
+    w.net.clear()
+    _, results = claude(box, w, *steps[:3], more=("--name", "held"))
+    assert not any("from afar" in x for x in results), results
+    eq(w.net.hits("mcp.test"), [], "at the far end")
 
 
 class Tmux:
