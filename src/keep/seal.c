@@ -385,7 +385,7 @@ static void seal_event(struct seal *s, const struct seal_msg *m)
 	if (text_of(o, "login")[0])
 		gate_say(g.text, sizeof(g.text), "the tokens of %s were taken out of the answer",
 			 text_of(o, "login"));
-	tell_net(s->k, &g);
+	(void)tell_net(s->k, &g); /* what it tells of is done, or refused anyhow */
 }
 
 /* ---- values that change while it runs ---- */
