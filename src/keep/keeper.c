@@ -465,7 +465,7 @@ static void await_turn(const struct native *n, int client, int take_turn)
 {
 	_close_ int turn = take_turn;
 	struct pollfd p[] = { { .fd = turn, .events = POLLIN },
-			      { .fd = client },
+			      { .fd = client, .events = POLLRDHUP },
 			      { .fd = n->pidfd, .events = POLLIN } };
 
 	while (poll(p, ARRAY_LEN(p), -1) < 0 && errno == EINTR)
