@@ -596,6 +596,7 @@ static void on_keeper(struct source *s, unsigned ready)
 	} else if (m.type == GATE_INSIDE && d->maker < 0) {
 		d->maker = take_fd(fds[0]);
 		d->forge = take_fd(fds[1]);
+		d->has_link = d->maker < 0;
 		published_update(d);
 	} else {
 		_exit(125);

@@ -203,6 +203,26 @@ static void send_seal(struct gate *g)
 		(void)gate_send(g->fd[FRONT], &m, &fd, 1); /* a dead one is seen by its watch */
 }
 
+/* Behind other walls: what vitrine-link brings is what listeners bring elsewhere. */
+static void send_link(struct gate *g)
+{
+	struct gate_msg to_front = { .type = GATE_LINK };
+	struct gate_msg to_dial = { .type = GATE_INSIDE };
+	struct init_msg to_link = { .type = INIT_GATE };
+	int pair[2];
+
+	if (g->k->native.tool <= 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return;
+	(void)gate_send(g->fd[FRONT], &to_front, &pair[0],
+			1); /* a dead one is seen by its watch */
+	(void)init_send(g->k->native.ctl, &to_link, &pair[1], 1); /* so are these */
+	if (g->k->in->plan->net.n_ports > 0)
+		(void)gate_send(g->fd[DIAL], &to_dial, NULL, 0);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+}
+
 void gate_new_seal(struct keeper *k)
 {
 	if (k->gate && !k->gate->is_broken && k->gate->fd[FRONT] >= 0)
@@ -246,6 +266,7 @@ static int launch(struct gate *g, struct err *e)
 	put_config(g, &config);
 	r = tell_text(g, GATE_RULES, &config);
 	send_seal(g);
+	send_link(g);
 	for (size_t i = 0; i < g->n_kept; i++)
 		send_kept(g, &g->kept[i]);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
@@ -301,13 +322,24 @@ void gate_finish(struct keeper *k)
 		forget(k->gate);
 }
 
+static void note_mode(struct keeper *k, int mode)
+{
+	if (mode == NET_PORTS)
+		keeper_note(k, "network: this kernel cannot redirect connections; programs that do "
+			       "not "
+			       "use the proxy variables get through at ports 22, 80, 443 and those "
+			       "that rules name ('vitrine doctor')");
+}
+
 bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	struct gate *g = k->gate;
 
 	if (m->type != INIT_NET && m->type != INIT_NET_MORE)
 		return false;
-	if (g == NULL || g->is_broken || g->n_kept >= LISTENERS) {
+	if (k->native.tool > 0 || g == NULL || g->is_broken || g->n_kept >= LISTENERS) {
+		if (m->type == INIT_NET && g)
+			note_mode(k, m->b);
 		for (int i = 0; i < PACKET_FDS; i++)
 			fd_close(fds[i]);
 		return true;
@@ -318,11 +350,8 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 	g->kept[g->n_kept].m = *m;
 	memcpy(g->kept[g->n_kept].fds, fds, sizeof(g->kept[0].fds));
 	send_kept(g, &g->kept[g->n_kept++]);
-	if (m->type == INIT_NET && !m->b)
-		keeper_note(k, "network: this kernel cannot redirect connections; programs that do "
-			       "not "
-			       "use the proxy variables get through at ports 22, 80, 443 and those "
-			       "that rules name ('vitrine doctor')");
+	if (m->type == INIT_NET)
+		note_mode(k, m->b);
 	return true;
 }
 

@@ -30,6 +30,30 @@ void plan_net_done(struct plan_net *n)
 	free(n->bundle);
 }
 
+size_t plan_net_ports(const struct plan_net *n, uint16_t ret[PLAN_PORTS_MAX])
+{
+	size_t count = 0;
+
+	for (const uint16_t *usual = (const uint16_t[]){ 22, 80, 443, 0 }; *usual; usual++)
+		ret[count++] = *usual;
+	for (char *const *v = n->rules; v && *v; v++) {
+		const char *colon = strrchr(*v, ':');
+		uint32_t port = 0;
+		bool is_new = colon && strncmp(*v, "allow ", 6) == 0;
+
+		for (const char *d = colon ? colon + 1 : ""; is_new && *d; d++) {
+			is_new = *d >= '0' && *d <= '9' && port < 65536;
+			port = port * 10 + (uint32_t)(*d - '0');
+		}
+		for (size_t i = 0; i < count; i++)
+			is_new = is_new && ret[i] != port;
+		if (is_new && port > 0 && port < 65536 && port != 53 && port != NETNS_PROXY_PORT &&
+		    count < PLAN_PORTS_MAX)
+			ret[count++] = (uint16_t)port;
+	}
+	return count;
+}
+
 static const char *env_value(char *const *env, const char *name)
 {
 	size_t n = strlen(name);

@@ -303,6 +303,10 @@ extern const char plan_trust_java[];         /* JAVA_TOOL_OPTIONS */
 extern const char *const plan_trust_vars[];  /* variables that name a bundle */
 extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */
 void plan_net_done(struct plan_net *n);
+/* Where connections cannot be redirected: the ports that are listened on for every address, the usual ones and those
+ * that rules name. No allocation. */
+#define PLAN_PORTS_MAX 32
+size_t plan_net_ports(const struct plan_net *n, uint16_t ret[PLAN_PORTS_MAX]);
 
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
