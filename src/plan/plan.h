@@ -78,9 +78,10 @@ struct facts {
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
 	char *const *home_layers;
-	bool has_broker; /* the program is installed */
+	bool has_broker;         /* the program is installed */
 	char *const *sys_layers; /* above the template's /usr; NULL: it is read-only */
-	const char *root_dir; /* of a template: what takes the place of the host's system; NULL: the host's */
+	const char *
+		root_dir; /* of a template: what takes the place of the host's system; NULL: the host's */
 	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
@@ -98,8 +99,9 @@ struct facts {
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
-	bool engine_is_foreign;   /* not our own: sockets inside its walls cannot be handed out */
-	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
+	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
+	bool engine_is_foreign; /* not our own: sockets inside its walls cannot be handed out */
+	bool has_own_kernel;    /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */
