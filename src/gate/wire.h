@@ -32,7 +32,8 @@ enum gate_type {
 	GATE_RULES,  /* descriptor: a sealed memfd of lines, see gate/config.h */
 	GATE_RESOLV, /* descriptor: a sealed memfd: resolv.conf, a line "---", hosts */
 	GATE_INSIDE, /* descriptors: a socket of the sandbox's namespace and a listener in it, to make more; none: vitrine-link makes the connections */
-	GATE_SAID,   /* id; verdict: the person's answer */
+	GATE_SAID, /* id; verdict: the person's answer */
+	GATE_NOTED, /* ns: verdicts up to this number are on record; or id, refused, text: that one may not be */
 	/* front -> dial */
 	GATE_ASK,  /* id, via, host or addr, port, method, path: may it, and if so a socket to it */
 	GATE_NAME, /* id, host: an address for that name, for the resolver inside */
@@ -79,7 +80,7 @@ enum gate_verdict {
 };
 
 enum gate_event {
-	EVENT_CONNECT, /* a verdict on a connection; addr, rule */
+	EVENT_CONNECT, /* a verdict on a connection; addr, rule; of an allowed one ns is its number, and it waits for GATE_NOTED */
 	EVENT_LOOKUP,  /* a verdict on a name, from the resolver inside */
 	EVENT_REQUEST, /* method and path of one request, where they are seen */
 	EVENT_CLOSE,   /* bytes and time of a connection that was allowed */
@@ -91,6 +92,7 @@ enum gate_flags {
 	GATE_INSPECTED = 1, /* hand the connection to seal */
 	GATE_UPSTREAM = 2,  /* the socket leads to a proxy that has been told where to go */
 	GATE_HAS_V6 = 4,    /* of GATE_SOCKETS: the sandbox knows IPv6 */
+	GATE_WAITED = 16,   /* of EVENT_CONNECT: a person was asked, so who wanted it may be gone */
 	GATE_ANY = 8, /* of GATE_HOST_PORT: of every address inside, and not the host\'s at all */
 };
 

@@ -83,6 +83,8 @@ static int step_lock(struct child *c)
 {
 	int r = lock_begin(c);
 
+	if (r == 0)
+		r = lock_files(c);
 	return r < 0 ? r : lock_end(c);
 }
 

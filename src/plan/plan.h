@@ -60,6 +60,10 @@ struct secret_fact {
 	size_t n_hosts;
 	const char *file,
 		*text; /* below home: what lies there instead of the agent's token store; or NULL */
+	const char *const *
+		gives; /* host/path of what gives out tokens to who logs in inside; NULL-ended, or NULL */
+	const char *login; /* the same as JSON, for vitrine-seal */
+	bool is_open;      /* a login that is not there yet: no placeholder, no terms */
 };
 
 struct facts {
@@ -198,9 +202,11 @@ struct plan_net {
 	bool has_seal;  /* some hosts are inspected */
 	char **inspect; /* "host" and "*.host", NULL-ended */
 	size_t n_inspect;
-	char *terms;   /* JSON, for vitrine-seal */
-	char *trust;   /* host file that servers are verified against; NULL: the system's */
-	bool has_java; /* the bundle is wanted as Java's own store too */
+	char *terms;        /* JSON, for vitrine-seal */
+	char *trust;        /* host file that servers are verified against; NULL: the system's */
+	bool has_java;      /* the bundle is wanted as Java's own store too */
+	char **open_logins; /* names of those that are kept when they are made inside; NULL-ended */
+	size_t n_open_logins;
 	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
 	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
