@@ -882,7 +882,8 @@ static int plan_command(struct plan *p, const struct facts *f, const struct erra
 static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
 					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
 					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
-					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES" };
+					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES",
+					   "VITRINE_VM_KEEP" };
 
 static void plan_engine(struct plan *p, const struct facts *f)
 {

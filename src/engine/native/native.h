@@ -93,9 +93,10 @@ struct native {
 	int user_ns, mnt_ns; /* for putting masks back */
 	int skel;            /* holds a shared lock while the skeleton is in use */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
-	pid_t tool; /* the engine's program; 0: the native engine */
-	int words;  /* what it says on its standard error */
-	int alive;  /* hangs up when init and the program are gone */
+	pid_t tool;  /* the engine's program; 0: the native engine */
+	int words;   /* what it says on its standard error */
+	int alive;   /* hangs up when init and the program are gone */
+	int monitor; /* of a machine; FD_NONE: it is none */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -105,7 +106,8 @@ struct native {
 			  .mnt_ns = FD_NONE,                                                       \
 			  .skel = FD_NONE,                                                         \
 			  .words = FD_NONE,                                                        \
-			  .alive = FD_NONE })
+			  .alive = FD_NONE,                                                        \
+			  .monitor = FD_NONE })
 
 /* The two ends of what keeper and init speak over: the keeper's, init's. */
 int native_pair(int ret_ctl[2], struct err *e);
