@@ -11,7 +11,9 @@
 #include "engine/vm/vm.h"
 #include "link/wake.h"
 
-#define CMDLINE "console=ttyS9 quiet panic=-1 reboot=t no_timer_check mitigations=off rdinit=/init"
+#define CMDLINE                                                                                    \
+	"console=ttyS9 quiet panic=-1 reboot=t no_timer_check mitigations=off cryptomgr.notests "  \
+	"rdinit=/init"
 /* A processor in software is too slow to be measured by its own clock. */
 #define CMDLINE_EMULATED CMDLINE " lpj=4600000"
 #define SHARE_RAM                                                                                  \
