@@ -43,9 +43,10 @@ struct gate {
 	size_t n_rules;
 	char **inspect; /* hosts that are inspected since a change; NULL-ended */
 	size_t n_inspect;
-	uint64_t bytes_in, bytes_out;
-	uint64_t noted;   /* the last verdict of dial that is on record */
-	bool is_note_due; /* and dial has not heard of it */
+	uint64_t bytes_in, bytes_out;   /* of all connections... */
+	uint64_t before_in, before_out; /* ...of an earlier front */
+	uint64_t noted;                 /* the last verdict of dial that is on record */
+	bool is_note_due;               /* and dial has not heard of it */
 	struct watch *on_note;
 };
 
@@ -130,6 +131,8 @@ static void forget(struct gate *g)
 	watch_free(g->on_note);
 	g->on_note = NULL;
 	g->noted = 0;
+	g->before_in = g->bytes_in;
+	g->before_out = g->bytes_out;
 	g->is_note_due = false;
 	for (int i = 0; i < PROCESSES; i++) {
 		watch_free(g->on[i]);
@@ -214,8 +217,7 @@ static void send_link(struct gate *g)
 	if (g->k->native.tool <= 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return;
-	(void)gate_send(g->fd[FRONT], &to_front, &pair[0],
-			1); /* a dead one is seen by its watch */
+	(void)gate_send(g->fd[FRONT], &to_front, &pair[0], 1); /* a dead one is seen by its watch */
 	(void)init_send(g->k->native.ctl, &to_link, &pair[1], 1); /* so are these */
 	if (g->k->in->plan->net.n_ports > 0)
 		(void)gate_send(g->fd[DIAL], &to_dial, NULL, 0);
@@ -507,8 +509,6 @@ static void on_event(struct gate *g, const struct gate_msg *m, int which)
 		on_verdict(g, m);
 		return;
 	}
-	g->bytes_in += m->event == EVENT_CLOSE ? m->down : 0;
-	g->bytes_out += m->event == EVENT_CLOSE ? m->up : 0;
 	(void)tell_net(g->k, m); /* an observation, or a refusal: it stands without a record */
 	if (m->verdict == GATE_REFUSED && m->event != EVENT_CLOSE && m->text[0])
 		tell_refusal(g, m);
@@ -529,6 +529,13 @@ static void on_question(struct gate *g, const struct gate_msg *m)
 	keeper_note_now(g->k, line);
 }
 
+/* Front counts from its own beginning; a second one goes on where the first ended. */
+static void count(struct gate *g, const struct gate_msg *m)
+{
+	g->bytes_in = g->before_in + m->all_down;
+	g->bytes_out = g->before_out + m->all_up;
+}
+
 /* false: there is none. */
 static bool take_message(struct gate *g, int which)
 {
@@ -540,6 +547,10 @@ static bool take_message(struct gate *g, int which)
 		return false;
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
+	if (r == 1 && which == FRONT)
+		count(g, &m);
+	if (r == 1 && m.type == GATE_COUNT && which == FRONT)
+		return true;
 	if (r == 1 && m.type == GATE_EVENT)
 		on_event(g, &m, which);
 	else if (r == 1 && m.type == GATE_WANT_RESOLV && which == DIAL)
