@@ -14,7 +14,6 @@
 
 #include "base/io.h"
 #include "base/program.h"
-#include "base/sabotage.h"
 #include "keep/keeper.h"
 #include "policy/rules.h"
 
@@ -147,27 +146,7 @@ static void forget(struct gate *g)
 	}
 }
 
-/* In the child: only the three standard ones, the keeper's and the peer's socket. */
-static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
-{
-	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
-	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-	    dup2(a, GATE_KEEPER_FD) < 0 || dup2(b, GATE_PEER_FD) < 0)
-		_exit(125);
-	(void)syscall(SYS_close_range, GATE_PEER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, env);
-	_exit(127);
-}
+_Static_assert(GATE_KEEPER_FD == 3 && GATE_PEER_FD == 4, "as program_become() places them");
 
 static __attribute__((noinline)) pid_t spawn(const char *path, const char *role, int keeper,
 					     int peer)
@@ -176,7 +155,8 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const char *role,
 	pid_t pid = vfork();
 
 	if (pid == 0)
-		become(path, role, keeper, peer); /* NOLINT(clang-analyzer-unix.Vfork) */
+		program_become(path, "vitrine-gate", role, (const int[]){ keeper, peer },
+			       2); /* NOLINT(clang-analyzer-unix.Vfork) */
 	return pid;
 }
 
