@@ -486,6 +486,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 			       "with it switched on is needed); "
 			       "'vitrine doctor' says more");
 	f->has_java = p->network == NET_GATE && has_java(h);
+	for (size_t i = 0; p->network == NET_GATE && plan_trust_files[i]; i++)
+		f->trust_gone |= access(plan_trust_files[i], F_OK) < 0 ? 1U << i : 0;
 	f->hard_open_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
 	if (wants_cgroup(p))
 		look_cgroups(h, p);

@@ -73,7 +73,8 @@ struct server_net {
 	struct outlet v[3 + 64 + PLAN_PORTS_MAX];
 	size_t n;
 	bool has_v6;
-	const char *mode; /* "redirect", "ports", "proxy": how much comes to us; NULL: there is no gate */
+	const char *
+		mode; /* "redirect", "ports", "proxy": how much comes to us; NULL: there is no gate */
 	struct part *waiting;
 	size_t n_waiting;
 };
