@@ -148,13 +148,6 @@ static void forget(struct gate *g)
 static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
 {
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
 	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -162,7 +155,7 @@ static _Noreturn void become(const char *path, const char *role, int keeper, int
 	    dup2(a, GATE_KEEPER_FD) < 0 || dup2(b, GATE_PEER_FD) < 0)
 		_exit(125);
 	(void)syscall(SYS_close_range, GATE_PEER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, env);
+	(void)execve(path, argv, sabotage_bare_env());
 	_exit(127);
 }
 

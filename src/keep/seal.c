@@ -99,20 +99,13 @@ static int read_trust(const struct plan_net *n, struct buf *b, struct err *e)
 static _Noreturn void become(const char *path, int fd)
 {
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-seal", NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
 	int far = fcntl(fd, F_DUPFD_CLOEXEC, 16), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
 	    dup2(far, SEAL_KEEPER_FD) < 0)
 		_exit(125);
 	(void)syscall(SYS_close_range, SEAL_KEEPER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, env);
+	(void)execve(path, argv, sabotage_bare_env());
 	_exit(127);
 }
 
