@@ -146,21 +146,13 @@ static _Noreturn void link_child(const struct ends *p, const char *program)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int fds[6] = { null, null, null, p->ctl[1], p->from_init[0], p->to_init[1] };
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-link", NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
 
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (null < 0 || !arrange(fds, 6, 0))
 		_exit(125);
-	(void)execve(program, argv, env);
+	(void)execve(program, argv, sabotage_bare_env());
 	_exit(127);
 }
 
