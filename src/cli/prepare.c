@@ -83,7 +83,8 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
-	{ "template", 0, "NAME", "start from this root file system instead of the host's; see 'vitrine template'",
+	{ "template", 0, "NAME",
+	  "start from this root file system instead of the host's; see 'vitrine template'",
 	  OPT_TEMPLATE },
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
@@ -594,6 +595,7 @@ static int pick_engine(struct run *r, struct err *e)
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
 	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.engine_counts_no_files = r->engine->counts_no_files;
 	r->host.facts.engine_is_foreign = r->engine->render != NULL;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);
@@ -712,7 +714,7 @@ int run_plan(struct run *r, struct err *e)
 		x = secrets_look(&r->secrets, r->host.state_dir, r->has_def ? r->def.name : name,
 				 &r->policy, e);
 	r->host.facts.secrets = r->secrets.facts;
-	r->host.facts.n_secrets = r->secrets.n;
+	r->host.facts.n_secrets = r->secrets.n_facts;
 	if (x == 0)
 		x = plan_build(
 			&r->policy, &r->host.facts,

@@ -22,6 +22,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
 #include "plan/guest.h"
@@ -142,7 +143,14 @@ static _Noreturn void link_child(const struct ends *p, const char *program)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int fds[6] = { null, null, null, p->ctl[1], p->from_init[0], p->to_init[1] };
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-link", NULL };
+#ifdef VITRINE_SABOTAGE
+	static char list[512];
+	char *const env[] = { list, NULL };
+
+	sabotage_env(list, sizeof(list));
+#else
 	char *const env[] = { NULL };
+#endif
 
 	(void)setsid();
 	reset_signals();
@@ -428,7 +436,7 @@ void wall_reap(struct native *n, const struct plan *p)
 
 	/* A machine is one process: with it everything inside is gone. */
 	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
-		(void)kill(n->tool, SIGKILL);
+		(void)kill(-n->tool, SIGKILL); /* with what it started in its own session */
 	(void)waitpid(n->tool, NULL, 0);
 	n->tool = 0;
 	at = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
