@@ -111,6 +111,28 @@ def clone_mode(box):
 
 
 @test(who=("user",), timeout=60)
+def pushes_of_a_cut_off_iteration_are_listed(box):
+    """What the broker did for it cannot be put back; the record and the report say so."""
+    box.needs("git")
+    up = box.dir / "up.git"
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", "remote", "add", "origin", up)
+    prompt = box.dir / "prompt.sh"
+    prompt.write_text(f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x; touch pushed; sleep 20")
+    prompt.chmod(0o644)
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--", "--broker-push", f"{up} refs/heads/agent/*")
+    soon(lambda: box.cli("exec", name_of(box), "--", "test", "-e", str(box.ws / "pushed")).rc == 0, "the push", 30)
+    eq(box.stop(p, signal.SIGTERM).rc, 143)
+    pushed = box.host("git", "-C", up, "rev-parse", "refs/heads/agent/x").strip()
+    prompt.write_text("git log --format=%s; : > second")
+    s = loop(box, "--resume", name_of(box))
+    eq((s["runs"][-1]["attempt"], s["runs"][-1]["said"]), (2, None), "the commit was put back, the push was not")
+    has("\n".join(s["runs"][-1]["outside"]), f"git push {up} {pushed}:refs/heads/agent/x")
+    has(box.cli("loop", "report", s["name"]).out, "Done outside by an attempt that was cut off", "refs/heads/agent/x")
+
+
+@test(who=("user",), timeout=60)
 def watched(box):
     """status --watch shows the loop again and again, with its tasks, and ends with it."""
     box.write("TODO.md", "- [ ] one\n- [ ] two\n")
