@@ -341,7 +341,7 @@ def wrong_words(box):
     refused(box.cli("loop", "shell", "."), "--prompt FILE or TEXT")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--max", "0"), "at least 1")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "much"), "no amount")
-    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "clone"), "review or direct")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "sideways"), "review, direct or clone")
     refused(box.cli("loop", "shell", "/none", "--prompt", "x"), "/none")
     refused(box.cli("loop", "--resume"), "no loop was interrupted", rc=125)
     refused(box.cli("loop", "report", "nobody"), "there is no sandbox", rc=125)
