@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
+import engines
 import events
 import host
 import lasting
@@ -30,9 +31,9 @@ import peers as peers_mod
 import report
 import undo
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "events": (60, 6), "undo": 30, "net": 9}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net", "engines"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "events": (60, 6), "undo": 30, "net": 9, "engines": 15}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3, "engines": 5}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -145,11 +146,14 @@ class Bench:
             "events": lambda: events.measure(Path(self.args.vitrine).resolve().parent, events.RATE, *n["events"]),
             "undo": lambda: undo.Undo(self.args.vitrine, who, n["undo"]).measure(),
             "net": lambda: net.Net(self.args.vitrine, who, n["net"]).measure(),
+            "engines": lambda: engines.Engines(self.args.vitrine, who, n["engines"]).measure(),
         }
         for part in self.args.parts:
             # Where it is the same for everybody, once.
             is_first = who is next(iter(self.names.values()))
-            if (part != "limits" or (who.label == "root" and "crun" in good)) and (part != "events" or is_first):
+            # No other engine maps root's ids away: as the ordinary user.
+            if (part != "limits" or (who.label == "root" and "crun" in good)) and (part != "events" or is_first) and \
+                    (part != "engines" or who.label == "user"):
                 self.attempt(part, who, jobs[part])
 
     def tree_peers(self, good):
