@@ -223,7 +223,9 @@ def judge(data, who):
 
 
 def document(data, table, names):
-    out = []
+    out = ["## Other engines", "",
+           "Start to end of /bin/true: the tool's own call with the same options and walls, and the same through Vitrine; what "
+           "the link carries for a command, beside the native engine, which needs none.", ""]
     for who, e in data.get("engines", {}).items():
         rows = [[name, f"{r['rows']['plain']['median']:.1f}", f"{r['rows']['vitrine']['median']:.1f}",
                  f"{r['ratio']['median']:.2f}"] for name, r in e["starts"].items()]

@@ -322,7 +322,8 @@ def document(data):
                       ("limits", limits_part), ("memory", memory_part), ("calls", calls_part),
                       ("work", work_part),
                       ("undo", lambda d: undo.document(d, table, WHO_NAMES)),
-                      ("net", lambda d: net.document(d, table, WHO_NAMES))):
+                      ("net", lambda d: net.document(d, table, WHO_NAMES)),
+                      ("engines", lambda d: engines.document(d, table, WHO_NAMES))):
         if data.get(key):
             parts.append(part(data))
     return text + "\n".join(parts)
