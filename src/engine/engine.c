@@ -69,7 +69,6 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
-	  .init_is_child = true,
 	  .render = render_runc },
 	{ .name = "gvisor",
 	  .summary = "gVisor's runsc: a kernel in user space between the inside and the host's",

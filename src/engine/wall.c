@@ -406,6 +406,15 @@ static bool wait_pidfd(int fd, int ms)
 	return r > 0;
 }
 
+/* Every thread has its own list of children. */
+static bool has_one_thread(pid_t pid)
+{
+	_free_ char *path = mem_fmt("/proc/%d/task", (int)pid);
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_nlink == 3;
+}
+
 /* The first process of a pid namespace is dead only when every other one in it is; what the tool does then is tidying up.
  * Its children are init, or nobody any more. */
 bool wall_is_empty(const struct native *n)
@@ -414,7 +423,7 @@ bool wall_is_empty(const struct native *n)
 	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
 	struct err ignored = ERR_INIT;
 
-	if (io_read_file(path, &text, &ignored) < 0)
+	if (!has_one_thread(n->tool) || io_read_file(path, &text, &ignored) < 0)
 		return false;
 	for (const char *at = buf_cstr(&text); *at;) {
 		_free_ char *word = mem_strn(at, strcspn(at, " "));

@@ -203,10 +203,12 @@ def cmdline(pid):
 def machine_below(pid):
     found, todo = [], [pid]
     while todo:
-        try:
-            kids = Path(f"/proc/{(p := todo.pop(0))}/task/{p}/children").read_text().split()
-        except OSError:
-            continue
+        kids = []
+        for tasks in Path(f"/proc/{todo.pop(0)}/task").glob("*/children"):  # each thread has its own
+            try:
+                kids += tasks.read_text().split()
+            except OSError:
+                continue
         found += [int(k) for k in kids]
         todo += [int(k) for k in kids]
     return found
