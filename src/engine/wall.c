@@ -250,7 +250,8 @@ static int write_file(const char *dir, const char *name, const struct buf *text,
 static int send_plan(const struct engine *en, const struct plan *p, int ctl, struct err *e)
 {
 	_cleanup_(buf_done) struct buf guest = BUF(GUEST_MAX);
-	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS };
+	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS,
+				     .has_cgroups = en->has_cgroups };
 	struct init_msg m = { .type = INIT_GUEST,
 			      .a = plan_needs_samples(p) ? SAMPLE_MS : 0,
 			      .b = p->argv[0] == NULL,
