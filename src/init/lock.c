@@ -108,10 +108,8 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 		const char *name;
 		int (*fn)(struct child *c);
 	} steps[] = {
-		{ "take ids", step_ids },
-		{ "settle", step_settle },
-		{ "set limits", step_limits },
-		{ "lock", step_lock },
+		{ "take ids", step_ids },         { "settle", step_settle },
+		{ "set limits", step_limits },    { "lock", step_lock },
 		{ "prove the lock", step_prove },
 	};
 	struct child c = { .plan = &sv->plan };
@@ -124,16 +122,20 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	r = net_open(sv);
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "the way to the gate: %s", strerrordesc_np(-r));
+	if (sv->plan.has_containers && !sv->is_vm)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "containers inside need a machine");
 	if (sv->is_vm) {
 		r = vm_view_enter();
 		if (r == 0)
-			r = become(&sv->plan.ids);
+			r = sv->plan.has_containers ? vm_containers(&sv->plan)
+						    : become(&sv->plan.ids);
 		if (r < 0)
 			return err_set(e, ERR_SYSTEM, -r, "the machine's view: %s",
 				       strerrordesc_np(-r));
 	}
 	(void)umask(sv->walls.umask);
-	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+	/* What is inside owns this kernel, as it asked to: there is nothing to lock, and no limit that it could not lift. */
+	for (size_t i = 0; i < ARRAY_LEN(steps) && !sv->plan.has_containers; i++) {
 		c.where[0] = '\0';
 		r = steps[i].fn(&c);
 		if (r < 0)

@@ -208,3 +208,35 @@ int vm_view_enter(void)
 		return -errno;
 	return sethostname("vitrine", 7) < 0 ? -errno : 0;
 }
+
+/* ---- containers ---- */
+
+static int put_number(const char *path, uint64_t n)
+{
+	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
+}
+
+/* The view is the host's file system, on which no overlay can stand: images lie in this machine's memory. The limit on
+ * processes guards the host's kernel, and here it is not the host's; it is set all the same, and root may lift it. */
+int vm_containers(const struct plan *p)
+{
+	static const struct {
+		const char *type, *dst, *options;
+	} mounts[] = {
+		{ "sysfs", "/sys", NULL },
+		{ "cgroup2", "/sys/fs/cgroup", NULL },
+		{ "tmpfs", "/var/lib/containers", "mode=0700" },
+		{ "tmpfs", "/run", "mode=0755" },
+	};
+	const struct plan_limit *pids = &p->limits[LIMIT_PIDS];
+
+	for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
+		if (mount(mounts[i].type, mounts[i].dst, mounts[i].type, MS_NOSUID,
+			  mounts[i].options) < 0)
+			return -errno;
+	return pids->is_set ? put_number("/proc/sys/kernel/threads-max", pids->max + 64) : 0;
+}

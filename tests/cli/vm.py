@@ -6,6 +6,7 @@ The kernel is the newest of /boot, or the distribution's, unpacked once by tools
 machine (its name does not depend on where the state lies), so one of them boots and the others do not."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,24 @@ def exec_terminal_and_time(box):
     t.close()
     r = inside(box, env, "sleep 300", "--time", "3s", "--json")
     eq((r.rc, r.json["reason"]), (124, "time"))
+
+
+@test(who=("user",), timeout=400)
+def a_container_engine_inside(box):
+    """podman as root of the machine's kernel; outside, the same files have the user's id. No other engine has that."""
+    box.needs("podman", "crun", "busybox")
+    env = machine(box)
+    refused(box.run("--containers", "--", "true"), "native", "cannot honour: containers inside", rc=125)
+    refused(box.run("--containers", "--engine", "bwrap", "--", "true"), "cannot honour: containers inside", rc=125)
+    for name in ("bin", "proc", "sys", "dev", "etc"):
+        (box.ws / "image" / name).mkdir(parents=True)
+    shutil.copy(shutil.which("busybox", path=PATH), box.ws / "image" / "bin" / "sh")
+    box.own(box.ws / "image")
+    r = inside(box, env, "podman --cgroup-manager=cgroupfs run --rm --network none --runtime crun -v $PWD:/w "
+               "--rootfs $PWD/image:O /bin/sh -c 'echo from a container; echo made >/w/made; echo $$'", "--containers")
+    eq((r.rc, r.out), (0, "from a container\n1\n"), r.err)
+    eq(box.read("made"), "made\n")
+    eq((box.ws / "made").stat().st_uid, box.account.pw_uid if box.account else os.getuid())
 
 
 @test(who=("user",), timeout=60)
