@@ -194,7 +194,9 @@ int vm_view_enter(void)
 		  "trans=virtio,version=9p2000.L,msize=262144,cache=mmap") < 0 ||
 	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -errno;
-	r = set_clock();
+	r = netns_loopback();
+	if (r == 0)
+		r = set_clock();
 	if (r == 0)
 		r = hide("/v/proc/keys");
 	if (r == 0)

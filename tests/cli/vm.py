@@ -13,11 +13,26 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import PATH, Skip, eq, has, has_not, main, refused, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import PATH, Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
+from internet import Internet  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "build" / "guest-kernel"
 shared = None
+internet = None
+
+
+def net():
+    """One for all tests: its process has entered the namespaces."""
+    global internet
+    if os.geteuid() != 0:
+        raise Skip("a fake internet needs root")
+    if internet is None:
+        internet = Internet()
+        lasting.add(internet.pid)
+    return internet
 
 
 def machine(box):
@@ -84,6 +99,18 @@ def same_walls(box):
     has_not(r.out, "SECRET", "eth0", "ens")
     eq(box.read("made"), "made\n")
     eq(box.read(".vscode/tasks.json"), "{}\n")
+
+
+@test(who=("user",), timeout=400)
+def the_gate_is_the_only_way(box):
+    """No network card; over the link to the gate, for programs that know of a proxy and for those that do not."""
+    env, far = machine(box), net()
+    for words in ("curl", "curl --noproxy '*'"):
+        far.clear()
+        r = inside(box, env, f"{words} -sS -m 100 http://ok.test/; {words} -sS -m 100 -o /dev/null http://evil.test/",
+                   "--allow", "ok.test")
+        eq((len(far.hits("ok.test", 80)), len(far.hits("evil.test", 80))), (1, 0), f"{words}: {r.out!r} {r.err!r}")
+        eq(r.rc != 0, True, words)
 
 
 @test(who=("user",), timeout=400)

@@ -48,8 +48,7 @@ static void add_file(struct buf *b, const char *path)
 		   st.st_mtim.tv_nsec);
 }
 
-static char *key_of(const struct plan *p, const struct vm_kernel *k, const char *tool,
-		    bool is_emulated)
+char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
 	_cleanup_(args_done) struct args words = { 0 };
@@ -264,7 +263,7 @@ static int make_in_place(const struct plan *p, const struct vm_kernel *k, const 
 int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
 	    char **ret, struct err *e)
 {
-	_free_ char *key = key_of(p, k, tool, is_emulated);
+	_free_ char *key = vm_key(p, k, tool, is_emulated);
 	_free_ char *dir = mem_fmt("%s/vm/%s", p->state_dir, key);
 	int r = is_whole(dir) ? 0 : make_in_place(p, k, tool, is_emulated, dir, e);
 
