@@ -185,16 +185,28 @@ static int set_clock(void)
 	return clock_settime(CLOCK_REALTIME, &now) < 0 ? -errno : 0;
 }
 
+#define SHARE_OPTIONS "trans=virtio,version=9p2000.L,msize=262144,cache="
+
+/* Where there is no such share, /usr is part of the view like everything else. */
+static int mount_system(void)
+{
+	if (mount("system", "/v/usr", "9p", MS_NOSUID | MS_NODEV | MS_RDONLY,
+		  SHARE_OPTIONS "loose") == 0)
+		return 0;
+	return errno == ENOENT ? 0 : -errno;
+}
+
 int vm_view_enter(void)
 {
 	int r;
 
 	if (mkdir("/v", 0755) < 0 ||
-	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV,
-		  "trans=virtio,version=9p2000.L,msize=262144,cache=mmap") < 0 ||
+	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") < 0 ||
 	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -errno;
 	r = netns_loopback();
+	if (r == 0)
+		r = mount_system();
 	if (r == 0)
 		r = set_clock();
 	if (r == 0)

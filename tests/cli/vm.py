@@ -107,7 +107,7 @@ def the_gate_is_the_only_way(box):
     env, far = machine(box), net()
     for words in ("curl", "curl --noproxy '*'"):
         far.clear()
-        r = inside(box, env, f"{words} -sS -m 100 http://ok.test/; {words} -sS -m 100 -o /dev/null http://evil.test/",
+        r = inside(box, env, f"{words} -sSf -m 100 http://ok.test/; {words} -sSf -m 100 -o /dev/null http://evil.test/",
                    "--allow", "ok.test")
         eq((len(far.hits("ok.test", 80)), len(far.hits("evil.test", 80))), (1, 0), f"{words}: {r.out!r} {r.err!r}")
         eq(r.rc != 0, True, words)

@@ -171,7 +171,7 @@ static int make(const struct plan *p, const struct vm_kernel *k, const char *too
 {
 	_cleanup_(args_done) struct args words = { 0 };
 	_cleanup_(boot_end) struct boot b = { 0, { FD_NONE, FD_NONE }, FD_NONE };
-	_free_ char *view = mem_fmt("%s/view", part);
+	_free_ char *view = mem_fmt("%s/view/usr", part);
 	struct render_in in = {
 		.plan = p, .tool = tool, .dir = part, .kernel = k->image, .kept = part
 	};
