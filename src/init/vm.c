@@ -88,10 +88,10 @@ static bool read_all(int fd, void *to, size_t n)
 /* Counted as good randomness, and taken up at once: a kernel that was kept believes that it has enough of its own. */
 static bool seed(const uint8_t *bytes, size_t n)
 {
-	struct {
-		struct rand_pool_info head;
+	struct { /* struct rand_pool_info, with its bytes */
+		int entropy_bits, n;
 		uint8_t bytes[sizeof(((struct link_wake *)NULL)->seed)];
-	} pool = { .head = { .entropy_count = (int)n * 8, .buf_size = (int)n } };
+	} pool = { .entropy_bits = (int)n * 8, .n = (int)n };
 	_close_ int fd = open("/dev/random", O_RDWR | O_CLOEXEC);
 
 	bug_on(n != sizeof(pool.bytes));
