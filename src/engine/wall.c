@@ -22,6 +22,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
 #include "plan/guest.h"
@@ -145,14 +146,13 @@ static _Noreturn void link_child(const struct ends *p, const char *program)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int fds[6] = { null, null, null, p->ctl[1], p->from_init[0], p->to_init[1] };
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-link", NULL };
-	char *const env[] = { NULL };
 
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (null < 0 || !arrange(fds, 6, 0))
 		_exit(125);
-	(void)execve(program, argv, env);
+	(void)execve(program, argv, sabotage_bare_env());
 	_exit(127);
 }
 
