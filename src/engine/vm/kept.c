@@ -263,8 +263,10 @@ static int make_in_place(const struct plan *p, const struct vm_kernel *k, const 
 int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
 	    char **ret, struct err *e)
 {
+	const char *place = vm_word(p, "DIR");
 	_free_ char *key = vm_key(p, k, tool, is_emulated);
-	_free_ char *dir = mem_fmt("%s/vm/%s", p->state_dir, key);
+	_free_ char *dir =
+		place ? mem_fmt("%s/%s", place, key) : mem_fmt("%s/vm/%s", p->state_dir, key);
 	int r = is_whole(dir) ? 0 : make_in_place(p, k, tool, is_emulated, dir, e);
 
 	if (r == 0)
