@@ -324,7 +324,7 @@ def document(data):
                       ("work", work_part),
                       ("undo", lambda d: undo.document(d, table, WHO_NAMES)),
                       ("net", lambda d: net.document(d, table, WHO_NAMES)),
-                      ("engines", lambda d: engines.document(d, table, WHO_NAMES))),
+                      ("engines", lambda d: engines.document(d, table, WHO_NAMES)),
                       ("vm", lambda d: vm.document(d, table, WHO_NAMES))):
         if data.get(key):
             parts.append(part(data))
