@@ -31,7 +31,7 @@ werror_asan = true
 env_asan = CC=clang
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-tools
+targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-sudo vitrine-tools
 VARIANTS = build services asan sabotage
 
 all: build
@@ -55,7 +55,7 @@ define compile
 endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-tools
+SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools
 
 build: services
 	$(call compile,build)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/template.c - vitrine template: root file systems to start from
  *
- * A template is a directory, `templates/NAME/root`, all of it owned by the user, without devices and set-user-id bits.
- * What makes one (mmdebstrap, podman, buildah, skopeo) is the host's own and runs as the user's tool with its own walls;
+ * A template is a directory, `templates/NAME/root`, all of it owned by the user, without devices and set-user-id bits; or,
+ * with --sudo, owned by the ids that it says, which outside are the account's subordinate ones. The owner of `root` tells
+ * one kind from the other. What makes one (mmdebstrap, podman, buildah, skopeo) is the host's own and runs as the user's tool with its own walls;
  * what it made arrives here as an archive and is unpacked by vitrine-image behind ours.
  */
 #include <dirent.h>
@@ -14,18 +15,24 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "cli/cli.h"
 #include "cli/image.h"
 #include "cli/table.h"
 #include "core/facts.h"
 
-enum { OPT_PACKAGES = 1, OPT_SUITE, OPT_JSON };
+enum { OPT_PACKAGES = 1, OPT_SUITE, OPT_SUDO, OPT_PLAIN, OPT_JSON };
 
 const struct opt template_opts[] = {
 	{ "packages", 0, "LIST",
 	  "debian: what to install, with commas; '@agent' stands for the recipe's", OPT_PACKAGES },
 	{ "suite", 0, "NAME", "debian: which release (default: the host's, else stable)",
 	  OPT_SUITE },
+	{ "sudo", 0, NULL,
+	  "keep owners: 'sudo' and package managers work in sandboxes of it; needs subordinate ids",
+	  OPT_SUDO },
+	{ "plain", 0, NULL, "agent, debian: all of it is one user's, even where there are such ids",
+	  OPT_PLAIN },
 	{ "json", 0, NULL, "ls: print JSON", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -41,7 +48,8 @@ static const char agent_packages[] = "bash,build-essential,ca-certificates,curl,
 struct ctx {
 	struct host host;
 	const char *packages, *suite;
-	bool as_json;
+	bool as_json, is_plain;
+	bool is_sudo; /* it has ids of its own */
 	char **words; /* behind the subcommand, NULL-ended */
 	size_t n;
 };
@@ -135,6 +143,37 @@ static void import_words(struct image_job *j, bool is_tree)
 		image_word(j, unpack[i]);
 }
 
+/* With ids of its own it is made ready for its user, by the root of those ids. */
+static int settle(const struct ctx *c, const struct bench *b, struct err *e)
+{
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = c->host.state_dir,
+							 .is_as_root = true };
+	const struct facts *f = &c->host.facts;
+	struct facts live = *f;
+	_free_ char *found = NULL, *sudo = NULL;
+	struct ids ids;
+	int r = program_find("vitrine-sudo", &found, e);
+
+	if (r == 0)
+		r = path_real(found, &sudo, e);
+	if (r < 0)
+		return r;
+	live.inner_root = ROOT_SETUID;
+	ids = plan_ids(&live);
+	image_view(&j, mem_fmt("%s:/out:rw", b->part));
+	image_view(&j, mem_fmt("%s:/sudo:ro", sudo));
+	image_word(&j, "/vitrine-image");
+	image_word(&j, "settle");
+	image_word(&j, "/out/root");
+	image_word(&j, f->is_root ? "agent" : f->user);
+	image_own_word(&j, mem_fmt("%u", ids.uid_in));
+	image_own_word(&j, mem_fmt("%u", ids.gid_in));
+	image_word(&j, f->home);
+	image_word(&j, f->shell);
+	image_word(&j, "/sudo");
+	return image_run(&j, FD_NONE, e);
+}
+
 static int put_in_place(const struct ctx *c, const struct bench *b, const char *name, struct err *e)
 {
 	_free_ char *all = mem_fmt("%s/templates", c->host.state_dir);
@@ -163,11 +202,14 @@ struct maker {
 static int import_from(const struct ctx *c, struct bench *b, const char *path,
 		       const struct maker *m, struct err *e)
 {
-	_cleanup_(image_job_done) struct image_job j = { .state_dir = c->host.state_dir };
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = c->host.state_dir,
+							 .is_as_root = c->is_sudo };
 	_free_ char *in = mem_fmt("%s/in", b->part), *real = NULL, *usr = NULL;
 	struct stat st;
 	int r = path_real(path, &real, e);
 
+	if (r == 0 && c->is_sudo)
+		r = bench_give(b, e);
 	if (r < 0)
 		return r;
 	if (stat(real, &st) < 0)
@@ -180,6 +222,10 @@ static int import_from(const struct ctx *c, struct bench *b, const char *path,
 		return err_wrap(e, r, "'%.200s'", path);
 	(void)path_remove(AT_FDCWD,
 			  in); /* the archive's files; if they stay they only take space */
+	if (c->is_sudo)
+		r = settle(c, b, e);
+	if (r < 0)
+		return r;
 	usr = mem_fmt("%s/root/usr", b->part);
 	if (lstat(usr, &st) < 0)
 		return err_set(e, ERR_DENIED, EINVAL,
@@ -395,6 +441,16 @@ static int cmd_pull(struct ctx *c, struct err *e)
 		e);
 }
 
+static int has_own_ids(const struct ctx *c, const char *root, bool *ret, struct err *e)
+{
+	struct stat st;
+
+	if (lstat(root, &st) < 0)
+		return err_sys(e, "'%s'", root);
+	*ret = st.st_uid != c->host.facts.uid;
+	return 0;
+}
+
 /* The root as an image of one layer; the tar of it to `out`, the layout to the bench. */
 static int pack(const struct ctx *c, const struct bench *b, const char *name, int out,
 		struct err *e)
@@ -404,6 +460,10 @@ static int pack(const struct ctx *c, const struct bench *b, const char *name, in
 	_free_ char *root = NULL;
 	int r = template_find(c->host.state_dir, name, &root, e);
 
+	if (r == 0)
+		r = has_own_ids(c, root, &j.is_as_root, e);
+	if (r == 0 && j.is_as_root)
+		r = bench_give(b, e);
 	if (r < 0)
 		return r;
 	image_view(&j, mem_fmt("%s:/out:rw", b->part));
@@ -566,6 +626,26 @@ static int dispatch(struct ctx *c, const char *word, struct err *e)
 	return usage(e, "one of ls, import, debian, agent, build, pull, push, export, rm");
 }
 
+/* A Debian without its package manager is half of one: where there are ids for it, it has them. */
+static int choose_ids(struct ctx *c, const char *word, struct err *e)
+{
+	bool is_debian = str_eq(word, "agent") || str_eq(word, "debian");
+	struct err why = ERR_INIT;
+
+	if (c->is_sudo && c->is_plain)
+		return usage(e, "--sudo and --plain contradict each other");
+	if (c->is_sudo)
+		return host_root(&c->host, ROOT_JOB, e);
+	if (!is_debian || c->is_plain)
+		return 0;
+	c->is_sudo = host_root(&c->host, ROOT_JOB, &why) == 0;
+	if (!c->is_sudo)
+		(void)fprintf(stderr,
+			      "vitrine: all of it will be one user's, without 'sudo' inside: %s\n",
+			      why.msg);
+	return 0;
+}
+
 int cmd_template(int argc, char **argv, struct err *e)
 {
 	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
@@ -582,6 +662,10 @@ int cmd_template(int argc, char **argv, struct err *e)
 			c.packages = o.value;
 		else if (id == OPT_SUITE)
 			c.suite = o.value;
+		else if (id == OPT_SUDO)
+			c.is_sudo = true;
+		else if (id == OPT_PLAIN)
+			c.is_plain = true;
 		else if (id == OPT_JSON)
 			c.as_json = true;
 		else if (o.at >= argc)
@@ -594,6 +678,8 @@ int cmd_template(int argc, char **argv, struct err *e)
 	c.words++;
 	c.n--;
 	r = host_init(&c.host, NULL, e);
+	if (r == 0)
+		r = choose_ids(&c, words[0], e);
 	if (r == 0)
 		r = dispatch(&c, words[0], e);
 	host_done(&c.host);

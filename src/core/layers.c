@@ -209,7 +209,8 @@ int layers_put_full(struct layers *l, const char *full, struct err *e)
 }
 
 /* The kernel's own directory must be fresh for every mount: a volatile one says of itself that it was one. */
-int layers_claim(const char *state_dir, const char *name, const char *top, struct err *e)
+int layers_claim(const char *state_dir, const char *name, const char *top, uid_t owner,
+		 struct err *e)
 {
 	_free_ char *work = mem_fmt("%s/work", top);
 	_close_ int fd = FD_NONE;
@@ -229,7 +230,14 @@ int layers_claim(const char *state_dir, const char *name, const char *top, struc
 	if (fd < 0)
 		return err_sys(e, "layer '%s'", top);
 	(void)path_remove(fd, "work"); /* if it stays, making it says so */
-	return mkdir(work, 0700) < 0 ? err_sys(e, "'%s'", work) : 0;
+	if (mkdir(work, 0700) < 0)
+		return err_sys(e, "'%s'", work);
+	if (owner != LAYERS_NO_OWNER &&
+	    (fchown(fd, owner, owner) < 0 ||
+	     fchownat(fd, "work", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+	     fchownat(fd, "fs", owner, owner, AT_SYMLINK_NOFOLLOW) < 0))
+		return err_sys(e, "'%s'", work);
+	return 0;
 }
 
 char **layers_paths(const struct layers *l, const struct stack *s)
@@ -532,8 +540,13 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 		r = freeze_copy(l, &l->ws, NULL, &ws, e);
 	if (r == 0)
 		r = freeze_copy(l, &l->home, has_plain_home(l) ? home_dir : NULL, &home, e);
-	if (r == 0)
+	if (r == 0) {
 		r = freeze_copy(l, &l->sys, NULL, &sys, e);
+		if (r < 0)
+			r = err_wrap(e, r,
+				     "what was installed can be saved when the sandbox does not "
+				     "run");
+	}
 	if (r < 0) {
 		free(ws.v);
 		free(home.v);

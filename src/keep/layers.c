@@ -10,9 +10,14 @@ int keeper_claim_layers(const struct keeper *k, struct err *e)
 	const struct plan *p = k->in->plan;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_LAYER && !(p->mounts[i].flags & MOUNT_RO))
-			r = layers_claim(p->state_dir, p->name, p->mounts[i].src, e);
+	for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+		bool is_roots = p->ids.is_root && !(m->flags & MOUNT_IDMAP);
+
+		if (m->kind == MOUNT_LAYER && !(m->flags & MOUNT_RO))
+			r = layers_claim(p->state_dir, p->name, m->src,
+					 is_roots ? p->ids.uids.v[0].out : LAYERS_NO_OWNER, e);
+	}
 	return r;
 }
 

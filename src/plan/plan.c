@@ -147,6 +147,12 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 
 static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
+	if (f->inner_root != ROOT_NONE && !str_eq(p->engine, "native"))
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "a root inside needs the native engine, and this is '%s'",
+			       p->engine);
+	if (f->inner_root == ROOT_SETUID && f->sys_layers == NULL)
+		return err_set(e, ERR_BUG, EINVAL, "a root inside without layers of its own");
 	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
@@ -161,11 +167,12 @@ static int check_policy(const struct policy *p, const struct facts *f, struct er
 /* ---- the view ---- */
 
 /* The layers, then the overlay that shows them as one. */
-static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, unsigned idmap,
+			const char *why)
 {
 	for (size_t i = 0; layers[i]; i++)
-		add_mount(p, MOUNT_LAYER, layers[i], dst,
-			  MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
+		add_mount(p, MOUNT_LAYER, layers[i], dst, MOUNT_DIR | idmap | (i ? MOUNT_RO : 0),
+			  i ? "frozen" : "written");
 	add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
 }
 
@@ -174,23 +181,53 @@ static const char *source_of(const struct entry *en)
 	return en->src ? en->src : en->path;
 }
 
+/* The sandbox's layers above a tree of the template. */
+static struct mount *add_system(struct plan *p, const struct facts *f, const char *src,
+				const char *dst, unsigned idmap)
+{
+	struct mount *lowest, overlay;
+
+	add_overlay(p, f->sys_layers, dst, idmap, "template, kept");
+	lowest = add_mount(p, MOUNT_LAYER, src, dst, MOUNT_DIR | idmap | MOUNT_RO, "template");
+	overlay = lowest[-1];
+	lowest[-1] = *lowest;
+	*lowest = overlay;
+	return lowest;
+}
+
 /* What is written in the /usr of a template stays with the sandbox. All of it belongs to its user, so nobody needs to
  * be root for that. */
 static void plan_usr(struct plan *p, const struct facts *f, const struct entry *en)
 {
-	struct mount *lowest, overlay;
-
-	add_overlay(p, f->sys_layers, en->path, "template, kept");
-	lowest = add_mount(p, MOUNT_LAYER, en->src, en->path, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
-			   "template");
-	overlay = lowest[-1];
-	lowest[-1] = *lowest;
-	*lowest = overlay;
+	(void)add_system(p, f, en->src, en->path, MOUNT_IDMAP);
 	add_access(p, ACCESS_WRITE, en->path);
+}
+
+/* A template with ids of its own: all of its root is one overlay, and its directories are parts of that. On disk the files
+ * have the very ids that they have outside, so nothing is mapped. */
+static void plan_own_root(struct plan *p, const struct facts *f)
+{
+	add_system(p, f, f->root_dir, PLAN_SYSTEM, 0)->flags |= MOUNT_SUID;
+	for (size_t i = 0; i < f->root.n; i++) {
+		const struct entry *en = &f->root.v[i];
+		_free_ char *src = mem_fmt("%s%s", PLAN_SYSTEM + 1, en->path);
+
+		if (en->kind == ENTRY_LINK)
+			add_skel(p, SKEL_LINK, en->path, en->target);
+		if (en->kind != ENTRY_DIR || str_eq(en->path, p->home))
+			continue;
+		add_mount(p, MOUNT_PART, src, en->path, MOUNT_DIR | MOUNT_OWN | MOUNT_SUID,
+			  "template, kept");
+		add_access(p, ACCESS_WRITE, en->path);
+	}
 }
 
 static void plan_root(struct plan *p, const struct facts *f)
 {
+	if (p->ids.root == ROOT_SETUID) {
+		plan_own_root(p, f);
+		return;
+	}
 	for (size_t i = 0; i < f->root.n; i++) {
 		const struct entry *en = &f->root.v[i];
 
@@ -207,16 +244,51 @@ static void plan_root(struct plan *p, const struct facts *f)
 
 /* What is hidden is also ignored by git, so that `git add -A` passes over it instead of failing to read it. The two
  * kinds of pattern mean the same. Names that git tracks are not touched by this. */
-static void plan_git(struct plan *p, const struct policy *pol)
+static void plan_git(struct plan *p, const struct policy *pol, const char *dir)
 {
 	_cleanup_(buf_done) struct buf ignore = BUF(MIB), config = BUF(MIB);
+	_free_ char *ignore_path = mem_fmt("%s/gitignore", dir);
+	_free_ char *config_path = mem_fmt("%s/gitconfig", dir);
 
 	for (size_t i = 0; i < pol->hide.n; i++)
 		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
-	add_skel(p, SKEL_FILE, "etc/gitignore", buf_cstr(&ignore));
+	add_skel(p, SKEL_FILE, ignore_path, buf_cstr(&ignore));
 	buf_puts(&config, "[core]\n\texcludesFile = /etc/gitignore\n");
 	plan_broker_git(&p->broker, &config);
-	add_skel(p, SKEL_FILE, "etc/gitconfig", buf_cstr(&config));
+	add_skel(p, SKEL_FILE, config_path, buf_cstr(&config));
+}
+
+static char *text_resolv(const struct policy *pol)
+{
+	return mem_str(pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 "
+						  "attempts:2\n"
+						: "# no name server: this sandbox has no "
+						  "network\n");
+}
+
+static char *text_hosts(const struct plan *p)
+{
+	return mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
+}
+
+/* A root of its own has an /etc of its own, with its users in it. Of ours only what says where it is lies above that. */
+static void plan_own_etc(struct plan *p, const struct policy *pol)
+{
+	static const char *const names[] = { "gitconfig", "gitignore", "hostname", "hosts",
+					     "resolv.conf" };
+	_free_ char *hosts = text_hosts(p), *resolv = text_resolv(pol);
+
+	add_skel(p, SKEL_DIR, "etc", "");
+	plan_git(p, pol, ".vitrine/etc");
+	add_skel(p, SKEL_FILE, ".vitrine/etc/hosts", hosts);
+	add_skel(p, SKEL_FILE, ".vitrine/etc/hostname", "vitrine\n");
+	add_skel(p, SKEL_FILE, ".vitrine/etc/resolv.conf", resolv);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		_free_ char *src = mem_fmt(".vitrine/etc/%s", names[i]);
+		_free_ char *dst = mem_fmt("/etc/%s", names[i]);
+
+		add_mount(p, MOUNT_PART, src, dst, MOUNT_RO | MOUNT_GONE_OK, "sandbox");
+	}
 }
 
 static void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -229,11 +301,10 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 			p->user, p->ids.uid_in, p->ids.gid_in, p->user, p->home, f->shell);
 	_free_ char *group =
 		mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->ids.gid_in);
-	_free_ char *hosts =
-		mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
+	_free_ char *hosts = text_hosts(p), *resolv = text_resolv(pol);
 
 	add_skel(p, SKEL_DIR, "etc", "");
-	plan_git(p, pol);
+	plan_git(p, pol, "etc");
 	for (size_t i = 0; i < f->etc.n; i++) {
 		const struct entry *en = &f->etc.v[i];
 
@@ -251,9 +322,7 @@ static void plan_etc(struct plan *p, const struct policy *pol, const struct fact
 	add_skel(p, SKEL_FILE, "etc/group", group);
 	add_skel(p, SKEL_FILE, "etc/hosts", hosts);
 	add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
-	add_skel(p, SKEL_FILE, "etc/resolv.conf",
-		 pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n"
-					  : "# no name server: this sandbox has no network\n");
+	add_skel(p, SKEL_FILE, "etc/resolv.conf", resolv);
 	add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
 	add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
 		 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
@@ -309,7 +378,7 @@ static void plan_private(struct plan *p, const struct policy *pol, const struct 
 		add_access(p, ACCESS_WRITE, places[i][1]);
 	}
 	if (p->is_named && pol->home == HOME_PRIVATE && f->home_layers) {
-		add_overlay(p, f->home_layers, p->home, "home, kept");
+		add_overlay(p, f->home_layers, p->home, MOUNT_IDMAP, "home, kept");
 		p->mounts[p->n_mounts - 1].flags |= MOUNT_OWN;
 	} else if (p->is_named && pol->home == HOME_PRIVATE) {
 		_free_ char *kept = mem_fmt("%s/sandboxes/%s/home", p->state_dir, p->name);
@@ -392,7 +461,9 @@ static int check_grant(const struct facts *f, const struct grant *g, struct err 
 static int add_grant(struct plan *p, const struct facts *f, const struct grant *g, struct err *e)
 {
 	const struct entry *en = g->what;
-	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | MOUNT_IDMAP |
+	/* What belongs to ids of a root inside has them on disk as well. */
+	bool is_mapped = p->ids.root == ROOT_NONE || en->uid - f->sub_uid >= SUBIDS_COUNT;
+	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | (is_mapped ? MOUNT_IDMAP : 0) |
 			 (g->is_write ? 0 : MOUNT_RO);
 	int r = check_grant(f, g, e);
 
@@ -582,7 +653,8 @@ static void plan_mount_points(struct plan *p)
 		const struct mount *holder;
 
 		if (is_cover(m) || m->kind == MOUNT_LAYER ||
-		    (m->kind == MOUNT_BIND && (m->flags & MOUNT_GONE_OK)))
+		    ((m->kind == MOUNT_BIND || m->kind == MOUNT_PART) &&
+		     (m->flags & MOUNT_GONE_OK)))
 			continue; /* only ever over what exists; nowhere */
 		holder = holder_of(p, i);
 		if (holder == NULL) {
@@ -592,6 +664,23 @@ static void plan_mount_points(struct plan *p)
 			m->flags |= MOUNT_MKDIR;
 		}
 	}
+}
+
+/* A file with the set-user-id bit that belongs to the caller would be a gift to the other users of the host, so it can be
+ * made only where nobody else on the host can see it: in what lies in our own state. A job's own directory is its
+ * maker's to choose. */
+static bool may_make_suid(const struct plan *p)
+{
+	if (p->ids.root == ROOT_NONE)
+		return false;
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (m->kind == MOUNT_BIND && !(m->flags & MOUNT_RO) && p->ids.root != ROOT_JOB &&
+		    !path_is_beneath(m->src, p->state_dir))
+			return false;
+	}
+	return true;
 }
 
 /* Places where layers are for as long as it takes to make an overlay of them. */
@@ -632,13 +721,31 @@ static void skel_name(struct plan *p)
 
 /* ---- ids, limits ---- */
 
+/* With ids for a root inside: the user stays who they are, or is that root. */
+static void own_ids(struct ids *ids, const struct facts *f)
+{
+	ids->root = f->inner_root;
+	ids->uids = f->is_root ? subids_map_all(f->sub_uid) : subids_map(f->uid, f->sub_uid);
+	ids->gids = f->is_root ? subids_map_all(f->sub_gid) : subids_map(f->gid, f->sub_gid);
+	if (f->inner_root == ROOT_JOB)
+		ids->uid_in = ids->gid_in = 0;
+	if (f->is_root || f->inner_root == ROOT_JOB) {
+		ids->uid_out = f->sub_uid + ids->uid_in;
+		ids->gid_out = f->sub_gid + ids->gid_in;
+	}
+}
+
 struct ids plan_ids(const struct facts *f)
 {
-	return (struct ids){ .is_root = f->is_root,
-			     .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
-			     .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
-			     .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
-			     .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+	struct ids ids = { .is_root = f->is_root,
+			   .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
+			   .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			   .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
+			   .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+
+	if (f->inner_root != ROOT_NONE)
+		own_ids(&ids, f);
+	return ids;
 }
 
 static void plan_names(struct plan *p, const struct facts *f)
@@ -667,10 +774,10 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 			: cg & BIT(CG_CPU)    ? "cgroup"
 					      : "no cpu controller";
 		break;
-	case LIMIT_PIDS:
-		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
-		l.how = f->has_own_kernel ? "keeper samples every 50 ms"
-					  : "rlimit of the user namespace";
+	case LIMIT_PIDS: /* the kernel counts for each id; with many ids there are many counts */
+		l.by = f->has_own_kernel || f->inner_root != ROOT_NONE ? BY_WATCHED : BY_KERNEL;
+		l.how = l.by == BY_WATCHED ? "keeper samples every 50 ms"
+					   : "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
 		l.by = BY_KERNEL;
@@ -914,15 +1021,17 @@ static void plan_workspace(struct plan *p, const struct policy *pol, const struc
 	struct mount *ws;
 
 	if (pol->mode == WS_CLONE && !sabotaged("clone")) {
-		add_overlay(p, f->ws_layers, p->workspace, "workspace, a clone");
+		add_overlay(p, f->ws_layers, p->workspace, MOUNT_IDMAP, "workspace, a clone");
 		add_mount(p, MOUNT_BIND, f->ws_repo, PLAN_REPO, MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO,
 			  "the host's commits");
 		return;
 	}
 	if (is_review)
-		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
+		add_overlay(p, f->ws_layers, p->workspace, MOUNT_IDMAP, "workspace, for review");
+	/* A job writes only where it was told to. */
 	ws = add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,
-		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY | (is_review ? MOUNT_RO : 0),
+		       MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY |
+			       (is_review || p->ids.root == ROOT_JOB ? MOUNT_RO : 0),
 		       "workspace");
 	ws->dev = f->ws_dev;
 	ws->ino = f->ws_ino;
@@ -959,12 +1068,16 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_broker_build(&p.broker, pol, f, p.is_named);
 	add_access(&p, ACCESS_READ, "/");
 	plan_root(&p, f);
-	plan_etc(&p, pol, f);
+	if (p.ids.root == ROOT_SETUID)
+		plan_own_etc(&p, pol);
+	else
+		plan_etc(&p, pol, f);
 	plan_dev(&p);
 	plan_private(&p, pol, f);
 	plan_tools(&p, f);
 	plan_workspace(&p, pol, f);
-	add_access(&p, ACCESS_WRITE, p.workspace);
+	if (p.ids.root != ROOT_JOB)
+		add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
 	plan_sockets(&p, pol);
 	plan_safe_tools(&p, pol, f);
@@ -984,6 +1097,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);
+	p.may_suid = may_make_suid(&p);
 	plan_mount_points(&p);
 	add_skel(&p, SKEL_DIR, "var", "");
 	add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;

@@ -11,7 +11,7 @@
  * plan     Waits until there is one. What came before was done meanwhile.
  * trees    Waits for root's, which the keeper makes.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
- * become   Must: take the sandbox's ids (root only).
+ * become   Must: take the sandbox's ids, where they are not our own.
  * build    Must: assemble the tree and pivot into it.              Must not: drop CAP_SYS_ADMIN (mounts need it).
  * settle   Must: hostname, namespace limits, rlimits: the last things that need capabilities.
  * restrict Must: lock all that entering the network can do without: bounding set, no_new_privs, landlock.
@@ -63,8 +63,7 @@ static void receive(struct child *c, uint32_t type, struct init_msg *m, int fds[
 	} while (m->type != type);
 }
 
-/* An ordinary user maps the one id they have. For root the keeper writes the map (it is not our own id) and says
- * so. */
+/* An ordinary user maps the one id they have. Ids that are not our own the keeper maps, and says so. */
 static int step_ids(struct child *c)
 {
 	const struct ids *ids = &c->ids;
@@ -73,7 +72,7 @@ static int step_ids(struct child *c)
 	char map[64];
 	int r;
 
-	if (ids->is_root) {
+	if (ids_are_given(ids)) {
 		receive(c, INIT_MAPPED, &m, fds);
 		return 0;
 	}
@@ -258,12 +257,15 @@ static int step_become(struct child *c)
 {
 	const struct ids *ids = &c->ids;
 
-	if (!ids->is_root)
+	if (!ids_are_given(ids))
 		return 0;
 	if (!sabotaged("groups") && setgroups(0, NULL) < 0)
 		return -errno;
 	if (setresgid(ids->gid_in, ids->gid_in, ids->gid_in) < 0 ||
 	    setresuid(ids->uid_in, ids->uid_in, ids->uid_in) < 0)
+		return -errno;
+	/* The keeper, which is not root, must still be able to open our namespaces. The lock closes us again. */
+	if (!ids->is_root && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -297,6 +299,7 @@ static int set_sysctl(struct child *c, const char *name, uint64_t value)
 
 static int step_settle(struct child *c)
 {
+	static char sys_dir[] = "/proc/sys";
 	const struct plan *p = c->plan;
 	int r = 0;
 
@@ -311,6 +314,11 @@ static int step_settle(struct child *c)
 		r = set_sysctl(c, "user/max_inotify_instances", 64);
 	if (r == 0)
 		r = set_sysctl(c, "user/max_inotify_watches", 65536);
+	/* Some of these files belong to a root inside. */
+	if (r == 0 && p->ids.root != ROOT_NONE && !sabotaged("sysctl"))
+		r = mounts_cover(c->root, &(struct mount){ .kind = MOUNT_PROTECT,
+							   .flags = MOUNT_RO | MOUNT_DIR,
+							   .dst = sys_dir });
 	/* When memory runs out, what is inside goes first. */
 	(void)write_text("/proc/self/oom_score_adj", "300");
 	return r;
@@ -341,24 +349,15 @@ static const struct {
 	int (*fn)(struct child *c);
 } child_steps[] = {
 	/* clang-format off: one below the other, they are a list */
-	{ "call the mate", mate_begin },
-	{ "map ids", step_ids },
-	{ "part from the host", step_part },
-	{ "take the plan", step_plan },
-	{ "take trees", step_trees },
-	{ "open sources", step_open },
-	{ "take ids", step_become },
-	{ "build the view", step_build },
-	{ "enter the view", step_pivot },
-	{ "settle", step_settle },
-	{ "set limits", step_rlimits },
-	{ "restrict", step_restrict },
-	{ "enter the network", mate_network },
-	{ "open the gate", step_gate },
-	{ "take stdio", step_stdio },
-	{ "lock", step_lock },
-	{ "prove the lock", step_prove },
-	{ "leave the old root", mate_end },
+	{ "call the mate", mate_begin },       { "map ids", step_ids },
+	{ "part from the host", step_part },   { "take the plan", step_plan },
+	{ "take trees", step_trees },          { "open sources", step_open },
+	{ "take ids", step_become },           { "build the view", step_build },
+	{ "enter the view", step_pivot },      { "settle", step_settle },
+	{ "set limits", step_rlimits },        { "restrict", step_restrict },
+	{ "enter the network", mate_network }, { "open the gate", step_gate },
+	{ "take stdio", step_stdio },          { "lock", step_lock },
+	{ "prove the lock", step_prove },      { "leave the old root", mate_end },
 	/* clang-format on */
 };
 

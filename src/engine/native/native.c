@@ -141,10 +141,8 @@ static int send_trees(const struct plan *p, int ctl, struct err *e)
 	return 0;
 }
 
-/* Root's sandbox: an id that is not ours must be mapped from outside. */
-static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
+static int map_one(const struct ids *ids, pid_t pid, struct err *e)
 {
-	struct init_msg mapped = { .type = INIT_MAPPED };
 	char map[64];
 	int r;
 
@@ -154,8 +152,18 @@ static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 		(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 		r = write_proc(pid, "gid_map", map);
 	}
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r)) : 0;
+}
+
+/* An id that is not ours must be mapped from outside: root's sandbox, and one with a root inside. */
+static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
+{
+	struct init_msg mapped = { .type = INIT_MAPPED };
+	int r = ids->root == ROOT_NONE ? map_one(ids, pid, e)
+				       : subids_write(pid, &ids->uids, &ids->gids, e);
+
 	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+		return r;
 	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
 	(void)write_proc(pid, "oom_score_adj", "300");
 	return init_send(ctl, &mapped, NULL, 0) < 0 ? err_sys(e, "control socket") : 0;
@@ -212,7 +220,7 @@ int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_
 	n.ctl = take_ctl[0];
 	r = clone_init(&c, take_ctl, cg, &n, e);
 	fd_close(take_ctl[1]);
-	if (r == 0 && ids->is_root)
+	if (r == 0 && ids_are_given(ids))
 		r = map_ids(ids, n.pid, n.ctl, e);
 	if (r < 0)
 		return r;
