@@ -267,3 +267,19 @@ int workshop_remove(const char *state_dir, const char *path, struct err *e)
 		r = path_remove(AT_FDCWD, path);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", path, strerrordesc_np(-r)) : 0;
 }
+
+/* Ids that are not mapped, which all look like nobody's, are the host's own affair. */
+int workshop_give_back(const char *state_dir, const char *workspace, struct err *e)
+{
+	_free_ char *view = mem_fmt("%s:/ws:rw", workspace), *uid = mem_fmt("%u", geteuid());
+	_free_ char *gid = mem_fmt("%u", getegid()), *both = mem_fmt("%s:%s", uid, gid);
+	const char *const argv[] = { "find", "/ws",  "-xdev", "(",  "!",     "-uid",  uid,
+				     "!",    "-uid", "65534", "-o", "!",     "-gid",  gid,
+				     "!",    "-gid", "65534", ")",  "-exec", "chown", "-h",
+				     both,   "{}",   "+",     NULL };
+	struct job j = {
+		.state_dir = state_dir, .views = { view }, .argv = argv, .is_as_root = true
+	};
+
+	return workshop_run(&j, NULL, e);
+}

@@ -46,6 +46,9 @@ int workshop_run(struct job *j, struct buf *out, struct err *e);
 /* Removes a directory with all that is in it, also what belongs to ids of a root inside. 0 when it is gone. */
 int workshop_remove(const char *state_dir, const char *path, struct err *e);
 
+/* What a root inside has made in the workspace, or given away there, is its owner's again. Not root's: there it cannot be. */
+int workshop_give_back(const char *state_dir, const char *workspace, struct err *e);
+
 /* Reads from pipes until all are closed or the time is over. */
 struct listen {
 	int fd; /* taken */
