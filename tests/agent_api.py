@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The far end of coding agents: enough of the Anthropic Messages and OpenAI Responses APIs to play a model.
+"""The far end of coding agents: enough of four APIs (Anthropic Messages, OpenAI Responses and Chat,
+Google's) to play a model, and of GitHub's to let Copilot ask one.
 
 What the model does is said in the prompt, so that nothing has to be told to the process that plays it:
 
     SCRIPT [{"sh": "make"}, {"write": ["a.txt", "hello"]}, {"call": "mcp__x__y", "with": {}}, {"say": "done"}] END
 
 Step N is played when N results of tools are in the conversation; behind the last one the turn ends with a text that
-quotes the last result. answer() gets one request and returns the bytes of its answer and what to write to the log.
+quotes the last result. A step with "unless" ends the turn where a result holds that text already. answer() gets one request and returns the bytes of its answer and what to write to the log.
 """
 
 import itertools
 import json
 import re
 
-HOSTS = {"api.anthropic.com": "93.184.216.50", "api.openai.com": "93.184.216.51"}
+HOSTS = {"api.anthropic.com": "93.184.216.50", "api.openai.com": "93.184.216.51",
+         "generativelanguage.googleapis.com": "93.184.216.52", "api.github.com": "93.184.216.53",
+         "api.githubcopilot.com": "93.184.216.54", "models.dev": "93.184.216.55", "models.opencode.ai": "93.184.216.59",
+         "opencode.ai": "93.184.216.56", "app.factory.ai": "93.184.216.57", "api.factory.ai": "93.184.216.58", "mcp.test": "93.184.216.60"}
 MARK = re.compile(r"SCRIPT (\[.*?\]) END", re.S)
 numbers = itertools.count(1)
 
@@ -35,30 +39,58 @@ def flat(v):
 
 def script_of(text):
     found = MARK.findall(text)
+    if found and found[-1].startswith('[{\\"'):  # OpenCode puts words with blanks into quotes
+        found[-1] = found[-1].replace('\\"', '"')
     return json.loads(found[-1]) if found else []
 
 
 def step_of(text, results):
     script = script_of(text)
-    if len(results) < len(script):
+    if len(results) < len(script) and not any(script[len(results)].get("unless", "\0") in r for r in results):
         return script[len(results)]
     return {"say": "The end. " + (results[-1].strip() if results else "ok")}
+
+
+# The tools that agents offer for the same two acts, and what each wants to be told.
+SHELL_TOOLS = {
+    "Bash": lambda c: {"command": c, "description": "a scripted command"},
+    "bash": lambda c: {"command": c, "description": "a scripted command"},
+    "run_shell_command": lambda c: {"command": c, "description": "a scripted command"},
+    "Execute": lambda c: {"command": c, "riskLevel": "high", "riskLevelReason": "scripted", "timeout": 30},
+}
+WRITE_TOOLS = {
+    "Write": lambda p, t: {"file_path": p, "content": t},
+    "write": lambda p, t: {"filePath": p, "content": t},
+    "write_file": lambda p, t: {"file_path": p, "content": t},
+    "create": lambda p, t: {"path": p, "file_text": t},
+    "Create": lambda p, t: {"file_path": p, "content": t},
+}
+
+
+def call_of(step, tools):
+    """(name, arguments) of the tool that does this step; None where it is only said."""
+    for kind, table in (("sh", SHELL_TOOLS), ("write", WRITE_TOOLS)):
+        name = next((t for t in table if t in tools), None) if kind in step else None
+        if name:
+            said = step[kind] if isinstance(step[kind], list) else [step[kind]]
+            return name, table[name](*said)
+    shell = next((t for t in SHELL_TOOLS if t in tools), None)
+    if "write" in step and shell:
+        return shell, SHELL_TOOLS[shell](f"printf '%s' {json.dumps(step['write'][1])} > {step['write'][0]}")
+    if "call" in step and tools:
+        return step["call"], step.get("with", {})
+    if "read" in step and "Read" in tools:
+        return "Read", {"file_path": step["read"]}
+    return None
 
 
 # ------------------------------------------------------------------------------------------- Anthropic
 
 
 def anthropic_block(step, tools):
-    if "sh" in step and "Bash" in tools:
-        return {"type": "tool_use", "id": new_id("toolu_"), "name": "Bash",
-                "input": {"command": step["sh"], "description": "a scripted command"}}
-    if "write" in step and "Write" in tools:
-        return {"type": "tool_use", "id": new_id("toolu_"), "name": "Write",
-                "input": {"file_path": step["write"][0], "content": step["write"][1]}}
-    if "call" in step and tools:
-        return {"type": "tool_use", "id": new_id("toolu_"), "name": step["call"], "input": step.get("with", {})}
-    if "read" in step and "Read" in tools:
-        return {"type": "tool_use", "id": new_id("toolu_"), "name": "Read", "input": {"file_path": step["read"]}}
+    call = call_of(step, tools)
+    if call:
+        return {"type": "tool_use", "id": new_id("toolu_"), "name": call[0], "input": call[1]}
     return {"type": "text", "text": step.get("say", "ok")}
 
 
@@ -98,6 +130,10 @@ SHELLS = ("exec_command", "shell_command", "shell", "local_shell", "container.ex
 
 def openai_item(step, tools):
     by_name = {t.get("name") or t.get("type"): t for t in tools}
+    call = call_of(step, by_name)
+    if call:
+        return {"type": "function_call", "id": new_id("fc_"), "call_id": new_id("call_"), "status": "completed",
+                "name": call[0], "arguments": json.dumps(call[1])}
     name = next((s for s in SHELLS if s in by_name), None)
     command = step.get("sh")
     if "write" in step:
@@ -129,13 +165,106 @@ def openai(body):
              "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 120}
     events = [("response.created", {"response": response}),
               ("response.output_item.added", {"output_index": 0, "item": {**item, "status": "in_progress"}}),
+              *[("response.output_text.delta", {"output_index": 0, "content_index": 0, "item_id": item["id"], "delta": c["text"]})
+                for c in item.get("content", [])],
               ("response.output_item.done", {"output_index": 0, "item": item}),
               ("response.completed", {"response": {**response, "status": "completed", "output": [item], "usage": usage}})]
     return "text/event-stream", sse([(t, {"sequence_number": n, **o}) for n, (t, o) in enumerate(events)]), \
         {"results": results, "asks": item, "tools": [t.get("name") or t.get("type") for t in body.get("tools", [])]}
 
 
-# ------------------------------------------------------------------------------------------------ both
+def chat(body):
+    """Chat completions, the elder of OpenAI's two; GitHub's models speak it."""
+    messages = body.get("messages", [])
+    results = [flat(m.get("content")) for m in messages if m.get("role") == "tool"]
+    asked = "".join(flat(m.get("content")) for m in messages if m.get("role") == "user")
+    tools = [t.get("function", t).get("name") for t in body.get("tools") or []]
+    step = step_of(asked, results)
+    call = call_of(step, tools)
+    text = None if call else step.get("say", "ok")
+    calls = [{"index": 0, "id": new_id("call_"), "type": "function",
+              "function": {"name": call[0], "arguments": json.dumps(call[1])}}] if call else None
+    message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+    end = "tool_calls" if calls else "stop"
+    base = {"id": new_id("chatcmpl-"), "created": 1, "model": body.get("model", "m")}
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+    log = {"results": results, "asks": call or text, "tools": tools}
+    if not body.get("stream"):
+        choice = {"index": 0, "message": message, "finish_reason": end}
+        return "application/json", json.dumps({**base, "object": "chat.completion", "choices": [choice], "usage": usage}).encode(), log
+    base["object"] = "chat.completion.chunk"
+    chunks = [{**base, "choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+              {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": end}], "usage": usage}]
+    return "text/event-stream", b"".join(b"data: %s\n\n" % json.dumps(c).encode() for c in chunks) + b"data: [DONE]\n\n", log
+
+
+# ---------------------------------------------------------------------------------------------- Google
+
+
+def google(body, is_stream):
+    contents = body.get("contents", [])
+    parts = [p for c in contents for p in c.get("parts", [])]
+    answers = [p["functionResponse"].get("response", {}) for p in parts if "functionResponse" in p]
+    results = [flat(a) or str(a.get("error", "")) for a in answers]
+    asked = "".join(p.get("text", "") for c in contents if c.get("role") == "user" for p in c.get("parts", []))
+    tools = [f.get("name") for t in body.get("tools", []) for f in t.get("functionDeclarations", [])]
+    step = step_of(asked, results)
+    call = call_of(step, tools)
+    part = {"functionCall": {"name": call[0], "args": call[1]}} if call else {"text": step.get("say", "ok")}
+    if body.get("generationConfig", {}).get("responseMimeType") == "application/json":  # which model shall do this?
+        part = {"text": json.dumps({"reasoning": "short", "model_choice": "flash", "complexity_reasoning": "short", "complexity_score": 1})}
+    out = json.dumps({"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+                      "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}}).encode()
+    log = {"results": results, "asks": part, "tools": tools}
+    return ("text/event-stream", b"data: %s\n\n" % out, log) if is_stream else ("application/json", out, log)
+
+
+# ---------------------------------------------------------------------------------------------- GitHub
+
+COPILOT_MODEL = {
+    "id": "gpt-5-mini", "name": "A model", "object": "model", "vendor": "x", "version": "1", "preview": False,
+    "model_picker_enabled": True, "policy": {"state": "enabled"}, "billing": {"is_premium": False, "multiplier": 0},
+    "supported_endpoints": ["/chat/completions"],
+    "capabilities": {"family": "gpt-5-mini", "object": "model_capabilities", "type": "chat", "tokenizer": "o200k_base",
+                     "limits": {"max_context_window_tokens": 128000, "max_output_tokens": 16000, "max_prompt_tokens": 100000},
+                     "supports": {"tool_calls": True, "streaming": True, "parallel_tool_calls": True}}}
+
+
+def github(host, path):
+    """What Copilot asks about its user before it asks the model; None: not known."""
+    if path == "/copilot_internal/user":
+        return {"login": "octo", "copilot_plan": "individual", "access_type_sku": "free", "chat_enabled": True,
+                "cli_enabled": True, "organization_list": [],
+                "endpoints": {"api": "https://api.githubcopilot.com", "telemetry": "https://api.githubcopilot.com"}}
+    if path == "/user":
+        return {"login": "octo", "id": 1, "type": "User"}
+    if path == "/models":
+        return {"object": "list", "data": [COPILOT_MODEL]}
+    if path == "/api/cli/whoami":
+        return {"userId": "user_1", "orgId": "org_1"}
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- MCP
+
+
+def mcp(asked):
+    """A remote server of one tool that gives back what it is told; None: a notification."""
+    method, params = asked.get("method"), asked.get("params", {})
+    if method == "initialize":
+        result = {"protocolVersion": params.get("protocolVersion"), "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "far", "version": "1"}}
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        result = {"tools": [{"name": "echo", "description": "says it again", "inputSchema": schema}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "from afar: " + params["arguments"]["text"]}]}
+    else:
+        result = {}
+    return {"jsonrpc": "2.0", "id": asked["id"], "result": result} if "id" in asked else None
+
+
+# ------------------------------------------------------------------------------------------------- all
 
 
 def answer(host, head, body):
@@ -145,11 +274,15 @@ def answer(host, head, body):
     fields = dict(line.decode("latin-1").split(": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
     fields = {k.lower(): v for k, v in fields.items()}
     log = {"host": host, "method": method, "path": path, "agent": fields.get("user-agent", ""),
-           "key": fields.get("x-api-key") or fields.get("authorization", "").removeprefix("Bearer ")}
+           "key": (fields.get("authorization") or fields.get("x-goog-api-key") or fields.get("x-api-key") or "").split(" ")[-1]}
     try:
         asked = json.loads(body or b"{}")
     except ValueError:
         asked = {}
+    if path == "/mcp":
+        out = mcp(asked) if method == "POST" else None
+        log = {**log, "call": asked.get("method", ""), "said": asked.get("params", {}).get("arguments")}
+        return (200 if out else 202 if method == "POST" else 405), "application/json", json.dumps(out).encode() if out else b"", log
     if method == "POST" and path.endswith("/messages/count_tokens"):
         return 200, "application/json", b'{"input_tokens":10}', log
     if method == "POST" and path.endswith("/messages"):
@@ -158,6 +291,14 @@ def answer(host, head, body):
     if method == "POST" and path.endswith("/responses"):
         kind, out, more = openai(asked)
         return 200, kind, out, {**log, **more}
+    if method == "POST" and path.endswith("/chat/completions"):
+        kind, out, more = chat(asked)
+        return 200, kind, out, {**log, **more}
+    if method == "POST" and "GenerateContent" in path or path.endswith(":generateContent"):
+        kind, out, more = google(asked, "stream" in path)
+        return 200, kind, out, {**log, **more}
+    if host.endswith(("github.com", "githubcopilot.com", "factory.ai")) and github(host, path):
+        return 200, "application/json", json.dumps(github(host, path)).encode(), log
     if method == "GET" and path.endswith("/models"):
         return 200, "application/json", b'{"object":"list","data":[],"models":[]}', log
     return 404, "application/json", b'{"error":{"type":"not_found_error","message":"not played here"}}', log

@@ -55,6 +55,8 @@ NAMES = {
     "platform.claude.com": [OWN4],
     "auth.openai.com": [OWN4],
     "chatgpt.com": [OWN4],
+    "oauth2.googleapis.com": [OWN4],
+    "cloudcode-pa.googleapis.com": [OWN4],
     "closed.test": ["93.184.216.99"],
     "proxy.test": ["93.184.216.40"],
     **{name: [address] for name, address in agent_api.HOSTS.items()},

@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "policy/table.h"
 
-enum kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_SEEDS, KIND_REPORT, KIND_ANY };
+enum kind { KIND_TEXT, KIND_LIST, KIND_SEEDS, KIND_REPORT, KIND_ANY };
 
 struct key {
 	const char *name;
@@ -23,11 +23,10 @@ struct key {
 static const struct key keys[] = {
 	{ "summary", KIND_TEXT, AT(summary) }, { "command", KIND_LIST, AT(command) },
 	{ "free", KIND_LIST, AT(free) },       { "prompt", KIND_LIST, AT(prompt) },
-	{ "install", KIND_TEXT, AT(install) }, { "terminal", KIND_BOOL, AT(is_terminal) },
-	{ "secrets", KIND_LIST, AT(secrets) }, { "hook", KIND_TEXT, AT(hook) },
-	{ "share", KIND_LIST, AT(share) },     { "seed", KIND_SEEDS, AT(seed) },
-	{ "report", KIND_REPORT, AT(report) }, { "busy", KIND_LIST, AT(busy) },
-	{ "policy", KIND_ANY, AT(policy) },
+	{ "install", KIND_TEXT, AT(install) }, { "secrets", KIND_LIST, AT(secrets) },
+	{ "hook", KIND_TEXT, AT(hook) },       { "share", KIND_LIST, AT(share) },
+	{ "seed", KIND_SEEDS, AT(seed) },      { "report", KIND_REPORT, AT(report) },
+	{ "busy", KIND_LIST, AT(busy) },       { "policy", KIND_ANY, AT(policy) },
 };
 
 static const struct key report_keys[] = {
@@ -139,11 +138,6 @@ static int read_value(struct reader *r, const struct key *k, const struct json *
 		if (v->type != JSON_STRING)
 			return wrong_type(r, v, k->name, "a string");
 		*(const char **)at = v->text;
-		return 0;
-	case KIND_BOOL:
-		if (v->type != JSON_BOOL)
-			return wrong_type(r, v, k->name, "true or false");
-		*(bool *)at = v->is_true;
 		return 0;
 	case KIND_LIST:
 		if (v->type != JSON_ARRAY)
@@ -285,9 +279,21 @@ static size_t count(char *const *words)
 	return n;
 }
 
+/* An agent whose settings switch its questions off may still have a word for it where it gets a prompt (droid exec). */
+static size_t put_free(const char **argv, size_t n, const struct preset *p)
+{
+	if (p->free->n)
+		return put_list(argv, n, p->free);
+	for (const struct json *v = p->prompt ? p->prompt->first : NULL; v; v = v->next)
+		if (preset_is_free_word(v->text))
+			argv[n++] = v->text;
+	return n;
+}
+
 const char **preset_command(const struct preset *p, char *const *words)
 {
-	size_t more = count(words), n = 0, flags = p->free ? p->free->n : 0;
+	size_t more = count(words), n = 0,
+	       flags = (p->free ? p->free->n : 0) + (p->prompt ? p->prompt->n : 0);
 	bool is_added = more == 0 || words[0][0] == '-', is_free = is_added;
 	const char **argv = mem_new(p->command->n + (more + 1) * (flags + 1) + 1, sizeof(*argv));
 
@@ -298,7 +304,7 @@ const char **preset_command(const struct preset *p, char *const *words)
 		if (p->free == NULL || !preset_is_free_word(words[i]) || (i == 0 && !is_added)) {
 			argv[n++] = words[i];
 		} else if (!is_free) {
-			n = put_list(argv, n, p->free);
+			n = put_free(argv, n, p);
 			is_free = true;
 		}
 	}
@@ -323,38 +329,62 @@ int preset_prompt(const struct preset *p, const char *prompt, const char ***ret,
 
 /* ---- seeds ---- */
 
-static void put_filled(struct buf *out, const char *text, const char *workspace)
-{
-	static const char mark[] = "{workspace}";
+/* The last characters of a variable's text, by which Claude Code remembers keys it was told to use. */
+#define END_LENGTH 20
 
-	for (const char *hit; (hit = strstr(text, mark)); text = hit + strlen(mark)) {
+/* What stands for the mark that `text` begins with, and how long that mark is; NULL: it is none. */
+static const char *fill_of(const struct preset_fill *f, const char *text, size_t *ret_n)
+{
+	static const char place[] = "{workspace}", end[] = "{end:";
+	const char *close = strchr(text, '}'), *value = NULL;
+
+	if (str_starts(text, place)) {
+		*ret_n = strlen(place);
+		return f->workspace;
+	}
+	if (!str_starts(text, end) || close == NULL)
+		return NULL;
+	*ret_n = (size_t)(close - text) + 1;
+	if (f->variable)
+		value = f->variable(f->arg, text + strlen(end), *ret_n - strlen(end) - 1);
+	if (value == NULL)
+		return "";
+	return strlen(value) > END_LENGTH ? value + strlen(value) - END_LENGTH : value;
+}
+
+static void put_filled(struct buf *out, const char *text, const struct preset_fill *f)
+{
+	for (const char *hit; (hit = strchr(text, '{'));) {
+		size_t n = 1;
+		const char *fill = fill_of(f, hit, &n);
+
 		buf_add(out, text, (size_t)(hit - text));
-		buf_puts(out, workspace);
+		buf_puts(out, fill ? fill : "{");
+		text = hit + n;
 	}
 	buf_puts(out, text);
 }
 
-static void put_filled_json(struct buf *out, const char *text, const void *workspace)
+static void put_filled_json(struct buf *out, const char *text, const void *fill)
 {
 	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 
-	put_filled(&b, text, workspace);
+	put_filled(&b, text, fill);
 	buf_json(out, buf_cstr(&b));
 }
 
-void preset_seed_text(const struct json *seed, const char *workspace, struct buf *out)
+void preset_seed_text(const struct json *seed, const struct preset_fill *fill, struct buf *out)
 {
 	if (seed->type == JSON_OBJECT) {
 		json_print_as(seed,
-			      &(struct json_style){ .is_compact = true,
-						    .put = put_filled_json,
-						    .arg = workspace },
+			      &(struct json_style){
+				      .is_compact = true, .put = put_filled_json, .arg = fill },
 			      out);
 		buf_putc(out, '\n');
 		return;
 	}
 	for (const struct json *v = seed->first; v; v = v->next) {
-		put_filled(out, v->text, workspace);
+		put_filled(out, v->text, fill);
 		buf_putc(out, '\n');
 	}
 }

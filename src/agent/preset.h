@@ -40,7 +40,6 @@ struct preset {
 	const struct json *busy;    /* words in the output that mean: come back later */
 	const struct json *policy;
 	struct preset_report report;
-	bool is_terminal; /* made for a person at a terminal */
 };
 
 /* Pure. `origin` is what messages call the file; they begin with "FILE:LINE:COLUMN: ". */
@@ -65,8 +64,15 @@ bool preset_is_free_word(const char *word);
 /* "no questions" said as an option of `run`: what a preset without such words makes of it is a usage error. */
 int preset_check_free(const struct preset *p, struct err *e);
 
-/* The text of a seed, with {workspace} filled in. */
-void preset_seed_text(const struct json *seed, const char *workspace, struct buf *out);
+struct preset_fill {
+	const char *workspace;
+	/* What a variable holds inside, where a secret stands behind it; NULL: nothing. May itself be NULL. */
+	const char *(*variable)(const void *arg, const char *name, size_t n);
+	const void *arg;
+};
+
+/* The text of a seed, with {workspace} and {end:VARIABLE} (its last 20 characters) filled in. */
+void preset_seed_text(const struct json *seed, const struct preset_fill *fill, struct buf *out);
 
 /* ---- preset_file.c ---- */
 

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (const struct json *v = p.seed ? p.seed->first : NULL; v; v = v->next) {
 		_cleanup_(buf_done) struct buf b = BUF(MIB);
 
-		preset_seed_text(v, "/w", &b);
+		preset_seed_text(v, &(struct preset_fill){ .workspace = "/w" }, &b);
 	}
 	preset_done(&p);
 	return 0;

@@ -43,7 +43,6 @@ TEST(strict)
 	refused(HEAD ", \"free\": \"--x\" }", "free must be a list of strings, not a string");
 	refused(HEAD ", \"free\": [1] }", "free must be a list of strings, not a number");
 	refused(HEAD ", \"busy\": [\"\"] }", "busy holds an empty string");
-	refused(HEAD ", \"terminal\": 1 }", "terminal must be true or false");
 	refused(HEAD ", \"prompt\": [\"a\"] }", "must hold the word \"{prompt}\"");
 	refused(HEAD ", \"policy\": [] }", "policy must be an object");
 	refused(HEAD ", \"share\": [\"/etc\"] }", "share takes paths below the home");
@@ -115,6 +114,16 @@ TEST(commands)
 	CHECK_STR(got, "a -p do it -z");
 	preset_done(&p);
 
+	/* One that has its word only where it gets a prompt. */
+	CHECK_INT(parse(HEAD ", \"free\": [], \"prompt\": [\"a\", \"x\", \"--yolo\", \"{prompt}\"] "
+			     "}",
+			&p, &e),
+		  0);
+	COMMAND("a b", "--dsp");
+	COMMAND("a x --yolo hi", "a", "x", "--dsp", "hi");
+	COMMAND("a x --yolo hi", "a", "x", "--yolo", "hi");
+	preset_done(&p);
+
 	CHECK_INT(parse(HEAD " }", &p, &e), 0);
 	COMMAND("a b --dsp", "--dsp"); /* nobody's word for anything here */
 	CHECK(preset_check_free(&p, &e) < 0 && e.kind == ERR_USAGE);
@@ -122,22 +131,31 @@ TEST(commands)
 	preset_done(&p);
 }
 
+static const char *variable(const void *arg, const char *name, size_t n)
+{
+	return n == 3 && strncmp(name, "KEY", 3) == 0 ? arg : NULL;
+}
+
 TEST(seeds)
 {
+	struct preset_fill quoted = { .workspace = "/w \"q\"" }, plain = {
+		.workspace = "/w", .variable = variable, .arg = "sk-0-abcdefghijklmnopqrst"
+	};
 	struct preset p = { 0 };
 	struct err e;
 	_cleanup_(buf_done) struct buf a = BUF(KIB), b = BUF(KIB);
 
 	CHECK_INT(parse(HEAD ", \"seed\": { \"a.json\": { \"n\": 1, \"b\": [true, null, "
 			     "\"{workspace}\"], \"{workspace}\": {} },"
-			     "\"b.toml\": [\"x = \\\"{workspace}/y\\\"\", \"\", \"z\"] } }",
+			     "\"b.toml\": [\"x = \\\"{workspace}/y\\\"\", \"\", \"z\", \"{end:KEY} "
+			     "{end:NO}{ {end:\"] } }",
 			&p, &e),
 		  0);
-	preset_seed_text(json_get(p.seed, "a.json"), "/w \"q\"", &a);
+	preset_seed_text(json_get(p.seed, "a.json"), &quoted, &a);
 	CHECK_STR(buf_cstr(&a), "{\"n\":1,\"b\":[true,null,\"/w \\\"q\\\"\"],\"/w "
 				"\\\"q\\\"\":{}}\n");
-	preset_seed_text(json_get(p.seed, "b.toml"), "/w", &b);
-	CHECK_STR(buf_cstr(&b), "x = \"/w/y\"\n\nz\n");
+	preset_seed_text(json_get(p.seed, "b.toml"), &plain, &b);
+	CHECK_STR(buf_cstr(&b), "x = \"/w/y\"\n\nz\nabcdefghijklmnopqrst { {end:\n");
 	preset_done(&p);
 }
 
@@ -161,7 +179,7 @@ TEST(built_in)
 			CHECK_STR(e.msg, "");
 		CHECK(p.prompt != NULL);
 		if (!str_eq(p.name, "shell")) {
-			CHECK(p.free != NULL && p.install != NULL && p.is_terminal);
+			CHECK(p.free != NULL && p.install != NULL);
 			CHECK_INT(policy.network, NET_GATE);
 			CHECK(policy.net_allow.n > 0);
 			CHECK_INT(policy.net_preset, LEVEL_NONE);

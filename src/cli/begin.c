@@ -236,6 +236,8 @@ int run_begin(struct run *r, struct err *e)
 						 .name = r->def.name,
 						 .workspace = r->host.workspace,
 						 .self_exe = r->host.self_exe,
+						 .secrets = r->secrets.facts,
+						 .n_secrets = r->secrets.n,
 						 .layers = r->home_layers },
 			      &r->preset, e);
 	if (x == 0 && r->saver <= 0)

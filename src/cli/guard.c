@@ -142,8 +142,8 @@ static int change(const char *word, const char *agent, const struct guard_args *
 
 	if (which == AGENT_UNKNOWN)
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "'%.40s' is no agent: claude, codex, gemini, copilot, cursor or "
-			       "opencode",
+			       "'%.40s' is no agent: claude, codex, gemini, copilot, cursor, "
+			       "opencode or droid",
 			       agent);
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n < 0)

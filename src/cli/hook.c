@@ -21,7 +21,7 @@
 enum { OPT_AGENT = 1, OPT_UNATTENDED };
 
 const struct opt hook_opts[] = {
-	{ "agent", 0, "NAME", "who asks: claude, codex, gemini, copilot, cursor, opencode",
+	{ "agent", 0, "NAME", "who asks: claude, codex, gemini, copilot, cursor, opencode, droid",
 	  OPT_AGENT },
 	{ "unattended", 0, NULL, "nobody is there to be asked: a question is a refusal",
 	  OPT_UNATTENDED },
@@ -162,7 +162,7 @@ int cmd_hook(int argc, char **argv, struct err *e)
 		if (r == OPT_AGENT && told == AGENT_UNKNOWN)
 			return err_set(e, ERR_USAGE, EINVAL,
 				       "'%.40s' is no agent: claude, codex, gemini, copilot, "
-				       "cursor or opencode",
+				       "cursor, opencode or droid",
 				       o.value);
 	}
 	if (r < 0)

@@ -742,7 +742,7 @@ int run_plan(struct run *r, struct err *e)
 		x = secrets_look(&r->secrets, r->host.state_dir, r->has_def ? r->def.name : name,
 				 &r->policy, e);
 	r->host.facts.secrets = r->secrets.facts;
-	r->host.facts.n_secrets = r->secrets.n;
+	r->host.facts.n_secrets = r->secrets.n_facts;
 	if (x == 0)
 		x = plan_build(
 			&r->policy, &r->host.facts,

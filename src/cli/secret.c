@@ -179,12 +179,12 @@ static void put_row(struct buf *out, const struct secret *s, bool is_json, bool 
 }
 
 /* Logins of agents on this host are there without having been set. */
-static void put_logins(struct buf *out, const char *home, bool is_json, bool is_first)
+static void put_logins(struct buf *out, const struct host *h, bool is_json, bool is_first)
 {
 	for (const struct secret_login *l = secret_logins; l->name; l++) {
 		_cleanup_(secret_done) struct secret s = { 0 };
 
-		if (!secret_login_is_there(l, home, &s))
+		if (!secret_login_is_there(l, h->home, h->state_dir, &s))
 			continue;
 		put_row(out, &s, is_json, is_first);
 		is_first = false;
@@ -211,7 +211,7 @@ static int ls(const struct host *h, bool is_json, struct err *e)
 			return r;
 		put_row(&out, &s, is_json, i == 0);
 	}
-	put_logins(&out, h->home, is_json, names.n == 0);
+	put_logins(&out, h, is_json, names.n == 0);
 	if (is_json)
 		buf_puts(&out, "\n]}\n");
 	return cli_print(&out, e);

@@ -45,7 +45,15 @@ bool secrets_has(const char *state_dir, const char *name)
 	struct err e = ERR_INIT;
 
 	/* One that is there and cannot be read is an error of the start, not a reason to go without. */
-	return load(state_dir, name, &s, &e) != -ENOENT;
+	return secret_login_find(name) || load(state_dir, name, &s, &e) != -ENOENT;
+}
+
+static char *login_terms(const struct secret_login *l)
+{
+	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+	secret_login_terms(l, &b);
+	return buf_take(&b);
 }
 
 /* What the agent reads instead of its token store. */
@@ -57,6 +65,9 @@ static int look_login(struct secrets *s, size_t i, const uint8_t *seed, struct e
 	if (r < 0)
 		return r;
 	s->texts[i] = buf_take(&text);
+	s->logins[i] = login_terms(secret_login_find(s->v[i].name));
+	s->facts[i].login = s->logins[i];
+	s->facts[i].gives = secret_login_find(s->v[i].name)->gives;
 	s->facts[i].file = secret_login_find(s->v[i].name)->path;
 	s->facts[i].text = s->texts[i];
 	return 0;
@@ -83,7 +94,41 @@ static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_
 					    .n_env = v->env.n,
 					    .hosts = v->hosts.v,
 					    .n_hosts = v->hosts.n };
+	s->n_facts = s->n;
 	return v->source == SECRET_LOGIN ? look_login(s, i, seed, e) : 0;
+}
+
+/* A login that nobody has made: its tokens are taken out of the answer when somebody does, inside. */
+static void look_open(struct secrets *s, const struct secret_login *l)
+{
+	size_t i = s->n_facts++, n = 0;
+
+	while (n < ARRAY_LEN(l->hosts) && l->hosts[n])
+		n++;
+	s->logins[i] = login_terms(l);
+	s->facts[i] = (struct secret_fact){ .name = l->name,
+					    .hosts = (char *const *)(uintptr_t)l->hosts,
+					    .n_hosts = n,
+					    .gives = l->gives,
+					    .login = s->logins[i],
+					    .is_open = true };
+}
+
+static bool is_open(const char *state_dir, const char *name)
+{
+	_cleanup_(secret_done) struct secret s = { 0 };
+	struct err e = ERR_INIT;
+
+	return secret_login_find(name) && load(state_dir, name, &s, &e) == -ENOENT;
+}
+
+/* One that would have to be put on the wire; a login that is not there yet can wait for a network. */
+static bool needs_network(const char *state_dir, const struct policy *p)
+{
+	for (size_t i = 0; i < p->secrets.n; i++)
+		if (!is_open(state_dir, p->secrets.v[i].text))
+			return true;
+	return false;
 }
 
 int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
@@ -94,12 +139,14 @@ int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 	int r;
 
 	*s = (struct secrets){ 0 };
-	if (n == 0 || p->network != NET_GATE)
-		return n == 0 ? 0
-			      : err_set(e, ERR_USAGE, EINVAL,
-					"a secret is of no use without a network; --allow a host, "
-					"or "
-					"--net a preset");
+	if (n == 0)
+		return 0;
+	if (p->network != NET_GATE)
+		return !needs_network(state_dir, p) ? 0
+						    : err_set(e, ERR_USAGE, EINVAL,
+							      "a secret is of no use without a "
+							      "network; --allow a host, "
+							      "or --net a preset");
 	if (n > SECRETS_MAX)
 		return err_set(e, ERR_CONFIG, E2BIG, "more than %d secrets", SECRETS_MAX);
 	r = secret_seed(state_dir, sandbox, seed, e);
@@ -110,8 +157,13 @@ int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 	s->placeholders = mem_new(n, sizeof(*s->placeholders));
 	s->terms = mem_new(n, sizeof(*s->terms));
 	s->texts = mem_new(n, sizeof(*s->texts));
+	s->logins = mem_new(n, sizeof(*s->logins));
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = look(s, i, state_dir, seed, p->secrets.v[i].text, e);
+		if (!is_open(state_dir, p->secrets.v[i].text))
+			r = look(s, s->n, state_dir, seed, p->secrets.v[i].text, e);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		if (is_open(state_dir, p->secrets.v[i].text))
+			look_open(s, secret_login_find(p->secrets.v[i].text));
 	return r;
 }
 
@@ -141,6 +193,9 @@ void secrets_done(struct secrets *s)
 		free(s->terms[i]);
 		free(s->texts[i]);
 	}
+	for (size_t i = 0; i < s->n_facts; i++)
+		free(s->logins[i]);
+	free(s->logins);
 	free(s->v);
 	free(s->facts);
 	free(s->placeholders);

@@ -8,13 +8,14 @@
 
 struct secrets {
 	struct secret *v;
-	struct secret_fact *facts;
-	char **placeholders, **terms, **texts;
-	size_t n;
+	struct secret_fact *facts; /* of these, and then of logins that are not there yet */
+	char **placeholders, **terms, **texts, **logins;
+	size_t n, n_facts;
 };
 
 /* Is there such a secret? One of a known service (secret/service.c) is also there when the caller's environment holds its
- * variable: it is taken from there at every start, and inside the variable holds the placeholder. */
+ * variable: it is taken from there at every start, and inside the variable holds the placeholder. A login is of use even when it is
+ * not there: it can be made inside. */
 bool secrets_has(const char *state_dir, const char *name);
 int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 		 const struct policy *p, struct err *e);

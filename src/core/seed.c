@@ -97,6 +97,27 @@ static int write_file(int home, const char *rel, const struct buf *text, struct 
 	return 0;
 }
 
+/* The placeholder that stands in this variable. */
+static const char *variable(const void *arg, const char *name, size_t n)
+{
+	const struct seed_in *in = arg;
+
+	for (size_t i = 0; i < in->n_secrets; i++)
+		for (size_t k = 0; k < in->secrets[i].n_env; k++)
+			if (strlen(in->secrets[i].env[k]) == n &&
+			    memcmp(in->secrets[i].env[k], name, n) == 0)
+				return in->secrets[i].placeholder;
+	return NULL;
+}
+
+static void put_seed(const struct seed_in *in, const struct json *seed, struct buf *out)
+{
+	preset_seed_text(seed,
+			 &(struct preset_fill){
+				 .workspace = in->workspace, .variable = variable, .arg = in },
+			 out);
+}
+
 static int write_seed(const struct seed_in *in, const struct homes *h, const struct json *seed,
 		      struct err *e)
 {
@@ -104,7 +125,7 @@ static int write_seed(const struct seed_in *in, const struct homes *h, const str
 
 	if (is_there(h, seed->key))
 		return 0;
-	preset_seed_text(seed, in->workspace, &text);
+	put_seed(in, seed, &text);
 	return write_file(h->fd[0], seed->key, &text, e);
 }
 
@@ -125,7 +146,7 @@ static int write_hook(const struct seed_in *in, const struct homes *h, const str
 	if (is_there(h, file))
 		return 0;
 	if (seed)
-		preset_seed_text(seed, in->workspace, &before);
+		put_seed(in, seed, &before);
 	r = install_text(a, seed ? buf_cstr(&before) : NULL, is_seen ? in->self_exe : SEED_PROGRAM,
 			 &after, e);
 	return r < 0 ? err_wrap(e, r, "preset '%s'", p->name)

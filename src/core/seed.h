@@ -4,12 +4,15 @@
 #define VITRINE_CORE_SEED_H
 
 #include "agent/preset.h"
+#include "plan/plan.h"
 
 /* Where this program lies inside, for hooks: the same on every host, because it stands in files that last. */
 #define SEED_PROGRAM "/.vitrine/vitrine"
 
 struct seed_in {
 	const char *state_dir, *name, *workspace, *self_exe;
+	const struct secret_fact *secrets;
+	size_t n_secrets;
 	char *const *
 		layers; /* of the home, as layers_paths() gives them; NULL: it is a plain directory */
 };

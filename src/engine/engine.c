@@ -7,7 +7,7 @@
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
 #define BY_INIT                                                                                    \
 	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
-	 BIT(STEP_EXEC))
+	 BIT(STEP_EXEC) | BIT(STEP_GATE))
 /* What a tool with namespaces, explicit mounts and sized tmpfs adds. */
 #define BY_MOUNTS                                                                                  \
 	(BIT(STEP_MOUNTS) | BIT(STEP_HIDE) | BIT(STEP_REMASK) | BIT(STEP_NO_NETWORK) |             \
@@ -56,14 +56,14 @@ const struct engine engines[] = {
 	{ .name = "crun",
 	  .summary = "the OCI runtime crun runs it as a container without an image",
 	  .tool = "crun",
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
 	  .render = render_crun },
 	{ .name = "runc",
 	  .summary = "the same with the OCI runtime runc",
 	  .tool = "runc",
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
 	  .render = render_runc },
@@ -78,7 +78,7 @@ const struct engine engines[] = {
 	{ .name = "podman",
 	  .summary = "a container of podman, without a daemon",
 	  .tool = "podman",
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .render = render_podman },
 	{ .name = "docker",
@@ -129,6 +129,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_PTY] = "terminal",
 	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
+	[STEP_DIRECT] = "network without proxy variables",
 	[STEP_LAYERS] = "layers",
 	[STEP_SOCKETS] = "host sockets",
 };

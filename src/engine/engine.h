@@ -32,6 +32,7 @@ enum engine_step {
 	STEP_PTY,     /* a terminal of its own */
 	STEP_EXEC,    /* further commands in a running sandbox */
 	STEP_GATE,    /* a network through the gate */
+	STEP_DIRECT,  /* for programs that know no proxy too: connections are redirected */
 	STEP_LAYERS,  /* layers over the workspace or the home */
 	STEP_SOCKETS, /* host sockets by exact path */
 	STEP_COUNT_

@@ -22,7 +22,7 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 	if (ret->pidfd < 0) {
 		r = native_pair(ctl, e);
 		if (r == 0)
-			r = native_begin(&p->ids, cg, ctl, ret, e);
+			r = native_begin(&p->ids, cg, ctl, FD_NONE, ret, e);
 	}
 	return r < 0 ? r : native_go(ret, p, io, e);
 }

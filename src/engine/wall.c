@@ -428,7 +428,7 @@ void wall_reap(struct native *n, const struct plan *p)
 
 	/* A machine is one process: with it everything inside is gone. */
 	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
-		(void)kill(n->tool, SIGKILL);
+		(void)kill(-n->tool, SIGKILL); /* with what it started in its own session */
 	(void)waitpid(n->tool, NULL, 0);
 	n->tool = 0;
 	at = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

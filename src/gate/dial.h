@@ -14,15 +14,25 @@
 
 struct dial;
 
-enum ask_state { ASK_CONFIG, ASK_PERSON, ASK_NAME, ASK_CONNECT, ASK_UPSTREAM, ASK_DEAD };
+enum ask_state {
+	ASK_CONFIG,
+	ASK_PERSON,
+	ASK_NAME,
+	ASK_NOTED, /* the keeper takes the verdict down */
+	ASK_CONNECT,
+	ASK_UPSTREAM,
+	ASK_DEAD
+};
 
 /* One question of front on its way to an answer. */
 struct ask {
 	struct dial *d;
 	struct source s; /* the connection being made */
 	enum ask_state state;
-	bool is_lookup; /* GATE_NAME: only an address is wanted */
-	bool is_asked;  /* a person was asked and said yes */
+	bool is_lookup;  /* GATE_NAME: only an address is wanted */
+	bool is_asked;   /* a person was asked and said yes */
+	bool has_waited; /* for a person, whoever answered then */
+	uint64_t number; /* of its verdict */
 	uint32_t id;
 	unsigned via;
 	struct host_id host;
@@ -50,7 +60,9 @@ struct dial {
 	struct open_table *open;
 	struct published *published;
 	int maker, forge; /* see inside.c */
+	bool has_link; /* vitrine-link connects inside instead */
 	uint32_t last_published;
+	uint64_t last_number;
 };
 
 _Noreturn void dial_main(void);

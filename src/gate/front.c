@@ -160,16 +160,26 @@ void conn_drop_server(struct conn *c)
 	c->begun = clock_now();
 }
 
+/* A refused client must not take our silence for an empty answer. */
+static void break_off(struct conn *c)
+{
+	struct linger now = { .l_onoff = 1 };
+	struct gate_msg m = { .type = GATE_CLOSE, .id = c->link_id };
+
+	if (c->link_id && c->f->link.fd >= 0)
+		(void)gate_send(c->f->link.fd, &m, NULL, 0); /* unheard, it is an end */
+	else
+		(void)setsockopt(c->end[CLIENT].fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
 /* Freed by the tick, when nothing of this turn can name it any more. */
 void conn_close(struct conn *c)
 {
-	struct linger now = { .l_onoff = 1 };
 
 	if (c->is_dead)
 		return;
-	/* A refused client must not take our silence for an empty answer. */
 	if (c->is_refused && c->half[CLIENT].mode != MODE_LAST && c->end[CLIENT].fd >= 0)
-		(void)setsockopt(c->end[CLIENT].fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		break_off(c);
 	inspect_end(c);
 	http_told(c);
 	tell_done(c);
@@ -289,18 +299,34 @@ static void on_answer(struct conn *c, const struct gate_msg *m, int take_fd)
 		refuse_direct(c);
 }
 
-/* A caller from outside for a published port: both ends are there. */
+static bool open_published(struct conn *c, int take_server)
+{
+	c->is_open = true;
+	c->due = 0;
+	c->half[CLIENT].mode = c->half[SERVER].mode = MODE_RAW;
+	return conn_take_server(c, take_server) >= 0;
+}
+
+static bool ask_link(struct conn *c)
+{
+	struct gate_msg m = { .type = GATE_OPEN, .port = c->port };
+
+	new_id(c, front_next_id(c->f));
+	m.id = c->id;
+	c->is_opening = true;
+	return c->f->link.fd >= 0 && gate_send(c->f->link.fd, &m, NULL, 0) >= 0;
+}
+
+/* A caller from outside for a published port: both ends are there, or vitrine-link makes the second. */
 static void on_published(struct front *f, const struct gate_msg *m, int client, int server)
 {
 	struct conn *c = conn_new(f, client);
 
 	c->via = VIA_PUBLISHED;
 	c->port = m->port;
-	c->is_open = true;
-	c->due = 0;
 	gate_say(c->rule, sizeof(c->rule), "publish %u", m->port);
-	c->half[CLIENT].mode = c->half[SERVER].mode = MODE_RAW;
-	if (client < 0 || server < 0 || conn_take_server(c, server) < 0)
+	c->half[CLIENT].mode = MODE_WAIT;
+	if (client < 0 || (server < 0 && !ask_link(c)) || (server >= 0 && !open_published(c, server)))
 		conn_close(c);
 	else
 		conn_start(c);
@@ -376,37 +402,44 @@ static void begin_direct(struct conn *c, const struct addr *to, uint16_t port)
 	conn_ask(c);
 }
 
+static void begin_host_port(struct conn *c, uint16_t port)
+{
+	c->via = VIA_HOST_PORT;
+	c->port = port;
+	c->half[CLIENT].mode = MODE_WAIT;
+	conn_ask(c);
+}
+
+/* By where it went: c->to. */
+static void begin_by_address(struct conn *c, bool is_dns)
+{
+	if (is_dns || c->to_port == 53) {
+		c->via = VIA_DNS;
+		c->half[CLIENT].mode = MODE_DNS;
+	} else if (c->to_port != NETNS_PROXY_PORT || addr_classify(&c->to, NULL) != ADDR_LOOPBACK) {
+		begin_direct(c, &c->to, c->to_port);
+	} else {
+		c->half[CLIENT].mode = MODE_FIRST;
+	}
+}
+
 static void begin(struct conn *c, const struct listener *l)
 {
 	struct sockaddr_storage here = { 0 };
 	socklen_t n = sizeof(here);
-	struct addr to;
-	uint16_t port = 0;
 
 	if (l->host_port) {
 		c->to = c->from; /* it listens on loopback alone */
 		c->to_port = l->host_port;
-		c->via = VIA_HOST_PORT;
-		c->port = l->host_port;
-		c->half[CLIENT].mode = MODE_WAIT;
-		conn_ask(c);
+		begin_host_port(c, l->host_port);
 		return;
 	}
 	if (getsockname(c->end[CLIENT].fd, (struct sockaddr *)&here, &n) < 0) {
 		conn_close(c);
 		return;
 	}
-	to = addr_of(&here, &port);
-	c->to = to;
-	c->to_port = port;
-	if (l->is_dns || port == 53) {
-		c->via = VIA_DNS;
-		c->half[CLIENT].mode = MODE_DNS;
-	} else if (port != NETNS_PROXY_PORT || addr_classify(&to, NULL) != ADDR_LOOPBACK) {
-		begin_direct(c, &to, port);
-	} else {
-		c->half[CLIENT].mode = MODE_FIRST;
-	}
+	c->to = addr_of(&here, &c->to_port);
+	begin_by_address(c, l->is_dns);
 }
 
 static void too_many(struct front *f)
@@ -462,6 +495,78 @@ static void add_listener(struct front *f, int take_fd, uint16_t host_port, bool 
 		_exit(125);
 }
 
+/* ---- clients that vitrine-link brings ---- */
+
+static void on_brought(struct front *f, const struct gate_msg *m, int take_client)
+{
+	struct conn *c;
+
+	if (f->n_conns >= f->max_conns) {
+		fd_close(take_client);
+		too_many(f);
+		return;
+	}
+	f->has_v6 = m->flags & GATE_HAS_V6;
+	c = conn_new(f, take_client);
+	c->link_id = m->id;
+	c->from = m->from;
+	c->from_port = m->from_port;
+	c->to = m->to;
+	c->to_port = m->to_port;
+	if (m->via == VIA_HOST_PORT)
+		begin_host_port(c, m->to_port);
+	else
+		begin_by_address(c, m->via == VIA_DNS);
+	if (!c->is_dead)
+		conn_start(c);
+}
+
+static void on_opened(struct front *f, const struct gate_msg *m, int take_server)
+{
+	struct conn *c = front_find(f, m->id);
+
+	if (c == NULL || !c->is_opening) {
+		fd_close(take_server); /* the caller left meanwhile */
+		return;
+	}
+	c->is_opening = false;
+	if (take_server < 0 || !open_published(c, take_server))
+		conn_close(c);
+	else
+		conn_watch(c);
+}
+
+static void on_link(struct source *s, unsigned ready)
+{
+	struct front *f = holder_of(s, struct front, link);
+	int fds[PACKET_FDS];
+	struct gate_msg m;
+	int r;
+
+	(void)ready;
+	for (int i = 0; i < 16 && s->fd >= 0; i++) {
+		r = gate_recv(s->fd, &m, fds);
+		if (r == -EAGAIN)
+			return;
+		if (r == 1 && m.type == GATE_CLIENT && fds[0] >= 0 && m.id &&
+		    (m.via == VIA_NONE || m.via == VIA_DNS || m.via == VIA_HOST_PORT))
+			on_brought(f, &m, take_fd(fds[0]));
+		else if (r == 1 && m.type == GATE_OPENED)
+			on_opened(f, &m, take_fd(fds[0]));
+		else
+			source_close(&f->turn, &f->link); /* no more of them will come */
+		for (int k = 0; k < PACKET_FDS; k++)
+			fd_close(fds[k]);
+	}
+}
+
+static void open_link(struct front *f, int take_fd)
+{
+	source_close(&f->turn, &f->link);
+	if (take_fd < 0 || source_open(&f->turn, &f->link, take_fd, on_link, POLLER_READ) < 0)
+		_exit(125);
+}
+
 /* ---- the keeper ---- */
 
 static void on_keeper(struct source *s, unsigned ready)
@@ -480,6 +585,8 @@ static void on_keeper(struct source *s, unsigned ready)
 		add_listener(f, take_fd(fds[2]), 0, true);
 	} else if (m.type == GATE_SEAL) {
 		inspect_open(f, take_fd(fds[0]));
+	} else if (m.type == GATE_LINK) {
+		open_link(f, take_fd(fds[0]));
 	} else if (m.type == GATE_HOST_PORT) {
 		add_listener(f, take_fd(fds[0]), m.flags & GATE_ANY ? 0 : m.port, false);
 	} else {
@@ -548,6 +655,7 @@ _Noreturn void front_main(void)
 			     .dial = SOURCE_NONE,
 			     .dns = SOURCE_NONE,
 			     .seal = SOURCE_NONE,
+			     .link = SOURCE_NONE,
 			     .max_conns = most_connections() };
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a vector of pointers */
 	f->by_id = mem_new(IDS, sizeof(*f->by_id));

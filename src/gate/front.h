@@ -75,6 +75,7 @@ struct conn {
 	bool is_asking, is_dead, is_open; /* is_open: dial counts it as connected */
 	bool is_refused;
 	bool is_inspected, is_sealed; /* goes to seal; is there */
+	bool is_opening;              /* vitrine-link is connecting it inside */
 	unsigned via;
 	char host[HOST_TEXT]; /* the name asked for; "" when only an address is known */
 	struct addr addr;     /* where a direct one wanted to go */
@@ -88,6 +89,7 @@ struct conn {
 	struct addr peer;     /* where the server is */
 	struct addr from, to; /* of the client's connection */
 	uint16_t from_port, to_port;
+	uint32_t link_id; /* vitrine-link's number for it; 0: it was accepted here */
 	struct conn *next, *prev, *next_id;
 };
 
@@ -103,7 +105,7 @@ struct dns_ask;
 
 struct front {
 	struct turn turn;
-	struct source keeper, dial, dns, seal;
+	struct source keeper, dial, dns, seal, link;
 	struct listener *listeners;
 	struct conn *conns;
 	size_t n_conns, max_conns;

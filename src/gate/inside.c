@@ -73,12 +73,13 @@ static void on_caller(struct source *s, unsigned ready)
 	if (fds[0] < 0)
 		return;
 	m.id = ++d->last_published;
-	fds[1] = inside_connect(d, p->port.inside);
-	if (fds[1] < 0) {
+	if (!d->has_link)
+		fds[1] = inside_connect(d, p->port.inside);
+	if (fds[1] < 0 && !d->has_link) {
 		fd_close(fds[0]);
 		return;
 	}
-	if (gate_send(d->front.fd, &m, fds, 2) < 0) {
+	if (gate_send(d->front.fd, &m, fds, d->has_link ? 1 : 2) < 0) {
 		/* Front has no room: the caller may try again. */
 	}
 	fd_close(fds[0]);
@@ -133,7 +134,7 @@ static bool keep_published(struct dial *d, struct net_port port)
 
 void published_update(struct dial *d)
 {
-	if (d->maker < 0)
+	if (d->maker < 0 && !d->has_link)
 		return;
 	for (struct published *p = d->published; p; p = p->next)
 		p->is_wanted = false;

@@ -5,12 +5,10 @@
  * other does not exist, and no question about it goes anywhere. What is asked for but an address (mail, services,
  * keys) has no answer.
  */
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "base/loop.h"
 #include "gate/dns.h"
 #include "gate/front.h"
+#include "sys/datagram.h"
 
 #define DNS_ASKS_MAX 256
 #define DNS_NS (15 * NS_PER_SEC)
@@ -19,47 +17,18 @@
 struct dns_ask {
 	uint32_t id;
 	struct dns_query q;
-	struct conn *c; /* over TCP; else the three below */
-	struct sockaddr_in6 from;
-	socklen_t from_n;
-	struct in6_pktinfo at6;
-	struct in_pktinfo at4;
-	bool is_v4;
+	struct conn *c; /* over TCP; else: */
+	struct datagram from;
 	uint64_t due;
 	struct dns_ask *next;
 };
-
-static void send_datagram(struct front *f, const struct dns_ask *a, const struct buf *b)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = b->p, .iov_len = b->n };
-	struct sockaddr_in6 to = a->from;
-	struct msghdr msg = { .msg_name = &to,
-			      .msg_namelen = a->from_n,
-			      .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.bytes };
-	struct cmsghdr *h;
-	size_t n = a->is_v4 ? sizeof(a->at4) : sizeof(a->at6);
-
-	msg.msg_controllen = (socklen_t)CMSG_SPACE(n);
-	h = CMSG_FIRSTHDR(&msg);
-	h->cmsg_level = a->is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
-	h->cmsg_type = a->is_v4 ? IP_PKTINFO : IPV6_PKTINFO;
-	h->cmsg_len = (socklen_t)CMSG_LEN(n);
-	memcpy(CMSG_DATA(h), a->is_v4 ? (const void *)&a->at4 : (const void *)&a->at6, n);
-	(void)sendmsg(f->dns.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL); /* who lost it asks again */
-}
 
 static void send_answer(struct front *f, struct dns_ask *a, const struct buf *b)
 {
 	char length[2] = { (char)(b->n >> 8), (char)b->n };
 
 	if (a->c == NULL) {
-		send_datagram(f, a, b);
+		datagram_answer(f->dns.fd, &a->from, b->p, b->n);
 		return;
 	}
 	conn_put(a->c, CLIENT, length, 2);
@@ -139,48 +108,19 @@ void dns_answered(struct front *f, const struct gate_msg *m)
 
 /* ---- datagrams ---- */
 
-static void take_where(struct msghdr *msg, struct dns_ask *a)
-{
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
-		if (h->cmsg_level == IPPROTO_IPV6 && h->cmsg_type == IPV6_PKTINFO) {
-			memcpy(&a->at6, CMSG_DATA(h), sizeof(a->at6));
-		} else if (h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_PKTINFO) {
-			memcpy(&a->at4, CMSG_DATA(h), sizeof(a->at4));
-			a->at4.ipi_spec_dst = a->at4.ipi_addr;
-			a->is_v4 = true;
-		}
-	}
-	/* Sent by the address, not by the interface. */
-	a->at6.ipi6_ifindex = 0;
-	a->at4.ipi_ifindex = 0;
-}
-
 static void on_datagram(struct source *s, unsigned ready)
 {
 	struct front *f = holder_of(s, struct front, dns);
 
 	(void)ready;
 	for (int i = 0; i < 32; i++) {
-		union {
-			struct cmsghdr align;
-			char bytes[256];
-		} control;
 		uint8_t in[DNS_MAX];
 		struct dns_ask a = { 0 };
-		struct iovec iov = { .iov_base = in, .iov_len = sizeof(in) };
-		struct msghdr msg = { .msg_name = &a.from,
-				      .msg_namelen = sizeof(a.from),
-				      .msg_iov = &iov,
-				      .msg_iovlen = 1,
-				      .msg_control = control.bytes,
-				      .msg_controllen = sizeof(control.bytes) };
-		ssize_t n = recvmsg(s->fd, &msg, MSG_DONTWAIT);
+		ssize_t n = datagram_recv(s->fd, in, sizeof(in), &a.from);
 
-		if (n < 0)
+		if (n < 0 && n != -EMSGSIZE)
 			return;
-		a.from_n = msg.msg_namelen;
-		take_where(&msg, &a);
-		if (!(msg.msg_flags & MSG_TRUNC) && dns_parse_query(in, (size_t)n, &a.q) == 0)
+		if (n >= 0 && dns_parse_query(in, (size_t)n, &a.q) == 0)
 			begin(f, &a);
 	}
 }

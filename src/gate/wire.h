@@ -27,11 +27,13 @@ enum gate_type {
 	GATE_SOCKETS = 1, /* descriptors: tcp, dns udp, dns tcp */
 	GATE_HOST_PORT, /* port; descriptor: a listener inside for a port of the host's loopback */
 	GATE_SEAL,      /* descriptor: the way to seal */
+	GATE_LINK,      /* descriptor: the way to vitrine-link, where the inside is behind other walls */
 	/* keeper -> dial */
 	GATE_RULES,  /* descriptor: a sealed memfd of lines, see gate/config.h */
 	GATE_RESOLV, /* descriptor: a sealed memfd: resolv.conf, a line "---", hosts */
-	GATE_INSIDE, /* descriptors: a socket of the sandbox's namespace and a listener in it, to make more */
+	GATE_INSIDE, /* descriptors: a socket of the sandbox's namespace and a listener in it, to make more; none: vitrine-link makes the connections */
 	GATE_SAID, /* id; verdict: the person's answer */
+	GATE_NOTED, /* ns: verdicts up to this number are on record; or id, refused, text: that one may not be */
 	/* front -> dial */
 	GATE_ASK,  /* id, via, host or addr, port, method, path: may it, and if so a socket to it */
 	GATE_NAME, /* id, host: an address for that name, for the resolver inside */
@@ -40,13 +42,17 @@ enum gate_type {
 	/* dial -> front */
 	GATE_ANSWER,    /* id, verdict, flags, host, addr, rule, text; descriptor when allowed */
 	GATE_CLOSE,     /* id: no longer allowed */
-	GATE_PUBLISHED, /* id, port; descriptors: accepted outside, connected inside */
+	GATE_PUBLISHED, /* id, port; descriptors: accepted outside, connected inside (or for vitrine-link to connect) */
 	/* front and dial -> keeper */
 	GATE_EVENT,       /* see enum gate_event */
 	GATE_WANT_RESOLV, /* dial */
 	GATE_WANT_SEAL,   /* front */
 	GATE_QUESTION,    /* dial: id, host, port: the person decides */
 	GATE_READY,       /* confined, and proven so */
+	/* between vitrine-link and front: see below */
+	GATE_CLIENT,
+	GATE_OPEN,
+	GATE_OPENED,
 	/* front -> seal: see below */
 	GATE_EARLY, /* up bytes in path: what the client had sent already; before GATE_INSPECT */
 	GATE_INSPECT,
@@ -74,7 +80,7 @@ enum gate_verdict {
 };
 
 enum gate_event {
-	EVENT_CONNECT, /* a verdict on a connection; addr, rule */
+	EVENT_CONNECT, /* a verdict on a connection; addr, rule; of an allowed one ns is its number, and it waits for GATE_NOTED */
 	EVENT_LOOKUP,  /* a verdict on a name, from the resolver inside */
 	EVENT_REQUEST, /* method and path of one request, where they are seen */
 	EVENT_CLOSE,   /* bytes and time of a connection that was allowed */
@@ -86,6 +92,7 @@ enum gate_flags {
 	GATE_INSPECTED = 1, /* hand the connection to seal */
 	GATE_UPSTREAM = 2,  /* the socket leads to a proxy that has been told where to go */
 	GATE_HAS_V6 = 4,    /* of GATE_SOCKETS: the sandbox knows IPv6 */
+	GATE_WAITED = 16,   /* of EVENT_CONNECT: a person was asked, so who wanted it may be gone */
 	GATE_ANY = 8, /* of GATE_HOST_PORT: of every address inside, and not the host\'s at all */
 };
 
@@ -122,6 +129,14 @@ void gate_say(char *to, size_t size, const char *fmt, ...) PRINTF(3, 4);
 const char *gate_via_name(unsigned via);
 const char *gate_verdict_name(unsigned verdict);
 const char *gate_event_name(unsigned event);
+
+/* ---- vitrine-link: connections from behind other walls ----
+ *
+ * Where no socket of the inside can be handed out, vitrine-link brings each connection that was accepted inside: GATE_CLIENT
+ * with one descriptor (the client), id (its own number), from and to with their ports, flags (GATE_HAS_V6), and via:
+ * VIA_NONE for what `to` says (the proxy's port or a direct one), VIA_DNS, VIA_HOST_PORT. front answers nothing, but
+ * sends GATE_CLOSE with that id before it closes one that it breaks off. For published ports front sends GATE_OPEN with
+ * a number of its own and a port; GATE_OPENED with that number brings a descriptor, or none: nobody listens there. */
 
 /* ---- seal: inspected hosts ----
  *

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 
-static const char *const agent_names[AGENT_COUNT_] = { "unknown", "claude", "codex",   "gemini",
-						       "copilot", "cursor", "opencode" };
+static const char *const agent_names[AGENT_COUNT_] = { "unknown", "claude", "codex",    "gemini",
+						       "copilot", "cursor", "opencode", "droid" };
 
 const char *agent_name(enum agent a)
 {
@@ -60,6 +60,8 @@ static enum agent detect(const struct json *root)
 		return AGENT_OPENCODE;
 	if (strstr(transcript, "/.copilot/"))
 		return AGENT_COPILOT;
+	if (strstr(transcript, "/.factory/"))
+		return AGENT_DROID;
 	if (json_get(root, "turn_id") || strstr(transcript, "/.codex/"))
 		return AGENT_CODEX;
 	if (str_eq(name, "PreToolUse") || json_get(root, "tool_input"))
@@ -72,11 +74,12 @@ static enum tool_kind kind_of(const char *tool)
 {
 	static const char shells[] = "Bash|bash|shell|Shell|run_shell_command|powershell|terminal|"
 				     "exec|exec_command|"
-				     "local_shell|run_terminal_cmd|launch-process|run_command";
+				     "local_shell|Execute|run_terminal_cmd|launch-process|run_"
+				     "command";
 	static const char readers[] = "Read|read|read_file|view|ReadFile|cat|read_many_files|"
 				      "NotebookRead";
 	static const char writers[] = "Write|Edit|MultiEdit|NotebookEdit|write|edit|create|write_"
-				      "file|replace|"
+				      "file|replace|Create|ApplyPatch|"
 				      "str_replace_editor|EditFile|apply_patch";
 
 	if (rules_list_has(shells, tool))
@@ -241,6 +244,7 @@ static enum verdict final_verdict(const struct hook_call *c, enum verdict v)
 	switch (c->agent) {
 	case AGENT_CLAUDE:
 	case AGENT_COPILOT:
+	case AGENT_DROID:
 		return c->is_unattended ? VERDICT_DENY : VERDICT_ASK;
 	case AGENT_CURSOR:
 		return c->is_unattended || !str_starts(c->event, "before") ||
@@ -314,6 +318,7 @@ static void put_answer(enum agent a, const char *decision, const char *reason, s
 	switch (a) {
 	case AGENT_CLAUDE:
 	case AGENT_CODEX:
+	case AGENT_DROID:
 		put_claude(decision, reason, out);
 		break;
 	case AGENT_GEMINI:
@@ -370,6 +375,7 @@ int hook_refusal(enum agent a, const char *why, char *out, size_t n)
 		[AGENT_CLAUDE] = NULL,
 		[AGENT_CODEX] = NULL,
 		[AGENT_GEMINI] = NULL,
+		[AGENT_DROID] = NULL,
 		[AGENT_COPILOT] = "{\"permissionDecision\":\"deny\",\"permissionDecisionReason\":"
 				  "\"Vitrine guard: %s\"}\n",
 		[AGENT_CURSOR] = "{\"permission\":\"deny\",\"user_message\":\"Vitrine guard: %s\","

@@ -56,6 +56,12 @@ static const struct place installs[] = {
 	  { "beforeShellExecution", "beforeReadFile" },
 	  "{\"command\":%C,\"timeout\":10,\"failClosed\":true}",
 	  "{\"version\":1}" },
+	{ AGENT_DROID,
+	  ".factory/settings.json",
+	  { "PreToolUse" },
+	  "{\"matcher\":\"Execute|Read|Create|Edit|ApplyPatch\",\"hooks\":[{\"type\":\"command\","
+	  "\"command\":%C,\"timeout\":10}]}",
+	  "{}" },
 	{ AGENT_OPENCODE, ".config/opencode/plugins/vitrine.js", { NULL }, NULL, NULL },
 };
 

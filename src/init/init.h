@@ -7,6 +7,7 @@
 #include "link/link.h"
 #include "link/port.h"
 #include "plan/guest.h"
+#include "sys/datagram.h"
 
 struct server;
 
@@ -20,7 +21,17 @@ enum part_kind {
 	PART_ERR,
 	PART_TTY,
 	PART_SAMPLES,
+	PART_WAITS,    /* for something inside to connect */
+	PART_GATE,     /* a connection */
+	PART_QUESTION, /* one to the resolver */
 	PART_KIND_COUNT_
+};
+
+/* What was asked of the resolver, and what comes back. */
+struct question {
+	int fd;
+	struct datagram from;
+	struct buf text, answer;
 };
 
 struct part {
@@ -30,6 +41,9 @@ struct part {
 	struct stream *stream;
 	struct port *from, *to; /* what the stream sends, what it brings */
 	struct buf body;
+	bool has_end; /* the other side has said all */
+	struct question *question;
+	struct part *next; /* of those that wait */
 };
 
 /* A command. Its streams are asked for before it is. */
@@ -47,6 +61,23 @@ struct command_session {
 	uint64_t cpu_ns, rss;
 };
 
+/* A listener whose connections go to the gate. */
+struct outlet {
+	struct server *server;
+	int fd;
+	const char *way;
+	struct watch *watch;
+};
+
+struct server_net {
+	struct outlet v[3 + 64 + PLAN_PORTS_MAX];
+	size_t n;
+	bool has_v6;
+	const char *mode; /* "redirect", "ports", "proxy": how much comes to us; NULL: there is no gate */
+	struct part *waiting;
+	size_t n_waiting;
+};
+
 struct server {
 	struct loop *loop;
 	struct link *link;
@@ -59,11 +90,19 @@ struct server {
 	bool has_sample;
 	struct link_sample sample;
 	int proc;
+	struct server_net net;
 	struct command_session sessions[INIT_SESSIONS];
 };
 
 /* lock.c: 0, or < 0 with the reason. */
 int server_lock(struct server *sv, const struct buf *guest, struct err *e);
+
+/* net.c */
+int net_open(struct server *sv); /* before the lock; 0 or -errno */
+int net_wait(struct part *part);
+int net_connect(struct part *part, const char *path);
+int net_answer(struct part *part, const void *p, size_t n);
+void net_part_gone(struct part *part);
 
 /* sessions.c */
 struct command_session *session_get(struct server *sv, uint32_t id, bool may_make);

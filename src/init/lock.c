@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init/lock.c - the inner locks: the same as the native engine's, closed by the same code
  *
- * The engine has built the view and taken the network away. Here init takes the sandbox's ids where it was started as
- * root of its own small world, sets the limits it hands down, and closes capabilities, no_new_privs, Landlock and
- * system calls; then it tries each door. Only after that a command can be asked for.
+ * The engine has built the view and taken the network away. Here init opens the way to the gate (net.c), takes the
+ * sandbox's ids where it was started as root of its own small world, sets the limits it hands down, and closes
+ * capabilities, no_new_privs, Landlock and system calls; then it tries each door. Only after that a command can be
+ * asked for.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -82,6 +83,8 @@ static int step_lock(struct child *c)
 {
 	int r = lock_begin(c);
 
+	if (r == 0)
+		r = lock_files(c);
 	return r < 0 ? r : lock_end(c);
 }
 
@@ -105,8 +108,10 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 		const char *name;
 		int (*fn)(struct child *c);
 	} steps[] = {
-		{ "take ids", step_ids },         { "settle", step_settle },
-		{ "set limits", step_limits },    { "lock", step_lock },
+		{ "take ids", step_ids },
+		{ "settle", step_settle },
+		{ "set limits", step_limits },
+		{ "lock", step_lock },
 		{ "prove the lock", step_prove },
 	};
 	struct child c = { .plan = &sv->plan };
@@ -115,6 +120,10 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	if (r < 0)
 		return r;
 	c.has_own_kernel = !sv->walls.has_landlock;
+	/* While we have the rights of whoever owns the network namespace. */
+	r = net_open(sv);
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "the way to the gate: %s", strerrordesc_np(-r));
 	if (sv->is_vm) {
 		r = vm_view_enter();
 		if (r == 0)

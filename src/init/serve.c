@@ -197,6 +197,10 @@ static int on_request(struct part *part, const struct head *h)
 		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
 		return answer(part, 204);
 	}
+	if (str_eq(path, "/gate"))
+		return net_wait(part);
+	if (str_starts(path, "/connect/"))
+		return part->server->is_locked ? net_connect(part, path + 9) : -EBADMSG;
 	if (str_starts(path, "/samples/"))
 		return on_samples(part, path + 9);
 	if (str_starts(path, "/session/"))
@@ -220,6 +224,7 @@ static int on_head(void *arg, struct stream *s, const struct head *h, bool is_tr
 static int on_data(void *arg, struct stream *s, const void *p, size_t n)
 {
 	struct part *part = stream_arg(s);
+	int r;
 
 	switch (part->kind) {
 	case PART_START:
@@ -232,12 +237,20 @@ static int on_data(void *arg, struct stream *s, const void *p, size_t n)
 		if (sink_put(part->to, p, n) == -EPIPE && part->kind == PART_IN)
 			stream_reset(s); /* the command does not read any more */
 		return 0;
+	case PART_GATE:
+		r = sink_put(part->to, p, n);
+		if (r == -EPIPE)
+			stream_reset(s);
+		return r == -EMSGSIZE ? r : 0;
+	case PART_QUESTION:
+		return net_answer(part, p, n);
 	case PART_DONE:
 		stream_consumed(s, n);
 		return 0;
 	case PART_OUT:
 	case PART_ERR:
 	case PART_SAMPLES:
+	case PART_WAITS:
 	case PART_KIND_COUNT_:
 		break;
 	}
@@ -253,6 +266,8 @@ static int end_start(struct part *part)
 	if (server_lock(sv, &part->body, &e) < 0) {
 		h.status = 500;
 		head_add(&h, "error", "%s", e.msg);
+	} else if (sv->net.mode) {
+		head_add(&h, "net", "%s", sv->net.mode);
 	}
 	part->kind = PART_DONE;
 	return stream_respond(part->stream, &h, NULL, false);
@@ -283,6 +298,11 @@ static int on_end(void *arg, struct stream *s)
 		sink_finish(part->to, NULL, NULL);
 		return stream_respond(s, &(struct head){ .status = 204 }, NULL, false);
 	}
+	part->has_end = true;
+	if (part->kind == PART_GATE)
+		sink_finish(part->to, NULL, NULL);
+	else if (part->kind == PART_QUESTION)
+		stream_reset(s); /* no answer will come */
 	return 0;
 }
 
@@ -296,6 +316,7 @@ static void on_gone(void *arg, struct stream *s)
 	stream_set_arg(s, NULL);
 	port_join(part->from, NULL);
 	port_join(part->to, NULL);
+	net_part_gone(part);
 	session_part_gone(part);
 	if (sv->samples == part)
 		sv->samples = NULL;

@@ -21,6 +21,7 @@
 enum { FRONT, DIAL, PROCESSES };
 
 #define LISTENERS (3 + 64 + 32)
+#define AT_ONCE 32 /* messages of dial, before somebody else has a turn */
 
 struct kept {
 	struct init_msg m;
@@ -41,6 +42,9 @@ struct gate {
 	char **rules; /* "allow HOST", "deny HOST", as changed since the start; NULL-ended */
 	size_t n_rules;
 	uint64_t bytes_in, bytes_out;
+	uint64_t noted;   /* the last verdict of dial that is on record */
+	bool is_note_due; /* and dial has not heard of it */
+	struct watch *on_note;
 };
 
 /* ---- texts for the gate ---- */
@@ -120,6 +124,10 @@ static void send_resolv(struct gate *g)
 
 static void forget(struct gate *g)
 {
+	watch_free(g->on_note);
+	g->on_note = NULL;
+	g->noted = 0;
+	g->is_note_due = false;
 	for (int i = 0; i < PROCESSES; i++) {
 		watch_free(g->on[i]);
 		g->on[i] = NULL;
@@ -192,6 +200,26 @@ static void send_seal(struct gate *g)
 		(void)gate_send(g->fd[FRONT], &m, &fd, 1); /* a dead one is seen by its watch */
 }
 
+/* Behind other walls: what vitrine-link brings is what listeners bring elsewhere. */
+static void send_link(struct gate *g)
+{
+	struct gate_msg to_front = { .type = GATE_LINK };
+	struct gate_msg to_dial = { .type = GATE_INSIDE };
+	struct init_msg to_link = { .type = INIT_GATE };
+	int pair[2];
+
+	if (g->k->native.tool <= 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return;
+	(void)gate_send(g->fd[FRONT], &to_front, &pair[0],
+			1); /* a dead one is seen by its watch */
+	(void)init_send(g->k->native.ctl, &to_link, &pair[1], 1); /* so are these */
+	if (g->k->in->plan->net.n_ports > 0)
+		(void)gate_send(g->fd[DIAL], &to_dial, NULL, 0);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+}
+
 void gate_new_seal(struct keeper *k)
 {
 	if (k->gate && !k->gate->is_broken && k->gate->fd[FRONT] >= 0)
@@ -235,6 +263,7 @@ static int launch(struct gate *g, struct err *e)
 	put_config(g, &config);
 	r = tell_text(g, GATE_RULES, &config);
 	send_seal(g);
+	send_link(g);
 	for (size_t i = 0; i < g->n_kept; i++)
 		send_kept(g, &g->kept[i]);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
@@ -290,13 +319,24 @@ void gate_finish(struct keeper *k)
 		forget(k->gate);
 }
 
+static void note_mode(struct keeper *k, int mode)
+{
+	if (mode == NET_PORTS)
+		keeper_note(k, "network: this kernel cannot redirect connections; programs that do "
+			       "not "
+			       "use the proxy variables get through at ports 22, 80, 443 and those "
+			       "that rules name ('vitrine doctor')");
+}
+
 bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	struct gate *g = k->gate;
 
 	if (m->type != INIT_NET && m->type != INIT_NET_MORE)
 		return false;
-	if (g == NULL || g->is_broken || g->n_kept >= LISTENERS) {
+	if (k->native.tool > 0 || g == NULL || g->is_broken || g->n_kept >= LISTENERS) {
+		if (m->type == INIT_NET && g)
+			note_mode(k, m->b);
 		for (int i = 0; i < PACKET_FDS; i++)
 			fd_close(fds[i]);
 		return true;
@@ -307,11 +347,8 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 	g->kept[g->n_kept].m = *m;
 	memcpy(g->kept[g->n_kept].fds, fds, sizeof(g->kept[0].fds));
 	send_kept(g, &g->kept[g->n_kept++]);
-	if (m->type == INIT_NET && !m->b)
-		keeper_note(k, "network: this kernel cannot redirect connections; programs that do "
-			       "not "
-			       "use the proxy variables get through at ports 22, 80, 443 and those "
-			       "that rules name ('vitrine doctor')");
+	if (m->type == INIT_NET)
+		note_mode(k, m->b);
 	return true;
 }
 
@@ -398,14 +435,62 @@ static void tell_refusal(struct gate *g, const struct gate_msg *m)
 	keeper_note(g->k, line);
 }
 
-static void on_event(struct gate *g, const struct gate_msg *m)
-{
-	bool is_refused = m->verdict == GATE_REFUSED;
+/* ---- verdicts, which are on record before they are acted upon ---- */
 
+static void on_note(void *arg);
+
+/* One word for all that came since the last. Dial may be waiting for us to read, and has no room then. */
+static void send_note(struct gate *g)
+{
+	struct gate_msg m = { .type = GATE_NOTED, .verdict = GATE_ALLOWED, .ns = g->noted };
+
+	if (!g->is_note_due || g->fd[DIAL] < 0)
+		return;
+	if (gate_send(g->fd[DIAL], &m, NULL, 0) != -EAGAIN) {
+		g->is_note_due = false; /* a dead one is seen by its watch */
+		return;
+	}
+	watch_free(g->on_note);
+	g->on_note = watch_timer(g->k->loop, NS_PER_MS, false, on_note, g);
+}
+
+static void on_note(void *arg)
+{
+	send_note(arg);
+}
+
+static void take_back(struct gate *g, const struct gate_msg *m, const char *why)
+{
+	struct gate_msg no = { .type = GATE_NOTED, .id = m->id, .verdict = GATE_REFUSED };
+
+	gate_say(no.text, sizeof(no.text), "%s", why);
+	if (gate_send(g->fd[DIAL], &no, NULL, 0) == -EAGAIN)
+		on_gone(g); /* what it does not hear it could do */
+}
+
+/* An allowed connection, before it is made. */
+static void on_verdict(struct gate *g, const struct gate_msg *m)
+{
+	if ((m->flags & GATE_WAITED) && origin_is_gone(g->k, m)) {
+		take_back(g, m, "who asked for it is gone"); /* dial tells of it */
+	} else if (tell_net(g->k, m) < 0) {
+		take_back(g, m, "the journal cannot be written, so nothing is allowed");
+	} else {
+		g->noted = m->ns;
+		g->is_note_due = true;
+	}
+}
+
+static void on_event(struct gate *g, const struct gate_msg *m, int which)
+{
+	if (which == DIAL && m->event == EVENT_CONNECT && m->verdict == GATE_ALLOWED) {
+		on_verdict(g, m);
+		return;
+	}
 	g->bytes_in += m->event == EVENT_CLOSE ? m->down : 0;
 	g->bytes_out += m->event == EVENT_CLOSE ? m->up : 0;
-	tell_net(g->k, m);
-	if (is_refused && m->event != EVENT_CLOSE && m->text[0])
+	(void)tell_net(g->k, m); /* an observation, or a refusal: it stands without a record */
+	if (m->verdict == GATE_REFUSED && m->event != EVENT_CLOSE && m->text[0])
 		tell_refusal(g, m);
 }
 
@@ -424,32 +509,41 @@ static void on_question(struct gate *g, const struct gate_msg *m)
 	keeper_note_now(g->k, line);
 }
 
-static void on_message(struct gate *g, int which)
+/* false: there is none. */
+static bool take_message(struct gate *g, int which)
 {
 	int fds[PACKET_FDS];
 	struct gate_msg m;
 	int r = gate_recv(g->fd[which], &m, fds);
 
 	if (r == -EAGAIN)
-		return;
+		return false;
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 	if (r == 1 && m.type == GATE_EVENT)
-		on_event(g, &m);
+		on_event(g, &m, which);
 	else if (r == 1 && m.type == GATE_WANT_RESOLV && which == DIAL)
 		send_resolv(g);
 	else if (r == 1 && m.type == GATE_QUESTION && which == DIAL)
 		on_question(g, &m);
 	else
 		on_gone(g);
+	return true;
 }
 
 static void on_front(void *arg)
 {
-	on_message(arg, FRONT);
+	(void)take_message(arg, FRONT);
 }
 
+/* As many as there are, within reason, and then one word about all of them. */
 static void on_dial(void *arg)
 {
-	on_message(arg, DIAL);
+	struct gate *g = arg;
+	unsigned life = g->n_starts;
+
+	for (int i = 0; i < AT_ONCE && g->n_starts == life && g->fd[DIAL] >= 0; i++)
+		if (!take_message(g, DIAL))
+			break;
+	send_note(g);
 }

@@ -33,7 +33,7 @@ enum keep_msg_type {
 	KEEP_STAY,   /* the sandbox stays without sessions; answered by KEEP_DONE */
 	KEEP_NET,    /* a = enum net_op; err.msg: a rule; answered by KEEP_NET_DONE */
 	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
-	KEEP_PAUSE,  /* answered by KEEP_DONE when all inside stand still; they go on when the connection ends */
+	KEEP_PAUSE, /* answered by KEEP_DONE when all inside stand still; they go on when the connection ends */
 	/* to the client */
 	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
 	KEEP_NOTE,    /* err.msg: one line for the person; a: at once */
@@ -137,7 +137,7 @@ struct keeper_in {
 	unsigned flags;                   /* enum keep_flags */
 	const struct keep_secret *values; /* not in shared memory */
 	size_t n_values;
-	char **env;   /* the caller's, for secrets that are read anew; NULL: none is */
+	char **env; /* the caller's, for secrets that are read anew; NULL: none is */
 	struct keeper_saved saved;
 	bool is_rm;   /* a named sandbox goes with its last session */
 	bool is_kept; /* started to stay */
@@ -152,9 +152,11 @@ int keeper_spawn(struct keeper_in *in, struct err *e);
  * After mem_share(); everything in struct keeper_in is then made before keeper_give() and never changed again. */
 struct early {
 	int conn; /* to the keeper; FD_NONE: none was begun */
+	pid_t keeper;
 	int init; /* the keeper's end to init */
+	int turn; /* an eventfd: the keeper's turn */
 };
-#define EARLY_NONE ((struct early){ .conn = FD_NONE, .init = FD_NONE })
+#define EARLY_NONE ((struct early){ .conn = FD_NONE, .init = FD_NONE, .turn = FD_NONE })
 
 int keeper_begin(const struct ids *ids, struct early *ret, struct err *e);
 /* Init hears the plan from us where it needs nothing from the keeper first. */

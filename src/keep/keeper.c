@@ -15,7 +15,9 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -64,10 +66,18 @@ void keeper_moved(void *keeper)
 
 /* ---- a life ---- */
 
-/* Leave everything of the client behind but its stdio and what is still needed. */
-static void part(const int needed[3])
+static bool is_among(int fd, const int *v, size_t n)
 {
-	int keep[] = { needed[0], needed[1], needed[2], mem_share_fd() };
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == fd)
+			return true;
+	return false;
+}
+
+/* Leave everything of the client behind but its stdio and what is still needed. */
+static void part(const int needed[4])
+{
+	int keep[] = { needed[0], needed[1], needed[2], needed[3], mem_share_fd() };
 	int max = 3;
 
 	(void)setsid(); /* we were just forked, so this cannot fail */
@@ -76,7 +86,7 @@ static void part(const int needed[3])
 	for (size_t i = 0; i < ARRAY_LEN(keep); i++)
 		max = keep[i] >= max ? keep[i] + 1 : max;
 	for (int fd = 3; fd < max && !sabotaged("fds"); fd++)
-		if (fd != keep[0] && fd != keep[1] && fd != keep[2] && fd != keep[3])
+		if (!is_among(fd, keep, ARRAY_LEN(keep)))
 			(void)close(fd);
 	if (!sabotaged("fds"))
 		(void)syscall(SYS_close_range, max, ~0U, 0);
@@ -233,6 +243,7 @@ static int start(struct keeper *k, struct err *e)
 	seal_watch(k);
 	gate_start(k);
 	listening_start(k);
+	spread_behind(false);
 	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
 }
 
@@ -421,6 +432,8 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		cgroup_remove(&k->cgroup);
 	journal_closing(k->journal);
 	say_goodbye(k, r < 0);
+	/* Whom that woke was put on our processor, where it would wait for all that follows. */
+	(void)sched_yield();
 	if (k->is_empty)
 		(void)engine_reap(&k->native, in->plan);
 	write_down(k);
@@ -445,6 +458,20 @@ static struct keeper *keeper_new(void)
 	return k;
 }
 
+/* What we have to do until the command begins nobody waits for, or only init, and only when it has built its view; it is
+ * done while init waits for its network. Sooner only if init needs something of us before, which the client tells.
+ * If either is gone there is no point in waiting. */
+static void await_turn(const struct native *n, int client, int take_turn)
+{
+	_close_ int turn = take_turn;
+	struct pollfd p[] = { { .fd = turn, .events = POLLIN },
+			      { .fd = client, .events = POLLRDHUP },
+			      { .fd = n->pidfd, .events = POLLIN } };
+
+	while (poll(p, ARRAY_LEN(p), -1) < 0 && errno == EINTR)
+		;
+}
+
 /* The client plans meanwhile. If it has nothing for us there never was a sandbox. */
 static struct keeper_in *await_plan(struct keeper *k, int client)
 {
@@ -464,7 +491,7 @@ static struct keeper_in *await_plan(struct keeper *k, int client)
 	return in;
 }
 
-static _Noreturn void begin(const struct ids *ids, int client, const int ctl[2])
+static _Noreturn void begin(const struct ids *ids, int client, const int ctl[2], int turn)
 {
 	struct native n = NATIVE_NONE;
 	struct err e = ERR_INIT;
@@ -472,10 +499,13 @@ static _Noreturn void begin(const struct ids *ids, int client, const int ctl[2])
 	int r;
 
 	mem_share_end();
-	part((int[]){ client, ctl[0], ctl[1] });
-	r = native_begin(ids, NULL, ctl, &n, &e);
+	part((int[]){ client, ctl[0], ctl[1], turn });
+	spread_behind(true);
+	r = native_begin(ids, NULL, ctl, turn, &n, &e);
 	k = keeper_new();
 	k->native = n;
+	if (r == 0)
+		await_turn(&n, client, turn);
 	k->in = await_plan(k, client);
 	live(k, r, &e);
 }
@@ -485,13 +515,13 @@ static _Noreturn void begin_with_plan(struct keeper_in *in)
 	struct err e = ERR_INIT;
 	struct keeper *k = keeper_new();
 
-	part((int[]){ in->client, in->ws_fd, FD_NONE });
+	part((int[]){ in->client, in->ws_fd, FD_NONE, FD_NONE });
 	k->in = in;
 	live(k, 0, &e);
 }
 
 /* The client's end of a connection; in the child the other one is in *ret_end and 0 is returned. */
-static int fork_connected(int *ret_end, struct err *e)
+static int fork_connected(int *ret_end, pid_t *ret_pid, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -508,12 +538,14 @@ static int fork_connected(int *ret_end, struct err *e)
 		spread_child(pid);
 	fd_close(pair[pid == 0 ? 0 : 1]);
 	*ret_end = pair[1];
+	*ret_pid = pid;
 	return pid == 0 ? 0 : pair[0];
 }
 
 int keeper_spawn(struct keeper_in *in, struct err *e)
 {
-	int end = FD_NONE, r = fork_connected(&end, e);
+	pid_t pid;
+	int end = FD_NONE, r = fork_connected(&end, &pid, e);
 
 	if (r == 0) {
 		mem_share_end();
@@ -528,17 +560,21 @@ int keeper_spawn(struct keeper_in *in, struct err *e)
 int keeper_begin(const struct ids *ids, struct early *ret, struct err *e)
 {
 	int end = FD_NONE, ctl[2], r = native_pair(ctl, e);
+	int turn = r < 0 ? FD_NONE : eventfd(0, EFD_CLOEXEC);
+	pid_t pid = -1;
 
 	if (r < 0)
 		return r;
 	spread_begin();
-	r = fork_connected(&end, e);
+	r = turn < 0 ? err_sys(e, "eventfd") : fork_connected(&end, &pid, e);
 	if (r == 0)
-		begin(ids, end, ctl);
+		begin(ids, end, ctl, turn);
 	fd_close(ctl[1]);
-	*ret = (struct early){ .conn = r, .init = ctl[0] };
-	if (r < 0)
+	*ret = (struct early){ .conn = r, .keeper = pid, .init = ctl[0], .turn = turn };
+	if (r < 0) {
 		fd_close(take_fd(ret->init));
+		fd_close(take_fd(ret->turn));
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -546,7 +582,8 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 {
 	struct keep_msg m = { .type = KEEP_PLAN };
 	int fds[2] = { in->ws_fd };
-	_close_ int init = take_fd(early->init); /* it lies in what is given away */
+	_close_ int init = take_fd(early->init); /* they lie in what is given away */
+	_close_ int turn = take_fd(early->turn);
 	_close_ int skel = FD_NONE;
 	bool has_plan;
 	int r;
@@ -560,6 +597,10 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	/* If there is no init the keeper knows why, and says so when it has the plan. */
 	has_plan = skel >= 0 && native_plan(init, in->plan) == 0;
 	r = keep_send(early->conn, &m, fds, has_plan ? 2 : 1);
+	spread_back(early->keeper);
+	/* Init needs the keeper first: for its plan, or for root's trees. */
+	if (!has_plan || in->plan->ids.is_root)
+		(void)eventfd_write(turn, 1);
 	spread_end();
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
 }
@@ -570,6 +611,7 @@ void keeper_drop(struct early *early)
 
 	spread_end();
 	fd_close(take_fd(early->init));
+	fd_close(take_fd(early->turn));
 	if (early->conn < 0)
 		return;
 	(void)shutdown(early->conn, SHUT_WR);

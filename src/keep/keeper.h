@@ -182,7 +182,8 @@ void tell_process(struct keeper *k, const char *pid, const struct process *p, co
 		  size_t n);
 void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
-void tell_net(struct keeper *k, const struct gate_msg *m);
+/* < 0: a verdict that is not on record. */
+int tell_net(struct keeper *k, const struct gate_msg *m);
 void tell_gate(struct keeper *k, const char *reason);
 void tell_note(struct keeper *k, const char *reason, const char *text);
 /* -errno: it could not be put on record and must not be done. */

@@ -17,11 +17,12 @@
 
 #define STEP_NS (2 * NS_PER_MS)
 #define STEP_EVERY_NS (20 * NS_PER_MS)
+#define CALM_NS NS_PER_MS
 #define NOTES_MAX 100
 
 struct masks {
 	struct fswatch *watch;
-	struct watch *on_fd, *on_step;
+	struct watch *on_fd, *on_step, *on_calm;
 	char *quarantine; /* made when first needed */
 	char **replaced;  /* names to cover again, once everything inside stands still */
 	size_t n, cap;
@@ -188,14 +189,25 @@ static void on_step(void *arg)
 			  false); /* done, or no more watches to be had: the sweep remains */
 }
 
+/* A program that unpacks an archive makes some ten names in the time it takes to wake us, and waits for the waking. So
+ * when nothing that came was of interest we are not woken again for a moment. */
 static void on_watch(void *arg)
 {
 	struct keeper *k = arg;
+	struct masks *m = k->masks;
 	struct err e = ERR_INIT;
+	int n = fswatch_read(m->watch, on_change, k, &e);
 
-	if (fswatch_read(k->masks->watch, on_change, k, &e) < 0)
-		watch_set(k->masks->on_fd, false);
-	watch_set(k->masks->on_step, true); /* new directories want watches of their own */
+	watch_set(m->on_fd, n > 0);
+	watch_set(m->on_calm, n == 0);
+	watch_set(m->on_step, true); /* new directories want watches of their own */
+}
+
+static void on_calm(void *arg)
+{
+	struct keeper *k = arg;
+
+	watch_set(k->masks->on_fd, true);
 }
 
 void masks_start(struct keeper *k)
@@ -222,6 +234,8 @@ void masks_start(struct keeper *k)
 	}
 	m->on_fd = watch_fd(k->loop, fswatch_fd(m->watch), WATCH_READ, on_watch, k);
 	m->on_step = watch_timer(k->loop, STEP_EVERY_NS, true, on_step, k);
+	m->on_calm = watch_timer(k->loop, CALM_NS, false, on_calm, k);
+	watch_set(m->on_calm, false);
 }
 
 void masks_finish(struct keeper *k)

@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/sabotage.h"
 #include "keep/keeper.h"
 #include "keep/origin.h"
 #include "sys/sample.h"
@@ -42,7 +43,8 @@ static void put_address(uint32_t to[4], const struct addr *a, bool is_v4)
 	memcpy(to, is_v4 ? a->b + 12 : a->b, is_v4 ? 4 : 16);
 }
 
-static uint32_t inode_of(int diag, const struct gate_msg *m)
+/* 0: nobody's; -1: the kernel did not say. */
+static int64_t inode_of(int diag, const struct gate_msg *m)
 {
 	bool is_v4 = addr_is_v4(&m->from) && addr_is_v4(&m->to);
 	struct {
@@ -67,11 +69,14 @@ static uint32_t inode_of(int diag, const struct gate_msg *m)
 	put_address(ask.q.id.idiag_dst, &m->to, is_v4);
 	ask.q.id.idiag_cookie[0] = ask.q.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
 	if (send(diag, &ask, sizeof(ask), MSG_DONTWAIT) < 0)
-		return 0;
+		return -1;
 	n = recv(diag, &said, sizeof(said), MSG_DONTWAIT);
+	if (n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) &&
+	    said.head.nlmsg_type == NLMSG_ERROR)
+		return ((struct nlmsgerr *)NLMSG_DATA(&said.head))->error == -ENOENT ? 0 : -1;
 	if (n < (ssize_t)(sizeof(said.head) + sizeof(said.d)) ||
 	    said.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
-		return 0;
+		return -1;
 	return said.d.idiag_inode;
 }
 
@@ -196,7 +201,7 @@ static struct origin look(struct keeper *k, const struct gate_msg *m)
 	struct origins *w = k->origins;
 	struct origin o = { .session = NULL };
 	uint64_t now = clock_now();
-	uint32_t inode = 0;
+	int64_t inode = 0;
 
 	if (now - w->window > WINDOW_NS) {
 		w->window = now;
@@ -204,8 +209,8 @@ static struct origin look(struct keeper *k, const struct gate_msg *m)
 	}
 	if (w->diag >= 0 && k->proc >= 0 && m->from_port && w->spent < SPEND_NS)
 		inode = inode_of(w->diag, m);
-	if (inode)
-		o.pid = process_of(w, k->proc, inode);
+	if (inode > 0)
+		o.pid = process_of(w, k->proc, (uint32_t)inode);
 	if (o.pid)
 		read_exe(k->proc, o.pid, o.exe, sizeof(o.exe));
 	o.session = session_of(k, o.pid);
@@ -225,4 +230,10 @@ struct origin origin_of(struct keeper *k, const struct gate_msg *m)
 	if (at->o.session && (!at->o.session->is_used || at->o.session->has_ended))
 		at->o.session = NULL;
 	return at->o;
+}
+
+bool origin_is_gone(struct keeper *k, const struct gate_msg *m)
+{
+	return k->origins && k->origins->diag >= 0 && m->from_port &&
+	       inode_of(k->origins->diag, m) == 0 && !sabotaged("keep-gone");
 }

@@ -22,4 +22,7 @@ void origins_open(struct keeper *k, int take_diag);
 /* Of the connection that an event is about; what was found stays known for its later events. */
 struct origin origin_of(struct keeper *k, const struct gate_msg *m);
 
+/* Certainly: no process has that connection any more. */
+bool origin_is_gone(struct keeper *k, const struct gate_msg *m);
+
 #endif

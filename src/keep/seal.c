@@ -23,6 +23,7 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/sabotage.h"
+#include "keep/capture.h"
 #include "keep/jks.h"
 #include "keep/keeper.h"
 #include "keep/seal.h"
@@ -72,6 +73,7 @@ struct seal {
 	size_t n_added[2];
 	struct source *sources; /* of each value; NULL: not looked at yet */
 	struct watch *on_refresh;
+	struct capture *capture;
 };
 
 static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
@@ -380,7 +382,10 @@ static void seal_event(struct seal *s, const struct seal_msg *m)
 	if (g.verdict == GATE_ALLOWED)
 		g.text[0] = '\0';
 	say_secrets(o, g.text, sizeof(g.text));
-	tell_net(s->k, &g);
+	if (text_of(o, "login")[0])
+		gate_say(g.text, sizeof(g.text), "the tokens of %s were taken out of the answer",
+			 text_of(o, "login"));
+	(void)tell_net(s->k, &g); /* what it tells of is done, or refused anyhow */
 }
 
 /* ---- values that change while it runs ---- */
@@ -600,6 +605,9 @@ static void hear(struct seal *s, const struct seal_msg *m)
 	case SEAL_EVENT:
 		seal_event(s, m);
 		return;
+	case SEAL_LOGIN:
+		capture_take(s->capture, m);
+		return;
 	default:
 		lost(s);
 	}
@@ -620,6 +628,7 @@ static void on_message(void *arg)
 		hear(s, &m);
 	else
 		lost(s);
+	explicit_bzero(&m, sizeof(m)); /* it may have been a login */
 }
 
 /* Where nobody can be made to wait for the bundle we do. */
@@ -675,6 +684,7 @@ int seal_start(struct keeper *k, struct err *e)
 			    .bundle = { FD_NONE, FD_NONE },
 			    .way = FD_NONE,
 			    .telling = FD_NONE,
+			    .capture = capture_new(k),
 			    .ca = BUF(64 * KIB) };
 	r = check_trust(s, e);
 	if (r >= 0)
@@ -762,5 +772,7 @@ void seal_finish(struct keeper *k)
 	if (s == NULL)
 		return;
 	stop(s);
+	capture_free(s->capture);
+	s->capture = NULL;
 	close_bundle(s); /* nobody is left who waits for it */
 }

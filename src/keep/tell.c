@@ -227,10 +227,10 @@ static uint32_t origin_number(const struct origin *o)
 	return o->session ? session_number(o->session) : EVENT_NO_SESSION;
 }
 
-static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const char *address,
-			     const struct origin *o)
+static int tell_net_verdict(struct keeper *k, const struct gate_msg *m, const char *address,
+			    const struct origin *o)
 {
-	struct err ignored = ERR_INIT;
+	struct err e = ERR_INIT;
 	struct event_field f[12] = {
 		EVENT_STR(VERDICT, m->verdict == GATE_ALLOWED ? "allow" : "deny"),
 		EVENT_STR(HOST, m->host[0] ? m->host : address),
@@ -251,8 +251,8 @@ static void tell_net_verdict(struct keeper *k, const struct gate_msg *m, const c
 		f[n++] = EVENT_NUM(PID, o->pid);
 		f[n++] = EVENT_STR(EXE, o->exe);
 	}
-	if (k->journal)
-		(void)journal_verdict(k->journal, origin_number(o), EV_NET_VERDICT, f, n, &ignored);
+	return k->journal ? journal_verdict(k->journal, origin_number(o), EV_NET_VERDICT, f, n, &e)
+			  : 0;
 }
 
 static void tell_net_connect(struct keeper *k, const struct gate_msg *m, const char *address,
@@ -305,7 +305,7 @@ static void tell_net_request(struct keeper *k, const struct gate_msg *m, const c
 		journal_event(k->journal, origin_number(o), EV_NET_REQUEST, f, n);
 }
 
-void tell_net(struct keeper *k, const struct gate_msg *m)
+int tell_net(struct keeper *k, const struct gate_msg *m)
 {
 	struct origin o = origin_of(k, m);
 	char address[ADDR_TEXT] = "";
@@ -317,7 +317,8 @@ void tell_net(struct keeper *k, const struct gate_msg *m)
 	else if (m->event == EVENT_REQUEST)
 		tell_net_request(k, m, address, &o);
 	else
-		tell_net_verdict(k, m, address, &o);
+		return tell_net_verdict(k, m, address, &o);
+	return 0;
 }
 
 void tell_note(struct keeper *k, const char *reason, const char *text)

@@ -2,8 +2,9 @@
 /* link/h2.c - see link.h
  *
  * nghttp2 does the protocol; this file bounds it (streams, header sizes, windows), moves its bytes over two
- * descriptors and turns its callbacks into the five of link.h. Windows are opened by hand, when bytes have really gone
- * on, so what a peer can make us hold is the sum of the windows and no more.
+ * descriptors and turns its callbacks into the five of link.h. A stream's window is opened by hand, when its bytes have
+ * really gone on; the link's own at once, so that streams nobody reads hold up nobody else. What a peer can make us
+ * hold is the sum of the streams' windows and no more.
  */
 #include <fcntl.h>
 #include <nghttp2/nghttp2.h>
@@ -13,9 +14,9 @@
 #include "base/num.h"
 #include "link/link.h"
 
-#define STREAM_WINDOW (256 * 1024)
+#define STREAM_WINDOW (128 * 1024)
 #define LINK_WINDOW (4 * 1024 * 1024)
-#define STREAMS_MAX 512
+#define STREAMS_MAX 1024
 #define FRAME_MAX (64 * 1024)
 #define OUT_FULL ((size_t)128 * 1024)
 #define OUT_MAX ((size_t)1024 * 1024)
@@ -46,7 +47,7 @@ struct stream {
 	void *arg;
 	bool has_trailers;
 	struct head trailers;
-	struct stream *next;
+	struct stream *next, *prev;
 };
 
 /* ---- heads ---- */
@@ -161,6 +162,8 @@ static struct stream *add_stream(struct link *l, int32_t id)
 	struct stream *s = mem_new(1, sizeof(*s));
 
 	*s = (struct stream){ .link = l, .id = id, .next = l->streams };
+	if (l->streams)
+		l->streams->prev = s;
 	l->streams = s;
 	l->n_streams++;
 	return s;
@@ -168,13 +171,14 @@ static struct stream *add_stream(struct link *l, int32_t id)
 
 static void drop_stream(struct link *l, struct stream *gone)
 {
-	for (struct stream **p = &l->streams; *p; p = &(*p)->next)
-		if (*p == gone) {
-			*p = gone->next;
-			l->n_streams--;
-			free(gone);
-			return;
-		}
+	if (gone->prev)
+		gone->prev->next = gone->next;
+	else
+		l->streams = gone->next;
+	if (gone->next)
+		gone->next->prev = gone->prev;
+	l->n_streams--;
+	free(gone);
 }
 
 /* ---- out ---- */
@@ -346,6 +350,8 @@ static int cb_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t
 
 	if (s == NULL)
 		return nghttp2_session_consume(h2, id, n);
+	if (nghttp2_session_consume_connection(h2, n) != 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	return l->ops->on_data(l->arg, s, p, n) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
@@ -378,6 +384,8 @@ static ssize_t cb_pull(nghttp2_session *h2, int32_t id, uint8_t *p, size_t n, ui
 		return r;
 	if (r == 0)
 		return NGHTTP2_ERR_DEFERRED;
+	if (r == PULL_RESET)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* of this stream alone */
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (s->has_trailers) {
 		nghttp2_nv nv[HEAD_FIELDS];
@@ -552,8 +560,8 @@ void stream_consumed(struct stream *s, size_t n)
 {
 	if (s->link->is_down)
 		return;
-	(void)nghttp2_session_consume(s->link->h2, s->id,
-				      n); /* a stream that has gone needs no window */
+	/* A stream that has gone needs no window. */
+	(void)nghttp2_session_consume_stream(s->link->h2, s->id, n);
 	kick(s->link);
 }
 

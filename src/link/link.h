@@ -14,6 +14,9 @@
  *     POST /session/N/signal/S    204;  POST /session/N/size/RxC   204
  *     POST /freeze, /thaw         204
  *     GET  /samples/MS            body: one struct link_sample each MS milliseconds
+ *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host), `from`, `to`,
+ *                                 `v6`, and both bodies are what it says and hears. A few of these always wait.
+ *     POST /connect/PORT          200, and both bodies are a connection to that port inside; or 502
  *
  * Both sides treat the other as foreign: names, values and sizes are bounded, anything else ends the link, and an
  * ended link ends the sandbox.
@@ -25,6 +28,8 @@
 
 #include "base/err.h"
 #include "base/loop.h"
+
+#define LINK_WAITING 32 /* requests for connections to the gate that wait at once */
 
 enum link_side { LINK_OUTER, LINK_INNER };
 
@@ -67,6 +72,7 @@ struct link_ops {
 
 /* What a stream sends is pulled: > 0 bytes, 0 nothing now (stream_wake() later), or one of these. */
 #define PULL_END (-1)
+#define PULL_RESET (-2) /* it broke off */
 typedef ssize_t stream_pull(void *arg, void *p, size_t n);
 
 /* Takes both descriptors, which may be the same. */

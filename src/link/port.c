@@ -2,6 +2,7 @@
 /* link/port.c - see port.h */
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/socket.h>
 
 #include "link/port.h"
 
@@ -12,6 +13,7 @@ struct port {
 	struct stream *stream;
 	int fd;
 	bool is_blocking; /* shared with others, who want it so */
+	bool is_socket;
 	bool is_ready;
 	bool is_last;  /* source: take what is there, then end */
 	bool is_ended; /* source: has ended; sink: all written, closed */
@@ -46,6 +48,17 @@ void port_free(struct port *p)
 	close_fd(p);
 	buf_done(&p->held);
 	free(p);
+}
+
+void port_is_socket(struct port *p)
+{
+	p->is_socket = true;
+}
+
+void port_option(struct port *p, int level, int name, const void *value, unsigned n)
+{
+	if (p && p->fd >= 0)
+		(void)setsockopt(p->fd, level, name, value, n); /* what it is for is a courtesy */
 }
 
 void port_join(struct port *p, struct stream *s)
@@ -105,8 +118,9 @@ ssize_t source_pull(void *source, void *buf, size_t n)
 		return 0;
 	}
 	p->is_ended = true; /* a terminal whose other side is gone says EIO */
+	p->is_broken = r < 0;
 	close_fd(p);
-	return PULL_END;
+	return p->is_broken && p->is_socket ? PULL_RESET : PULL_END;
 }
 
 void source_finish(struct port *p)
@@ -150,6 +164,8 @@ static void finish_if_done(struct port *p)
 	if (!p->is_finishing || p->held.n != p->at || p->is_ended)
 		return;
 	p->is_ended = true;
+	if (p->is_socket && p->fd >= 0)
+		(void)shutdown(p->fd, SHUT_WR); /* its reader may have gone */
 	close_fd(p);
 	p->fn = NULL;
 	if (p->is_orphan)

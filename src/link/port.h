@@ -17,7 +17,12 @@ typedef void port_fn(void *arg);
 /* Takes the descriptor. */
 struct port *source_new(struct loop *l, int take_fd);
 struct port *sink_new(struct loop *l, int take_fd);
+/* The same for a socket, which has both: `p` made of a copy of its descriptor. When all is written, the other end is
+ * told; when reading breaks off, so does the stream. */
+void port_is_socket(struct port *p);
 void port_free(struct port *p);
+/* setsockopt() on what is left of it. */
+void port_option(struct port *p, int level, int name, const void *value, unsigned n);
 
 /* Joins it to its stream (NULL: the stream has gone). */
 void port_join(struct port *p, struct stream *s);

@@ -4,6 +4,8 @@
 #include "base/num.h"
 #include "base/path.h"
 
+#define GUEST_LINES 4096 /* of one kind */
+
 static const char *const access_words[ACCESS_KIND_COUNT_] = {
 	[ACCESS_READ] = "read",
 	[ACCESS_WRITE] = "write",
@@ -25,6 +27,17 @@ static void put_number(struct buf *out, const char *key, uint64_t n)
 	buf_putc(out, '\0');
 }
 
+/* What the listeners inside need to know; who may go where is decided outside. */
+static void put_net(struct buf *out, const struct plan_net *n)
+{
+	put_number(out, "gate", n->has_gate);
+	for (char *const *v = n->host_ports; v && *v; v++)
+		put(out, "host_port", *v);
+	for (char *const *v = n->rules; v && *v; v++)
+		if (strncmp(*v, "allow ", 6) == 0 && strrchr(*v, ':'))
+			put(out, "rule", *v);
+}
+
 void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf *out)
 {
 	put_number(out, "uid", p->ids.uid_in);
@@ -35,6 +48,8 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "landlock", w->has_landlock ? p->landlock_abi : 0);
 	put_number(out, "umask", w->umask);
 	put_number(out, "sample", w->sample_ms);
+	if (p->net.has_gate)
+		put_net(out, &p->net);
 	put(out, "cwd", p->cwd);
 	for (char *const *v = p->env; v && *v; v++)
 		put(out, "env", *v);
@@ -88,6 +103,8 @@ static bool take_number(struct reader *r, const char *key, const char *value)
 		p->check_reads = n != 0;
 	else if (str_eq(key, "landlock"))
 		p->landlock_abi = (unsigned)n;
+	else if (str_eq(key, "gate"))
+		p->net.has_gate = n != 0;
 	else if (str_eq(key, "umask"))
 		r->walls->umask = (unsigned)n & 0777;
 	else if (str_eq(key, "sample"))
@@ -132,6 +149,25 @@ static bool take_env(struct reader *r, const char *value)
 	return true;
 }
 
+static bool take_text(char ***list, size_t *n, const char *value)
+{
+	if (*n >= GUEST_LINES)
+		return false;
+	*list = mem_grow(*list, *n + 2, sizeof(**list));
+	(*list)[(*n)++] = mem_str(value);
+	(*list)[*n] = NULL;
+	return true;
+}
+
+static bool take_host_port(struct plan_net *n, const char *value)
+{
+	struct err ignored;
+	uint64_t port;
+
+	return num_parse(value, 1, 65535, &port, &ignored) == 0 &&
+	       take_text(&n->host_ports, &n->n_host_ports, value);
+}
+
 static bool take_line(struct reader *r, const char *line)
 {
 	_free_ char *key = mem_strn(line, strcspn(line, " "));
@@ -143,6 +179,10 @@ static bool take_line(struct reader *r, const char *line)
 		return take_env(r, value);
 	if (str_eq(key, "access"))
 		return take_access(r->plan, value);
+	if (str_eq(key, "host_port"))
+		return take_host_port(&r->plan->net, value);
+	if (str_eq(key, "rule"))
+		return take_text(&r->plan->net.rules, &r->plan->net.n_rules, value);
 	if (str_eq(key, "cwd")) {
 		if (r->plan->cwd || !path_is_clean(value))
 			return false;

@@ -15,7 +15,9 @@ static void add_text(char ***list, size_t *n, char *take_text)
 
 void plan_net_done(struct plan_net *n)
 {
-	char **lists[] = { n->rules, n->ports, n->host_ports, n->inspect, n->logins };
+	char **lists[] = {
+		n->rules, n->ports, n->host_ports, n->inspect, n->logins, n->open_logins
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		for (char **v = lists[i]; v && *v; v++)
@@ -26,6 +28,30 @@ void plan_net_done(struct plan_net *n)
 	free(n->terms);
 	free(n->trust);
 	free(n->bundle);
+}
+
+size_t plan_net_ports(const struct plan_net *n, uint16_t ret[PLAN_PORTS_MAX])
+{
+	size_t count = 0;
+
+	for (const uint16_t *usual = (const uint16_t[]){ 22, 80, 443, 0 }; *usual; usual++)
+		ret[count++] = *usual;
+	for (char *const *v = n->rules; v && *v; v++) {
+		const char *colon = strrchr(*v, ':');
+		uint32_t port = 0;
+		bool is_new = colon && strncmp(*v, "allow ", 6) == 0;
+
+		for (const char *d = colon ? colon + 1 : ""; is_new && *d; d++) {
+			is_new = *d >= '0' && *d <= '9' && port < 65536;
+			port = port * 10 + (uint32_t)(*d - '0');
+		}
+		for (size_t i = 0; i < count; i++)
+			is_new = is_new && ret[i] != port;
+		if (is_new && port > 0 && port < 65536 && port != 53 && port != NETNS_PROXY_PORT &&
+		    count < PLAN_PORTS_MAX)
+			ret[count++] = (uint16_t)port;
+	}
+	return count;
 }
 
 static const char *env_value(char *const *env, const char *name)
@@ -79,6 +105,20 @@ static void put_items(struct buf *b, const char *key, const struct items *l)
 	buf_putc(b, ']');
 }
 
+static void put_terms(struct buf *b, const struct facts *f, bool is_login)
+{
+	const char *comma = "";
+
+	for (size_t i = 0; i < f->n_secrets; i++) {
+		const char *text = is_login ? f->secrets[i].login : f->secrets[i].terms;
+
+		if (text == NULL)
+			continue;
+		buf_printf(b, "%s%s", comma, text);
+		comma = ",";
+	}
+}
+
 static char *make_terms(const struct policy *pol, const struct facts *f)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
@@ -92,8 +132,9 @@ static char *make_terms(const struct policy *pol, const struct facts *f)
 	buf_putc(&b, ',');
 	put_items(&b, "push", &pol->git_push);
 	buf_puts(&b, "},\"secrets\":[");
-	for (size_t i = 0; i < f->n_secrets; i++)
-		buf_printf(&b, "%s%s", i ? "," : "", f->secrets[i].terms);
+	put_terms(&b, f, false);
+	buf_puts(&b, "],\"logins\":[");
+	put_terms(&b, f, true);
 	buf_puts(&b, "]}");
 	return buf_take(&b);
 }
@@ -113,14 +154,27 @@ static void allow_named(struct plan_net *n, const struct items *l, bool is_git)
 	}
 }
 
+static void inspect_secret(struct plan_net *n, const struct policy *pol,
+			   const struct secret_fact *s)
+{
+	for (size_t k = 0; k < s->n_hosts; k++)
+		inspect_add(pol, s->hosts[k], add_inspected, n);
+	for (const char *const *v = s->gives; v && *v; v++) {
+		_free_ char *host = mem_strn(*v, strcspn(*v, "/"));
+
+		inspect_add(pol, host, add_inspected, n);
+	}
+	if (s->is_open)
+		add_text(&n->open_logins, &n->n_open_logins, mem_str(s->name));
+}
+
 static void build_seal(struct plan_net *n, const struct policy *pol, const struct facts *f)
 {
 	const char *trust = env_value(f->environ, "SSL_CERT_FILE");
 
 	inspect_each(pol, add_inspected, n);
 	for (size_t i = 0; i < f->n_secrets; i++)
-		for (size_t k = 0; k < f->secrets[i].n_hosts; k++)
-			inspect_add(pol, f->secrets[i].hosts[k], add_inspected, n);
+		inspect_secret(n, pol, &f->secrets[i]);
 	if (n->n_inspect == 0)
 		return;
 	n->has_seal = true;

@@ -62,6 +62,10 @@ struct secret_fact {
 	size_t n_hosts;
 	const char *file,
 		*text; /* below home: what lies there instead of the agent's token store; or NULL */
+	const char *const *
+		gives; /* host/path of what gives out tokens to who logs in inside; NULL-ended, or NULL */
+	const char *login; /* the same as JSON, for vitrine-seal */
+	bool is_open;      /* a login that is not there yet: no placeholder, no terms */
 };
 
 /* May there be a root inside, with ids that the account was given for it, and a few capabilities over them? */
@@ -211,9 +215,11 @@ struct plan_net {
 	bool has_seal;  /* some hosts are inspected */
 	char **inspect; /* "host" and "*.host", NULL-ended */
 	size_t n_inspect;
-	char *terms;   /* JSON, for vitrine-seal */
-	char *trust;   /* host file that servers are verified against; NULL: the system's */
-	bool has_java; /* the bundle is wanted as Java's own store too */
+	char *terms;        /* JSON, for vitrine-seal */
+	char *trust;        /* host file that servers are verified against; NULL: the system's */
+	bool has_java;      /* the bundle is wanted as Java's own store too */
+	char **open_logins; /* names of those that are kept when they are made inside; NULL-ended */
+	size_t n_open_logins;
 	char **logins; /* in pairs: name in the sandbox's folder, content; NULL-ended */
 	size_t n_logins;
 	char *bundle; /* host file: the trust store with the sandbox's CA in it, made by the keeper */
@@ -313,6 +319,10 @@ extern const char plan_trust_java[];         /* JAVA_TOOL_OPTIONS */
 extern const char *const plan_trust_vars[];  /* variables that name a bundle */
 extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */
 void plan_net_done(struct plan_net *n);
+/* Where connections cannot be redirected: the ports that are listened on for every address, the usual ones and those
+ * that rules name. No allocation. */
+#define PLAN_PORTS_MAX 32
+size_t plan_net_ports(const struct plan_net *n, uint16_t ret[PLAN_PORTS_MAX]);
 
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);

@@ -6,7 +6,7 @@
  * system's configuration: a URL that a rule names is rewritten to one that git hands to git-remote-vitrine.
  */
 #include "base/path.h"
-#include "plan/plan.h"
+#include "plan/parts.h"
 #include "policy/brokerrule.h"
 
 const char plan_tool_names[][16] = {
@@ -26,6 +26,43 @@ bool plan_wants_broker(const struct policy *pol)
 bool plan_wants_tools(const struct policy *pol, bool is_named)
 {
 	return pol->tools == TOOLS_ALWAYS || (pol->tools == TOOLS_AUTO && is_named);
+}
+
+static void add_tool(struct plan *p, const char *name)
+{
+	_free_ char *path = mem_fmt(PLAN_TOOLS "/%s", name);
+
+	plan_add_skel(p, SKEL_LINK, path, "vitrine-tools");
+}
+
+/* The program itself is copied into the skeleton: nothing is mounted for it. */
+void plan_safe_tools(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	const struct entry *en = &f->tools_exe;
+	struct skel *s;
+
+	if (en->path == NULL)
+		return;
+	s = plan_add_skel(p, SKEL_COPY, PLAN_TOOLS "/vitrine-tools", en->path);
+	s->mode = 0755;
+	s->stamp = en->mtime_ns ^ (en->size << 40) ^ (en->ino << 20);
+	for (size_t i = 0; plan_wants_tools(pol, p->is_named) && plan_tool_names[i][0]; i++) {
+		bool is_off = false;
+
+		for (size_t k = 0; k < pol->tools_off.n; k++)
+			is_off |= str_eq(pol->tools_off.v[k].text, plan_tool_names[i]);
+		if (!is_off)
+			add_tool(p, plan_tool_names[i]);
+	}
+	for (size_t i = 0; p->broker.n_rules > 0 && plan_broker_names[i][0]; i++)
+		add_tool(p, plan_broker_names[i]);
+	if (p->broker.is_self)
+		add_tool(p, "vitrine-checkpoint");
+	if (p->broker.is_on) {
+		_free_ char *ours = mem_fmt("%s/sandboxes/%s/" BROKER_NAME, p->state_dir, p->name);
+
+		plan_add_mount(p, MOUNT_BIND, ours, PLAN_BROKER, 0, "broker");
+	}
 }
 
 /* ---- the broker ---- */

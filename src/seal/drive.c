@@ -205,6 +205,8 @@ static void show_event(struct drive *d)
 		die("seal is gone", NULL);
 	if (m.type == SEAL_EVENT)
 		(void)printf("%.*s\n", (int)m.n, m.data);
+	else if (m.type == SEAL_LOGIN && m.n > 0)
+		(void)printf("login %s %.*s\n", m.name, (int)m.n, m.data);
 	(void)fflush(stdout);
 }
 

@@ -7,6 +7,7 @@
 #include "seal/exchange.h"
 #include "base/loop.h"
 #include "base/sabotage.h"
+#include "secret/secret.h"
 
 void exchange_begin(struct exchange *x, const struct exchange_way *way, struct terms *rules,
 		    exchange_event_fn *event, void *arg)
@@ -182,6 +183,8 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 {
 	char *target = NULL;
 
+	if (x->way->is_tls && !only_reads(in->method) && !sabotaged("seal-login"))
+		x->login = logins_find(&x->rules->logins, x->way->host, path);
 	*out = (struct http_head){ .minor = 1, .method = in->method, .target = path };
 	add_field(out, STR("Host"), http_field_first(in, "Host")->value);
 	for (size_t i = 0; i < in->n; i++)
@@ -193,7 +196,7 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 		keep_string(x, target);
 		out->target = str_of(target);
 	}
-	if (x->note.swapped)
+	if (x->note.swapped || x->login)
 		ask_for_identity(out);
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 431, "too many header fields") : 0;
 }
@@ -297,15 +300,52 @@ void exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret)
 {
 	x->down += n;
 	*ret = (struct str){ .p = p, .n = n };
-	if (!mask_is_empty(x->mask))
+	if (x->is_login) {
+		buf_add(&x->answer, p, n);
+		*ret = STR("");
+	} else if (!mask_is_empty(x->mask)) {
 		mask_feed(x->mask, p, n, ret);
+	}
 }
 
-void exchange_down_end(struct exchange *x, struct str *ret)
+/* The whole answer is there: its tokens stay here. One that is not understood does not go inside at all. */
+static int take_login(struct exchange *x)
+{
+	_cleanup_(secret_wipe) struct buf whole = secret_buf_of(LOGIN_ANSWER_MAX);
+	struct err e = ERR_INIT;
+	int r = -EMSGSIZE;
+
+	buf_add(&whole, x->answer.p, x->answer.n);
+	if (x->answer.is_over)
+		(void)err_set(&e, ERR_DENIED, EMSGSIZE, "it is over %zu bytes", LOGIN_ANSWER_MAX);
+	else
+		r = login_take(&x->rules->logins, x->login, &x->rules->vault, &x->answer, &e);
+	if (r < 0) {
+		_free_ char *why = mem_fmt("the tokens of this login could not be taken out of the "
+					   "answer: %.200s",
+					   e.msg);
+
+		return refuse(x, 502, why);
+	}
+	if (r > 0 && x->rules->on_login)
+		x->rules->on_login(x->rules->arg, x->rules, x->login->name,
+				   (struct str){ .p = whole.p, .n = whole.n });
+	x->is_taken = r > 0;
+	return 0;
+}
+
+int exchange_down_end(struct exchange *x, struct str *ret)
 {
 	*ret = STR("");
-	if (!mask_is_empty(x->mask))
+	if (x->is_login) {
+		if (take_login(x) < 0)
+			return -EACCES;
+		(void)mask_text(x->mask, x->answer.p, x->answer.n); /* of tokens before these */
+		*ret = (struct str){ .p = buf_cstr(&x->answer), .n = x->answer.n };
+	} else if (!mask_is_empty(x->mask)) {
 		mask_end(x->mask, ret);
+	}
+	return 0;
 }
 
 /* ---- the answer */
@@ -333,7 +373,7 @@ int exchange_response(struct exchange *x, const struct http_head *in, struct htt
 	struct str coding;
 	int r = http_field_one(in, "Content-Encoding", &coding);
 
-	if (x->note.swapped && r != 0 && in->status >= 200 &&
+	if ((x->note.swapped || x->login) && r != 0 && in->status >= 200 &&
 	    (r < 0 || !str_is_nocase(coding, "identity")))
 		return refuse(x, 502,
 			      "the server compressed an answer to a request that carried a secret, "
@@ -345,6 +385,9 @@ int exchange_response(struct exchange *x, const struct http_head *in, struct htt
 			copy_masked(x, &in->v[i], out);
 	if (in->status >= 200 || in->status == 101)
 		x->code = in->status;
+	x->is_login = x->login && in->status >= 200 && in->status < 300;
+	if (x->is_login && x->answer.p == NULL)
+		x->answer = secret_buf_of(LOGIN_ANSWER_MAX);
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 502, "too many header fields in the answer")
 					    : 0;
 }
@@ -420,6 +463,7 @@ static void tell(const struct exchange *x)
 		   (unsigned long long)(clock_now() - x->start));
 	put_names(&b, &x->rules->vault, "secrets", x->note.swapped);
 	put_names(&b, &x->rules->vault, "placeholders_elsewhere", x->note.elsewhere);
+	put_text(&b, "login", x->is_taken ? x->login->name : "");
 	buf_putc(&b, '}');
 	if (x->event)
 		x->event(x->arg, buf_cstr(&b));
@@ -434,6 +478,7 @@ void exchange_end(struct exchange *x)
 	for (size_t i = 0; i < x->n_strings; i++)
 		wipe_free(x->strings[i]);
 	free(x->strings);
+	secret_wipe(&x->answer);
 	mask_free(x->mask);
 	mask_free(x->up_mask);
 	gunzip_free(x->gunzip);

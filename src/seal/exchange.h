@@ -42,6 +42,9 @@ struct exchange {
 	struct gunzip *gunzip;
 	struct mask *mask, *up_mask;
 	struct vault_note note;
+	const struct login *login; /* its endpoint is asked */
+	struct buf answer;         /* of it, held until its tokens are taken out */
+	bool is_login, is_taken;
 	char **strings; /* values made for this exchange; wiped */
 	size_t n_strings, cap_strings;
 	unsigned code; /* of the answer */
@@ -67,7 +70,8 @@ void exchange_up_end(struct exchange *x, struct str *ret);
 
 int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out);
 void exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret);
-void exchange_down_end(struct exchange *x, struct str *ret);
+/* < 0: what was held may not go inside: x->code and x->why are set, and the answer is cut off. */
+int exchange_down_end(struct exchange *x, struct str *ret);
 
 /* Status, type and body of our own answer. */
 unsigned exchange_refusal(struct exchange *x, const char **ret_type, struct buf *body);

@@ -190,6 +190,127 @@ TEST(rules_outlive_their_replacement)
 	exchange_end(&x);
 }
 
+#define ACCESS "sk-ant-oat01-0123456789abcdefghijklmnop"
+#define REFRESH "1//0abcdefghijklmnopqrstuvwxyz0123456789"
+
+static char kept[4096];
+
+static void on_login(void *arg, struct terms *r, const char *name, struct str answer)
+{
+	(void)arg;
+	(void)r;
+	(void)snprintf(kept, sizeof(kept), "%s %.*s", name, (int)answer.n, answer.p);
+}
+
+static struct terms *login_rules(void)
+{
+	static const char text[] = "{\"logins\":[{\"name\":\"l\",\"hosts\":[\"api.test\"],"
+				   "\"endpoints\":[\"ok.test/token\"],"
+				   "\"tokens\":[\"access_token\",\"refresh_token\"]}]}";
+	struct terms *r = terms_new();
+	struct err e = ERR_INIT;
+
+	CHECK_INT(terms_parse(r, text, sizeof(text) - 1, &e), 0);
+	r->on_login = on_login;
+	return r;
+}
+
+/* One request to the endpoint and its answer, in pieces of n bytes; what came inside. */
+static int log_in(struct exchange *x, struct terms *r, const char *target, const char *answer,
+		  size_t n, struct buf *inside)
+{
+	_free_ char *text = mem_fmt("POST %s HTTP/1.1\r\nHost: ok.test\r\n\r\n", target);
+	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
+	struct err e = ERR_INIT;
+	struct str body;
+	int k;
+
+	kept[0] = '\0';
+	CHECK_INT(ask(x, r, &way, text), 0);
+	CHECK(http_parse_response(head, strlen(head), &in, &e) > 0);
+	CHECK_INT(exchange_response(x, &in, &out), 0);
+	for (size_t at = 0, size = strlen(answer); at < size; at += n) {
+		exchange_down(x, answer + at, size - at < n ? size - at : n, &body);
+		buf_add(inside, body.p, body.n);
+	}
+	k = exchange_down_end(x, &body);
+	if (k == 0)
+		buf_add(inside, body.p, body.n);
+	return k;
+}
+
+TEST(a_login_leaves_its_tokens_here)
+{
+	static const char answer[] = "{\"access_token\": \"" ACCESS "\", \"n\": [1], \"x\":"
+				     "{\"refresh_token\":\"" REFRESH "\"}}";
+	static const struct exchange_way api = {
+		.id = 8, .host = "api.test", .port = 443, .is_tls = true
+	};
+	struct terms *r = login_rules(), *next = login_rules();
+	struct exchange x;
+	struct str body;
+
+	for (size_t n = 1; n < sizeof(answer); n += 40) {
+		_cleanup_(buf_done) struct buf inside = BUF(4 * KIB);
+
+		CHECK_INT(log_in(&x, r, "/token?a=b", answer, n, &inside), 0);
+		CHECK(str_is(sent("Content-Length"), "9"));
+		CHECK_INT(inside.n, strlen(answer));
+		CHECK(strstr(buf_cstr(&inside), "sk-ant-oat01-") &&
+		      !strstr(buf_cstr(&inside), ACCESS) && !strstr(buf_cstr(&inside), REFRESH));
+		CHECK(strncmp(kept, "l {", 3) == 0 && strstr(kept, ACCESS) &&
+		      strstr(kept, REFRESH));
+		exchange_end(&x);
+		CHECK(strstr(said, "\"login\":\"l\"") != NULL && strstr(said, ACCESS) == NULL);
+	}
+	CHECK_INT(r->vault.n, 2);
+	vault_adopt(&next->vault, &r->vault);
+	for (int i = 0; i < 2; i++) { /* in a header for its hosts; in a body for the endpoint's */
+		const char *holder = next->vault.v[0].placeholder,
+			   *late = next->vault.v[1].placeholder;
+		_free_ char *text = mem_fmt("POST /a HTTP/1.1\r\nHost: %s\r\nX: %s\r\n\r\n",
+					    i ? "ok.test" : "api.test", holder);
+		_free_ char *form = mem_fmt("t=1%%2F%%2F%s&", late + 3);
+
+		CHECK_INT(ask(&x, next, i ? &way : &api, text), 0);
+		CHECK(str_is(sent("X"), i ? holder : ACCESS));
+		exchange_up(&x, form, strlen(form), &body);
+		CHECK_INT(memmem(body.p, body.n, REFRESH + 3, strlen(REFRESH) - 3) != NULL, i);
+		exchange_end(&x);
+	}
+	terms_unref(next);
+	terms_unref(r);
+}
+
+TEST(a_login_that_is_not_understood_does_not_come_inside)
+{
+	static const char *const wrong[] = {
+		"access_token=" ACCESS,
+		"{\"access_token\":\"sk-ant-oat01-\\u0030123456789abcdefghijklmnop\"}",
+		"{\"access_token\":\"short\"}",
+		"{\"access_token\":\"" ACCESS,
+	};
+	struct terms *r = login_rules();
+	struct exchange x;
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		_cleanup_(buf_done) struct buf inside = BUF(4 * KIB);
+
+		CHECK_INT(log_in(&x, r, "/token", wrong[i], 7, &inside), -EACCES);
+		CHECK_INT(inside.n, 0);
+		CHECK_STR(kept, "");
+		exchange_end(&x);
+	}
+	terms_unref(r);
+	r = login_rules();
+	_cleanup_(buf_done) struct buf elsewhere = BUF(4 * KIB);
+
+	CHECK_INT(log_in(&x, r, "/token/other", wrong[0], 7, &elsewhere), 0);
+	CHECK_STR(buf_cstr(&elsewhere), wrong[0]);
+	exchange_end(&x);
+	terms_unref(r);
+}
+
 TEST(wrong_rules_are_refused)
 {
 	static const char *const wrong[] = {
@@ -201,6 +322,10 @@ TEST(wrong_rules_are_refused)
 		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"short\",\"hosts\":[\"h\"]}]}",
 		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-enough\"}]}",
 		"{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"long-one\",\"in\":[\"x\"]}]}",
+		"{\"logins\":{}}",
+		"{\"logins\":[{\"name\":\"a\",\"hosts\":[\"h\"],\"endpoints\":[1],\"tokens\":["
+		"\"t\"]}]}",
+		"{\"logins\":[{\"name\":\"a\",\"hosts\":[\"h\"],\"endpoints\":[\"h/p\"]}]}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {

@@ -388,7 +388,8 @@ static bool send_answer(struct h1 *h)
 	put_data(&h->c->client.out, h->is_down_chunked, out);
 	if (r == 0)
 		return true;
-	exchange_down_end(&h->x, &out);
+	if (exchange_down_end(&h->x, &out) < 0)
+		return give_up(h, h->x.code, h->x.why);
 	put_data(&h->c->client.out, h->is_down_chunked, out);
 	if (h->is_down_chunked)
 		fifo_force(&h->c->client.out, "0\r\n\r\n", 5);
@@ -425,7 +426,7 @@ static bool work_tunnel(struct h1 *h)
 			   (c->server.is_eof && c->server.in.n == 0))) {
 		struct str rest;
 
-		exchange_down_end(&h->x, &rest);
+		(void)exchange_down_end(&h->x, &rest); /* no login is a tunnel */
 		fifo_force(&c->client.out, rest.p, rest.n);
 		c->phase = CONN_LEAVE;
 		return true;

@@ -397,7 +397,10 @@ static void end_down(struct h2_stream *s)
 
 	if (s->x.is_refused)
 		return;
-	exchange_down_end(&s->x, &rest);
+	if (exchange_down_end(&s->x, &rest) < 0) {
+		give_up(s, s->x.code, s->x.why);
+		return;
+	}
 	fifo_force(&s->down.q, rest.p, rest.n);
 	s->down.is_ended = true;
 	(void)nghttp2_session_resume_data(s->h->down, s->down_id);

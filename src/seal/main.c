@@ -37,8 +37,9 @@ struct program {
 		char name[256];
 		char *p; /* of VAULT_VALUE_MAX bytes */
 		size_t n;
-	} value;         /* being told */
-	struct err told; /* the first thing that was wrong since the last commit */
+	} value;                  /* being told */
+	uint8_t seed[LOGIN_SEED]; /* of placeholders for what is captured */
+	struct err told;          /* the first thing that was wrong since the last commit */
 };
 
 /* ---- what the keeper says */
@@ -122,9 +123,23 @@ static void refresh(struct program *p, const struct seal_msg *m)
 	p->value.n = 0;
 }
 
+/* The exchange may have begun under terms that are no longer in force. */
+static void on_login(void *arg, struct terms *r, const char *name, struct str answer)
+{
+	struct program *p = arg;
+
+	if (p->seal.rules != r)
+		vault_adopt(&p->seal.rules->vault, &r->vault);
+	if (seal_send_all(SEAL_KEEPER_FD, SEAL_LOGIN, name, answer.p, answer.n) == 0)
+		(void)seal_send(SEAL_KEEPER_FD, SEAL_LOGIN, 1, name, NULL, 0);
+}
+
 static void begin_telling(struct program *p)
 {
 	p->next = terms_new();
+	p->next->on_login = on_login;
+	p->next->arg = p;
+	memcpy(p->next->logins.seed, p->seed, sizeof(p->seed));
 	p->told = ERR_INIT;
 	wipe(&p->text);
 	p->trust.n = 0;
@@ -141,6 +156,7 @@ static void commit(struct program *p)
 		(void)seal_send(SEAL_KEEPER_FD, SEAL_FAILED, 0, NULL, e->msg, strlen(e->msg));
 		terms_unref(p->next);
 	} else {
+		vault_adopt(&p->next->vault, &p->seal.rules->vault);
 		terms_unref(p->seal.rules);
 		p->seal.rules = p->next;
 		if (p->trust.n > 0) {
@@ -325,10 +341,8 @@ static void no_traces(void)
 
 static int set_up(struct program *p, struct err *e)
 {
-	unsigned char warm[16];
-
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) ||
-	    RAND_bytes(warm, sizeof(warm)) != 1)
+	    RAND_bytes(p->seed, sizeof(p->seed)) != 1)
 		return err_set(e, ERR_SYSTEM, EIO, "OpenSSL cannot be set up");
 	p->front = FD_NONE;
 	p->text = BUF(JSON_MAX_BYTES);

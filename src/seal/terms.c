@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/terms.c - see rules.h */
+/* seal/terms.c - see terms.h */
 #include "seal/terms.h"
 
 struct terms *terms_new(void)
@@ -24,6 +24,7 @@ void terms_unref(struct terms *r)
 	path_rules_done(&r->paths);
 	git_rules_done(&r->git);
 	vault_done(&r->vault);
+	logins_done(&r->logins);
 	free(r);
 }
 
@@ -93,6 +94,17 @@ static int add_secrets(struct terms *r, const struct json *list, struct err *e)
 	return 0;
 }
 
+static int add_logins(struct terms *r, const struct json *list, struct err *e)
+{
+	int n = 0;
+
+	if (list && list->type != JSON_ARRAY)
+		return err_set(e, ERR_CONFIG, EINVAL, "'logins' is a list");
+	for (const struct json *m = list ? list->first : NULL; m && n >= 0; m = m->next)
+		n = logins_add(&r->logins, m, e);
+	return n;
+}
+
 int terms_parse(struct terms *r, const char *text, size_t n, struct err *e)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
@@ -107,7 +119,9 @@ int terms_parse(struct terms *r, const char *text, size_t n, struct err *e)
 		k = add_list(r, json_get(doc.root, "deny"), add_deny, e);
 	if (k >= 0)
 		k = add_git(r, json_get(doc.root, "git"), e);
-	return k < 0 ? k : add_secrets(r, json_get(doc.root, "secrets"), e);
+	if (k >= 0)
+		k = add_secrets(r, json_get(doc.root, "secrets"), e);
+	return k < 0 ? k : add_logins(r, json_get(doc.root, "logins"), e);
 }
 
 bool terms_guard_writes(const struct terms *r, uint64_t secrets)

@@ -2,7 +2,8 @@
 /* seal/terms.h - what seal has been told, as one piece that is replaced as a whole
  *
  *     { "allow": ["GET api.test/x"], "deny": [], "git": {"fetch": [], "push": []},
- *       "secrets": [{"name": "n", "placeholder": "p...", "hosts": ["h"], "headers": [], "in": ["header"]}] }
+ *       "secrets": [{"name": "n", "placeholder": "p...", "hosts": ["h"], "headers": [], "in": ["header"]}],
+ *       "logins": [{"name": "n", "hosts": ["h"], "endpoints": ["h/path"], "tokens": ["access_token"]}] }
  *
  * Exchanges keep a reference to the rules they began with.
  */
@@ -11,13 +12,22 @@
 
 #include "policy/pathrule.h"
 #include "seal/git.h"
+#include "seal/login.h"
 #include "seal/vault.h"
+
+struct terms;
+
+/* A login was made: the answer as the server gave it. */
+typedef void terms_login_fn(void *arg, struct terms *r, const char *name, struct str answer);
 
 struct terms {
 	unsigned refs;
 	struct path_rules paths;
 	struct git_rules git;
 	struct vault vault;
+	struct logins logins;
+	terms_login_fn *on_login;
+	void *arg;
 };
 
 /* Empty ones; their memory for secrets is reserved here, so two are made before confinement. */

@@ -42,6 +42,7 @@ void vault_done(struct vault *v)
 		free(v->v[i].placeholder);
 		free_list(v->v[i].hosts, v->v[i].n_hosts);
 		free_list(v->v[i].headers, v->v[i].n_headers);
+		free_list(v->v[i].doors, v->v[i].n_doors);
 	}
 	if (v->memory) {
 		explicit_bzero(v->memory, v->size);
@@ -155,12 +156,60 @@ int vault_set(struct vault *v, const char *name, struct str value)
 	return 0;
 }
 
-bool vault_is_for(const struct vault_entry *s, const char *host)
+static char **copy_list(char *const *from, size_t n)
 {
-	for (size_t i = 0; i < s->n_hosts; i++)
-		if (host_matches(s->hosts[i], host))
+	char **v = n ? mem_new(n, sizeof(*v)) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = mem_str(from[i]);
+	return v;
+}
+
+int vault_capture(struct vault *v, const struct vault_entry *what, const char *placeholder,
+		  struct str value)
+{
+	struct vault_entry *s = vault_find(v, what->name);
+
+	if (s && !s->is_captured)
+		return -EEXIST;
+	if (s == NULL && v->n == VAULT_MAX)
+		return -ENOSPC;
+	if (s == NULL) {
+		s = &v->v[v->n++];
+		*s = (struct vault_entry){ .name = mem_str(what->name),
+					   .hosts = copy_list(what->hosts, what->n_hosts),
+					   .n_hosts = what->n_hosts,
+					   .doors = copy_list(what->doors, what->n_doors),
+					   .n_doors = what->n_doors,
+					   .places = what->places,
+					   .is_captured = true };
+	}
+	free(s->placeholder);
+	s->placeholder = mem_str(placeholder);
+	return vault_set(v, what->name, value);
+}
+
+void vault_adopt(struct vault *v, const struct vault *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		if (from->v[i].is_captured && from->v[i].value)
+			(void)vault_capture(
+				v, &from->v[i], from->v[i].placeholder,
+				(struct str){ .p = from->v[i].value,
+					      .n = from->v[i].n }); /* else it is gone */
+}
+
+static bool is_listed(char *const *v, size_t n, const char *host)
+{
+	for (size_t i = 0; i < n; i++)
+		if (host_matches(v[i], host))
 			return true;
 	return false;
+}
+
+bool vault_is_for(const struct vault_entry *s, const char *host)
+{
+	return is_listed(s->hosts, s->n_hosts, host);
 }
 
 static bool is_in_header(const struct vault_entry *s, struct str name)
@@ -295,18 +344,46 @@ char *vault_swap_query(const struct vault *v, const char *host, struct str targe
 
 void vault_mask(const struct vault *v, const char *host, struct mask *m)
 {
-	for (size_t i = 0; i < v->n; i++)
-		if (v->v[i].value && vault_is_for(&v->v[i], host))
-			(void)mask_add(m, (struct str){ .p = v->v[i].value, .n = v->v[i].n },
-				       str_of(v->v[i].placeholder));
+	for (size_t i = 0; i < v->n; i++) {
+		const struct vault_entry *s = &v->v[i];
+
+		if (s->value && (vault_is_for(s, host) || is_listed(s->doors, s->n_doors, host)))
+			(void)mask_add(m, (struct str){ .p = s->value, .n = s->n },
+				       str_of(s->placeholder));
+	}
+}
+
+/* As it stands in the body of a form. */
+static void put_form(struct buf *out, struct str text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (strchr("/+=~", text.p[i]))
+			buf_printf(out, "%%%02X", (unsigned char)text.p[i]);
+		else
+			buf_putc(out, text.p[i]);
 }
 
 /* Only where both have one length: the length of a body has been announced. */
+static void add_body_word(struct mask *m, struct str holder, struct str value)
+{
+	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
+
+	if (holder.n == value.n)
+		(void)mask_add(m, holder, value);
+	put_form(&a, holder);
+	put_form(&b, value);
+	if (a.n == b.n && a.n != holder.n)
+		(void)mask_add(m, view(&a), view(&b));
+}
+
 void vault_body_mask(const struct vault *v, const char *host, struct mask *m)
 {
-	for (size_t i = 0; i < v->n; i++)
-		if (v->v[i].value && (v->v[i].places & VAULT_BODY) &&
-		    vault_is_for(&v->v[i], host) && v->v[i].n == strlen(v->v[i].placeholder))
-			(void)mask_add(m, str_of(v->v[i].placeholder),
-				       (struct str){ .p = v->v[i].value, .n = v->v[i].n });
+	for (size_t i = 0; i < v->n; i++) {
+		const struct vault_entry *s = &v->v[i];
+
+		if (s->value && (((s->places & VAULT_BODY) && vault_is_for(s, host)) ||
+				 is_listed(s->doors, s->n_doors, host)))
+			add_body_word(m, str_of(s->placeholder),
+				      (struct str){ .p = s->value, .n = s->n });
+	}
 }

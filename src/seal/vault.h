@@ -24,8 +24,11 @@ struct vault_entry {
 	size_t n_hosts;
 	char **headers; /* only in these; none: in all */
 	size_t n_headers;
+	char **doors; /* hosts in whose requests' bodies it is swapped as well (login.h) */
+	size_t n_doors;
 	unsigned places;
-	char *value; /* in the locked memory; NULL: none yet */
+	bool is_captured; /* came from an answer, not from the keeper */
+	char *value;      /* in the locked memory; NULL: none yet */
 	size_t n, room;
 };
 
@@ -45,6 +48,13 @@ void vault_done(struct vault *v);
 int vault_add(struct vault *v, const struct json *o, struct err *e);
 /* The value of an entry that was added: -ENOENT, -EEXIST, -ENOSPC. */
 int vault_set(struct vault *v, const char *name, struct str value);
+
+/* A value that an answer gave out, with what it is for: replaces the one of that name. -ENOSPC, -EINVAL, -EEXIST (the
+ * name is the keeper's). */
+int vault_capture(struct vault *v, const struct vault_entry *what, const char *placeholder,
+		  struct str value);
+/* What was captured there holds here too. */
+void vault_adopt(struct vault *v, const struct vault *from);
 
 struct vault_entry *vault_find(struct vault *v, const char *name);
 bool vault_is_for(const struct vault_entry *s, const char *host);

@@ -28,6 +28,7 @@ enum seal_type {
 	SEAL_READY,  /* confined, and the commit is in force */
 	SEAL_FAILED, /* data: why the commit was not taken */
 	SEAL_EVENT,  /* data: one event as JSON text */
+	SEAL_LOGIN, /* name; data: more of an answer that gave out tokens; id 1 and no data: that was all */
 	SEAL_TYPE_COUNT_
 };
 

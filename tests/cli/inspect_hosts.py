@@ -352,7 +352,6 @@ def login_of_the_host(box):
         "accessToken": t["oat01"], "refreshToken": t["ort01"], "expiresAt": 4000000000000, "scopes": ["user:inference"]}})
         for t in tokens]
     flags = ("--allow", "claude.ai", "--allow", f"{OWN4}/32")
-    refused(box.run(*flags, "--secret", "claude-login", "--", "true", env=w.trust), "vitrine secret set claude-login", rc=125)
     put[0]()
     script = ("echo $CLAUDE_CODE_OAUTH_TOKEN; cat ~/.claude/.credentials.json; while read x; do "
               "curl -sS -m 8 -H \"Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN\" https://claude.ai/echo; echo; echo END; done")
@@ -404,6 +403,109 @@ def login_is_renewed_outside(box):
                env={**w.trust, "CURL_CA_BUNDLE": w.trust["SSL_CERT_FILE"]})
     eq((r.rc, w.server.renewed["refresh_token"]), (0, "rt-old"), r.err)
     has((box.home / ".codex/auth.json").read_text(), "sk-ant-oat01-fresh-")
+    put_login(box, ".gemini/oauth_creds.json", {"access_token": "ya29.old" + "Ab3" * 12, "refresh_token": "1//0old/+" + "Ab3" * 12,
+                                                "expiry_date": 1700000000000, "token_type": "Bearer"})
+    r = box.sh("cat ~/.gemini/oauth_creds.json", "--allow", "cloudcode-pa.googleapis.com", "--allow", f"{OWN4}/32", "--secret", "gemini-login",
+               env={**w.trust, "CURL_CA_BUNDLE": w.trust["SSL_CERT_FILE"]})
+    eq((r.rc, w.server.renewed["refresh_token"], w.server.renewed["grant_type"]), (0, "1//0old/+" + "Ab3" * 12, "refresh_token"), r.err)
+    has(w.server.renewed["client_id"], ".apps.googleusercontent.com")
+    has_not(r.out, "-fresh-", "Ab3Ab3")
+    store = json.loads((box.home / ".gemini/oauth_creds.json").read_text())
+    eq((store["access_token"], store["token_type"]), ("sk-ant-oat01-fresh-" + "Cd4" * 12, "Bearer"))
+    assert store["expiry_date"] > 1700000000000
+
+
+ENDPOINTS = {"claude-login": ("platform.claude.com", "/v1/oauth/token", "claude.ai"),
+             "codex-login": ("auth.openai.com", "/oauth/token", "chatgpt.com"),
+             "gemini-login": ("oauth2.googleapis.com", "/token", "cloudcode-pa.googleapis.com")}
+
+# Plays an agent: logs in, uses what it was given, refreshes it, uses that. Prints what it was given.
+AGENT = """
+import json, subprocess, sys
+def post(body, kind):
+    return json.loads(subprocess.run(["curl", "-sS", "-m", "8", "-H", "Content-Type: " + kind, "--data-binary", "@-", sys.argv[1]],
+                      input=body, capture_output=True, text=True, check=True).stdout)
+def use(t):
+    subprocess.run(["curl", "-sS", "-m", "8", "-o", "/dev/null", "-H", "Authorization: Bearer " + t, sys.argv[2]], check=True)
+if sys.argv[3] == "form":
+    from urllib.parse import urlencode
+    ask = lambda **q: post(urlencode(q), "application/x-www-form-urlencoded")
+else:
+    ask = lambda **q: post(json.dumps(q), "application/json")
+first = ask(grant_type="authorization_code", code="c0de", chunked="1")
+use(first["access_token"])
+again = ask(grant_type="refresh_token", refresh_token=first["refresh_token"])
+use(again["access_token"])
+print(json.dumps([first, again]))
+"""
+
+
+def log_in_inside(box, w, name, given, form):
+    door, path, host = ENDPOINTS[name]
+    w.server.gives = given
+    try:
+        r = box.run("--allow", door, "--allow", host, "--allow", f"{OWN4}/32", "--secret", name, "--", "python3", "-c", AGENT,
+                    f"https://{door}{path}", f"https://{host}/use", form, env=w.trust)
+    finally:
+        w.server.gives = None
+    eq(r.rc, 0, r.err)
+    return r, json.loads(r.out)
+
+
+@test(timeout=60)
+def login_made_inside_is_kept_outside(box):
+    """The tokens never come inside; what comes instead works there, and the next sandbox is logged in."""
+    w = there()
+    kept = lambda name: box.state / "secrets" / f"{name}.login"
+    for name, given, form in (
+            ("claude-login", {"access_token": "sk-ant-oat01-" + "Gh6" * 30, "refresh_token": "sk-ant-ort01-" + "Jk7" * 30,
+                              "expires_in": 28800, "scope": "user:inference user:profile", "account": {"uuid": "u-1"}}, "json"),
+            ("codex-login", {"id_token": jwt(**{"https://api.openai.com/auth": {"chatgpt_account_id": "acc-9"}}),
+                             "access_token": jwt(exp=4000000000), "refresh_token": "rt_" + "Lm8" * 20}, "json"),
+            ("gemini-login", {"access_token": "ya29." + "Np9" * 30, "refresh_token": "1//0" + "Qr1" * 30, "expires_in": 3599,
+                              "scope": "a b", "id_token": jwt(email="me@own.test")}, "form")):
+        w.server.seen.clear()
+        r, (first, again) = log_in_inside(box, w, name, given, form)
+        real = [given[k] for k in ("access_token", "refresh_token", "id_token") if k in given]
+        has_not(r.out + r.err, *real)
+        for k in ("access_token", "refresh_token"):
+            eq(len(first[k]), len(given[k]), k)
+        eq(first.get("account"), given.get("account"), "the rest of the answer")
+        eq([q.get("authorization") for q in w.server.seen if q.target == "/use"], [f"Bearer {given['access_token']}"] * 2)
+        eq(w.server.renewed["refresh_token"], given["refresh_token"], "the real one refreshes")
+        has(r.err, f"'{name}' is kept")
+        eq(kept(name).stat().st_mode & 0o777, 0o600)
+        has(kept(name).read_text(), *real)
+        host = ENDPOINTS[name][2]
+        file = {"claude-login": ".claude/.credentials.json", "codex-login": ".codex/auth.json", "gemini-login": ".gemini/oauth_creds.json"}[name]
+        assert not (box.home / file).exists(), "the host's own store is not ours to write"
+        w.server.seen.clear()
+        key = "accessToken" if name == "claude-login" else "access_token"
+        script = (f"cat ~/{file}; t=$(grep -o '\"{key}\":\"[^\"]*' ~/{file} | cut -d'\"' -f4); "
+                  f"curl -sS -m 8 -o /dev/null -H \"Authorization: Bearer $t\" https://{host}/next")
+        r = box.sh(script, "--allow", host, "--allow", f"{OWN4}/32", "--secret", name, env=w.trust)
+        eq(r.rc, 0, r.err)
+        has_not(r.out, *real)
+        eq([q.get("authorization") for q in w.server.seen], [f"Bearer {given['access_token']}"], "the next sandbox")
+    eq(json.loads(kept("codex-login").read_text())["tokens"]["account_id"], "acc-9")
+    eq(json.loads(kept("claude-login").read_text())["claudeAiOauth"]["scopes"], ["user:inference", "user:profile"])
+    has(box.cli("net", "log").out, "the tokens of claude-login were taken out of the answer")
+    for name in ENDPOINTS:
+        eq(box.cli("secret", "rm", name).rc, 0)
+        assert not kept(name).exists()
+
+
+@test
+def login_made_inside_replaces_none(box):
+    """Who is inside can log in to an account of its own; the one of the host stays what every sandbox uses."""
+    w = there()
+    own = {"accessToken": "sk-ant-oat01-" + "St2" * 30, "refreshToken": "sk-ant-ort01-" + "Uv3" * 30, "expiresAt": 4000000000000}
+    put_login(box, ".claude/.credentials.json", {"claudeAiOauth": own})
+    given = {"access_token": "sk-ant-oat01-" + "Wx4" * 30, "refresh_token": "sk-ant-ort01-" + "Yz5" * 30, "expires_in": 1}
+    r, _ = log_in_inside(box, w, "claude-login", given, "json")
+    has_not(r.out, given["access_token"], given["refresh_token"])
+    eq(json.loads((box.home / ".claude/.credentials.json").read_text())["claudeAiOauth"], own)
+    assert not (box.state / "secrets" / "claude-login.login").exists()
 
 
 @test

@@ -15,8 +15,10 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from urllib.parse import parse_qsl
 
-NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "platform.claude.com", "auth.openai.com", "chatgpt.com"]
+NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "platform.claude.com", "auth.openai.com", "chatgpt.com",
+         "oauth2.googleapis.com", "cloudcode-pa.googleapis.com"]
 
 
 def openssl(*args, cwd):
@@ -52,7 +54,7 @@ class Server:
     def __init__(self, d, cert="server", repos=None, address="127.0.0.1", port=0):
         ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         ctx.load_cert_chain(d / f"{cert}.pem", d / f"{cert}.key")
-        self.ctx, self.repos, self.seen = ctx, repos, []
+        self.ctx, self.repos, self.seen, self.gives = ctx, repos, [], None
         self.sock = socket.create_server((address, port), backlog=128)
         self.port = self.sock.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -128,10 +130,16 @@ class Server:
                 time.sleep(0.002)
             s.sendall(b"0\r\n\r\n")
             return True
-        if path.endswith("/oauth/token"):
-            self.renewed = json.loads(q.body)
-            return self.reply(s, json.dumps({"access_token": "sk-ant-oat01-fresh-" + "Cd4" * 12, "token_type": "Bearer",
-                                             "refresh_token": "sk-ant-ort01-fresh-" + "Ef5" * 12, "expires_in": 3600}).encode())
+        if path.endswith("/oauth/token") or path == "/token":
+            is_json = (q.get("content-type") or "").startswith("application/json")
+            self.renewed = json.loads(q.body) if is_json else dict(parse_qsl(q.body.decode()))
+            body = json.dumps(self.gives or {"access_token": "sk-ant-oat01-fresh-" + "Cd4" * 12, "token_type": "Bearer",
+                                             "refresh_token": "sk-ant-ort01-fresh-" + "Ef5" * 12, "expires_in": 3600}).encode()
+            if self.renewed.get("chunked"):
+                s.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                s.sendall(b"".join(b"1\r\n%c\r\n" % c for c in body) + b"0\r\n\r\n")
+                return True
+            return self.reply(s, body, fields=[("Content-Type", "application/json")])
         if path == "/close":
             s.sendall(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
             return False

@@ -244,6 +244,26 @@ def cr08(c):
     return HELD
 
 
+@check("CR-20", prio="P1", title="a login that is made inside leaves its tokens outside", forms=RUN, catches=("seal-login",))
+def cr20(c):
+    """The answer of the endpoint, asked from inside; what it gave out opens the door only through the wall."""
+    flags = ["--allow", "platform.claude.com", "--allow", "claude.ai", "--allow", f"{OWN4}/32", "--secret", "claude-login"]
+    token = "sk-ant-oat01-fresh-" + "Cd4" * 12
+    ask = ("curl -sS -m 8 -H 'Content-Type: application/json' -d '{}' https://platform.claude.com/v1/oauth/token | tee answer; "
+           "t=$(grep -o 'sk-ant-oat01-[^\"]*' answer); curl -sS -m 8 -o /dev/null -H \"Authorization: Bearer $t\" https://claude.ai/use")
+    with world(c) as w:
+        r = c.host(["sh", "-c", ask], env={**os.environ, **w.trust})
+        seen = w.seen()
+        c.need_control(token in r.text and seen[-1].get("authorization") == f"Bearer {token}", f"outside there is no token: {r}")
+        r = c.sandbox(ask, flags=flags, env=w.trust)
+        seen = w.seen()
+        c.need_control(seen and seen[0].target == "/v1/oauth/token", f"the endpoint was not asked: {r}")
+        c.must(token not in r.text + (c.ws / "answer").read_text(), f"the token is inside: {r.text[:300]}")
+        c.must(seen[-1].get("authorization") == f"Bearer {token}", f"what stands for it does not work: {r}")
+        c.must(token not in c.vitrine("events", "--json").text, "it is in the record")
+    return HELD
+
+
 def gate_processes():
     """Of the gate in this network: role -> folder in /proc."""
     here, found = os.stat("/proc/self/ns/net").st_ino, {}

@@ -133,6 +133,9 @@ int render_podman(const struct render_in *in, struct rendering *out, struct err 
 	/* No systemd is asked to make control groups: we are in the right ones already. */
 	args_put(a, in->tool, "--cgroup-manager=cgroupfs", "--events-backend=none", NULL);
 	add_walls(a, in, out);
+	/* For init, to bring the network to the gate; it drops them before the first command. */
+	if (in->plan->net.has_gate)
+		args_add(a, "--cap-add=NET_ADMIN,NET_BIND_SERVICE,SETPCAP");
 	if (in->runtime == NULL) /* crun can leave them alone, runc wants to be let try */
 		args_add(a, "--cgroups=disabled");
 	args_put(a, "--userns=keep-id", "--ulimit=host", "--read-only-tmpfs=false", "--no-hosts",

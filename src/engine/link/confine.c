@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/link/confine.c - what vitrine-link may still ask of the kernel once it reads from inside
  *
- * Reading, writing, waiting, memory, passing descriptors to the keeper, and socket pairs for terminals. Nothing that
+ * Reading, writing, waiting, memory, passing descriptors to the keeper and the gate, and socket pairs to pass. Nothing that
  * opens, connects, starts or signals: taken over by what it decodes, it can lie to its keeper about its own sandbox
  * and nothing else.
  */
@@ -32,7 +32,7 @@ static const int allowed[] = {
 	SYS_fstat,         SYS_newfstatat,   SYS_pread64,
 	SYS_clock_gettime, SYS_socketpair,   SYS_exit_group,
 	SYS_exit,          SYS_rt_sigreturn, SYS_restart_syscall,
-	SYS_getpid,        SYS_futex,
+	SYS_getpid,        SYS_futex,        SYS_shutdown,
 #ifdef SYS_poll
 	SYS_poll,
 #endif

@@ -15,46 +15,7 @@
 
 #include "base/io.h"
 #include "base/num.h"
-#include "engine/link/outer.h"
-
-enum role { ROLE_NONE, ROLE_START, ROLE_MAIN, ROLE_STDIO, ROLE_FREEZE, ROLE_SAMPLES, ROLE_COUNT_ };
-
-struct session {
-	struct outer *outer;
-	uint32_t id;
-	bool is_used, has_started, has_exit, has_told;
-	int status;
-	uint64_t cpu_ns, rss;
-	struct flow *main;
-	struct flow *stdio[4]; /* 0, 1, 2, the terminal */
-	struct port *tail[3];  /* sinks whose streams have ended: still being written */
-};
-
-/* A stream and what it is for. */
-struct flow {
-	struct outer *outer;
-	enum role role;
-	struct session *session;
-	int which;
-	struct stream *stream;
-	struct port *from, *to;
-	struct buf body; /* ours, to be sent */
-	size_t at;
-};
-
-struct outer {
-	struct loop *loop;
-	struct link *link;
-	int ctl;
-	struct watch *on_ctl;
-	bool is_idle;  /* has no first command */
-	bool is_named; /* lasts longer than its first command */
-	bool is_started, is_down, has_failed, has_samples;
-	unsigned sample_ms;
-	struct link_sample sample;
-	size_t sample_n;
-	struct session sessions[INIT_SESSIONS];
-};
+#include "engine/link/flow.h"
 
 /* ---- to the keeper ---- */
 
@@ -64,7 +25,7 @@ static void tell(struct outer *o, const struct init_msg *m, const int *fds, size
 		loop_stop(o->loop); /* no keeper, no sandbox */
 }
 
-static void fail(struct outer *o, const char *what)
+void outer_fail(struct outer *o, const char *what)
 {
 	struct init_msg m = { .type = INIT_FAILED };
 
@@ -101,13 +62,28 @@ static ssize_t pull_body(void *arg, void *p, size_t n)
 	return (ssize_t)n;
 }
 
+struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, stream_pull *pull)
+{
+	struct flow *f = mem_new(1, sizeof(*f));
+
+	*f = (struct flow){ .outer = o, .role = role, .body = BUF(0), .theirs = FD_NONE };
+	f->stream = link_request(o->link, h, pull, f);
+	if (f->stream == NULL) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
 static struct flow *ask(struct outer *o, enum role role, const struct head *h,
 			struct buf *take_body, struct port *take_from)
 {
 	struct flow *f = mem_new(1, sizeof(*f));
 	bool has_body = take_body || take_from;
 
-	*f = (struct flow){ .outer = o, .role = role, .from = take_from, .body = BUF(0) };
+	*f = (struct flow){
+		.outer = o, .role = role, .from = take_from, .body = BUF(0), .theirs = FD_NONE
+	};
 	if (take_body) {
 		f->body = *take_body;
 		*take_body = BUF(0);
@@ -123,8 +99,7 @@ static struct flow *ask(struct outer *o, enum role role, const struct head *h,
 	return f;
 }
 
-static struct head request(const char *method, const char *fmt, ...) PRINTF(2, 3);
-static struct head request(const char *method, const char *fmt, ...)
+struct head outer_request(const char *method, const char *fmt, ...)
 {
 	struct head h = { 0 };
 	va_list ap;
@@ -139,7 +114,7 @@ static struct head request(const char *method, const char *fmt, ...)
 static void ask_short(struct outer *o, enum role role, const struct head *h)
 {
 	if (ask(o, role, h, NULL, NULL) == NULL && !o->is_down)
-		fail(o, "too many requests at once");
+		outer_fail(o, "too many requests at once");
 }
 
 /* ---- the end of a session ---- */
@@ -213,10 +188,10 @@ static int read_whole(int fd, struct buf *b)
 static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	_cleanup_(buf_done) struct buf guest = BUF(4 * MIB);
-	struct head h = request("POST", "/start");
+	struct head h = outer_request("POST", "/start");
 
 	if (read_whole(fds[0], &guest) < 0) {
-		fail(o, "the plan cannot be read");
+		outer_fail(o, "the plan cannot be read");
 		return;
 	}
 	o->is_named = m->flags != 0;
@@ -243,7 +218,7 @@ static bool is_pipe(int fd)
 
 static bool open_tty(struct session *s, const struct init_msg *m, int *ret_theirs)
 {
-	struct head h = request("POST", "/session/%u/tty", s->id);
+	struct head h = outer_request("POST", "/session/%u/tty", s->id);
 	struct flow *f;
 	int pair[2];
 
@@ -267,7 +242,7 @@ static bool open_tty(struct session *s, const struct init_msg *m, int *ret_their
 static bool open_stdio(struct session *s, int i, int take_fd)
 {
 	struct outer *o = s->outer;
-	struct head h = request(i == 0 ? "POST" : "GET", "/session/%u/%d", s->id, i);
+	struct head h = outer_request(i == 0 ? "POST" : "GET", "/session/%u/%d", s->id, i);
 	struct flow *f;
 
 	f = ask(o, ROLE_STDIO, &h, NULL, i == 0 ? source_new(o->loop, take_fd) : NULL);
@@ -322,7 +297,7 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 {
 	_cleanup_(buf_done) struct buf body = BUF(REQUEST_MAX + 64);
 	struct session *s = find(o, m->session);
-	struct head h = request("POST", "/session/%u", m->session);
+	struct head h = outer_request("POST", "/session/%u", m->session);
 	char stdio[4] = "";
 	int tty = FD_NONE;
 
@@ -354,7 +329,7 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 /* Their /proc is behind other walls; what it says comes as samples. */
 static void ask_samples(struct outer *o, unsigned ms)
 {
-	struct head h = request("GET", "/samples/%u", ms);
+	struct head h = outer_request("GET", "/samples/%u", ms);
 
 	o->has_samples = true;
 	ask_short(o, ROLE_SAMPLES, &h);
@@ -382,23 +357,26 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 	case INIT_FILE:
 		no_file(o, m);
 		break;
+	case INIT_GATE:
+		gate_open(o, take_fd(fds[0]));
+		break;
 	case INIT_START:
 		on_start(o, m, fds);
 		break;
 	case INIT_SIGNAL:
-		h = request("POST", "/session/%u/signal/%d", m->session, m->a);
+		h = outer_request("POST", "/session/%u/signal/%d", m->session, m->a);
 		ask_short(o, ROLE_NONE, &h);
 		break;
 	case INIT_RESIZE:
-		h = request("POST", "/session/%u/size/%ux%u", m->session, m->rows, m->cols);
+		h = outer_request("POST", "/session/%u/size/%ux%u", m->session, m->rows, m->cols);
 		ask_short(o, ROLE_NONE, &h);
 		break;
 	case INIT_FREEZE:
-		h = request("POST", "/freeze");
+		h = outer_request("POST", "/freeze");
 		ask_short(o, ROLE_FREEZE, &h);
 		break;
 	case INIT_THAW:
-		h = request("POST", "/thaw");
+		h = outer_request("POST", "/thaw");
 		ask_short(o, ROLE_NONE, &h);
 		break;
 	default:
@@ -423,18 +401,31 @@ static void on_ctl(void *arg)
 
 /* ---- init's answers: foreign ---- */
 
+/* How much of what is tried inside comes to the gate. */
+static void tell_net(struct outer *o, const char *mode)
+{
+	struct init_msg m = { .type = INIT_NET,
+			      .b = str_eq(mode, "redirect") ? NET_REDIRECT
+				   : str_eq(mode, "ports")  ? NET_PORTS
+							    : NET_PROXY };
+
+	tell(o, &m, NULL, 0);
+}
+
 static int start_answer(struct outer *o, const struct head *h)
 {
 	struct init_msg ready = { .type = INIT_READY };
-	const char *error = head_get(h, "error");
+	const char *error = head_get(h, "error"), *net = head_get(h, "net");
 	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
 	if (h->status != 200) {
 		buf_puts(&text, error ? error : "init refused the plan");
-		fail(o, buf_cstr(&text));
+		outer_fail(o, buf_cstr(&text));
 		return 0;
 	}
 	o->is_started = true;
 	watch_set(o->on_ctl, true);
+	if (net)
+		tell_net(o, net);
 	if (o->sample_ms)
 		ask_samples(o, o->sample_ms);
 	if (o->is_idle)
@@ -504,6 +495,8 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	case ROLE_FREEZE:
 		tell(f->outer, &frozen, NULL, 0);
 		return 0;
+	case ROLE_GATE:
+		return gate_head(f, h);
 	case ROLE_STDIO:
 	case ROLE_SAMPLES:
 	case ROLE_NONE:
@@ -541,6 +534,8 @@ static int on_data(void *arg, struct stream *st, const void *p, size_t n)
 		stream_consumed(st, n);
 		return take_samples(f->outer, p, n);
 	}
+	if (f->role == ROLE_GATE)
+		return gate_data(f, p, n);
 	if (f->role != ROLE_STDIO || f->to == NULL)
 		return -EBADMSG;
 	r = sink_put(f->to, p, n);
@@ -556,6 +551,8 @@ static int on_end(void *arg, struct stream *st)
 	/* The terminal is closed; whoever still types does it in vain. */
 	if (f && f->role == ROLE_STDIO && f->which == 3)
 		stream_reset(st);
+	else if (f && f->role == ROLE_GATE)
+		gate_end(f);
 	return 0;
 }
 
@@ -592,14 +589,16 @@ static void on_gone(void *arg, struct stream *st)
 	stream_set_arg(st, NULL);
 	if (f->role == ROLE_STDIO) {
 		stdio_gone(f);
+	} else if (f->role == ROLE_GATE) {
+		gate_gone(f);
 	} else if (f->role == ROLE_MAIN) {
 		fd_close(f->which);
 		if (s)
 			s->main = NULL;
 		if (s && !s->has_exit)
-			fail(f->outer, "init dropped a command");
+			outer_fail(f->outer, "init dropped a command");
 	} else if (f->role == ROLE_START && !f->outer->is_started && !f->outer->is_down) {
-		fail(f->outer, "init did not take the plan");
+		outer_fail(f->outer, "init did not take the plan");
 	}
 	buf_done(&f->body);
 	free(f);
@@ -623,7 +622,7 @@ static void on_down(void *arg, const char *why)
 		return; /* what was said before still goes out; then we end */
 	buf_printf(&text, "the link to init broke: %s", why);
 	if (!o->sessions[0].is_used || !o->sessions[0].has_told)
-		fail(o, buf_cstr(&text));
+		outer_fail(o, buf_cstr(&text));
 	loop_stop(o->loop);
 }
 
@@ -643,6 +642,7 @@ struct outer *outer_new(struct loop *l, int ctl, int in, int out)
 
 	o->loop = l;
 	o->ctl = ctl;
+	o->gate.fd = FD_NONE;
 	o->on_ctl = watch_fd(l, ctl, WATCH_READ, on_ctl, o);
 	o->link = link_new(LINK_OUTER, l, in, out, &outer_ops, o);
 	return o;
@@ -660,6 +660,7 @@ void outer_free(struct outer *o)
 		if (o->sessions[i].is_used)
 			close_session(&o->sessions[i]);
 	link_free(o->link);
+	gate_open(o, FD_NONE);
 	watch_free(o->on_ctl);
 	free(o);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/native/lock.c - the last doors, closed from the widest to the last, and then tried
  *
- * First what no capability can undo once it is done: the bounding set, no_new_privs (which the other two need) and
- * Landlock. Native init enters its network only then, for which it needs a capability, and gets there late. Then the
- * capabilities go, and the system call filter comes last, because it refuses the calls that set up the others.
+ * First what needs nothing but ourselves: the bounding set, no_new_privs (which the other two need) and the system call
+ * filter, which is dear and is put on while somebody else still builds the view. The filter lets pass what is needed
+ * after it, since every program may restrict itself further. Then, in the view, Landlock, and the capabilities go.
  * After that init can do no more than the commands it will start: they inherit all of it. Where the plan has a root inside
  * (enum root_kind) some of this is different, and every difference stands in a function of its own below.
+ *
+ * All calls are raw but the proof's: see mate.c.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -19,7 +21,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "base/path.h"
+#include "base/raw.h"
 #include "base/sabotage.h"
 #include "engine/native/native.h"
 #include "sys/filter/filter.h"
@@ -43,10 +45,15 @@ static bool has_no_caps(void)
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[2];
 
-	if (syscall(SYS_capget, &head, d) < 0)
+	if (raw_call(SYS_capget, (long)&head, (long)d, 0, 0) < 0)
 		return false;
 	return !(d[0].effective | d[0].permitted | d[0].inheritable | d[1].effective |
 		 d[1].permitted | d[1].inheritable);
+}
+
+static int set_self(int option, unsigned long value)
+{
+	return (int)raw_call5(SYS_prctl, option, (long)value, 0, 0, 0);
 }
 
 /* What a root inside may do, with files and processes whose ids are mapped: what a package manager needs. */
@@ -76,7 +83,7 @@ static bool has_caps(uint64_t want)
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[2];
 
-	return syscall(SYS_capget, &head, d) == 0 &&
+	return raw_call(SYS_capget, (long)&head, (long)d, 0, 0) == 0 &&
 	       (d[0].permitted | (uint64_t)d[1].permitted << 32) == want &&
 	       (d[0].effective | (uint64_t)d[1].effective << 32) == want &&
 	       (d[0].inheritable | d[1].inheritable) == 0;
@@ -98,21 +105,23 @@ static unsigned secure_bits(const struct plan *p)
 static int bound_caps(const struct child *c)
 {
 	uint64_t kept = caps_of(c->plan);
+	int r;
 
 	/* Behind another engine's walls init may have none from the start, and then none to do this with. The next
 	 * step, no_new_privs, sees to it that none comes back. */
 	if (has_no_caps())
 		return 0;
 	/* No later change of ids may ever bring one back. */
-	if (prctl(PR_SET_SECUREBITS, secure_bits(c->plan)) < 0 &&
-	    !(c->has_own_kernel && errno == EINVAL))
-		return -errno;
-	for (int cap = 0; cap < 64; cap++)
-		if (!(kept & BIT64(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-			if (errno != EINVAL || cap == 0)
-				return -errno;
+	r = set_self(PR_SET_SECUREBITS, secure_bits(c->plan));
+	if (r < 0 && !(c->has_own_kernel && r == -EINVAL))
+		return r;
+	for (int cap = 0; cap < 64; cap++) {
+		r = kept & BIT64(cap) ? 0 : set_self(PR_CAPBSET_DROP, cap);
+		if (r == -EINVAL && cap > 0)
 			break; /* the kernel's last one is behind us */
-		}
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
@@ -124,13 +133,14 @@ static int drop_caps(const struct child *c)
 		{ .effective = (uint32_t)kept, .permitted = (uint32_t)kept },
 		{ .effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32) }
 	};
+	int r;
 
 	if (has_no_caps())
 		return 0;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 &&
-	    !(c->has_own_kernel && errno == EINVAL))
-		return -errno;
-	return syscall(SYS_capset, &head, set) < 0 ? -errno : 0;
+	r = set_self(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
+	if (r < 0 && !(c->has_own_kernel && r == -EINVAL))
+		return r;
+	return (int)raw_call(SYS_capset, (long)&head, (long)set, 0, 0);
 }
 
 /* ---- Landlock ---- */
@@ -189,22 +199,23 @@ static uint64_t rights_of(enum access_kind kind)
 static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = rights_of(a->kind) & handled };
-	_close_ int fd = FD_NONE;
 	struct stat st;
+	long fd, r;
 
 	if (rule.allowed_access == 0)
 		return 0; /* nothing of it is judged, so nothing need be allowed */
-	fd = open(a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISDIR(st.st_mode))
+	fd = raw_call(SYS_openat, AT_FDCWD, (long)a->path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return (int)fd;
+	r = raw_call(SYS_fstat, fd, (long)&st, 0, 0); /* libc's struct is the kernel's */
+	if (r == 0 && !S_ISDIR(st.st_mode))
 		rule.allowed_access &= access_file;
-	if (rule.allowed_access == 0)
-		return 0;
-	rule.parent_fd = fd;
-	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
-		       ? -errno
-		       : 0;
+	rule.parent_fd = (int)fd;
+	if (r == 0 && rule.allowed_access != 0)
+		r = raw_call(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH,
+			     (long)&rule, 0);
+	(void)raw_call(SYS_close, fd, 0, 0, 0);
+	return (int)r;
 }
 
 static int restrict_files(struct child *c)
@@ -212,22 +223,21 @@ static int restrict_files(struct child *c)
 	const struct plan *p = c->plan;
 	struct ruleset_attr attr = { .fs = handled_fs(p->landlock_abi, p->check_reads) };
 	size_t size = p->landlock_abi >= 6 ? sizeof(attr) : p->landlock_abi >= 4 ? 16 : 8;
-	_close_ int ruleset = FD_NONE;
+	long ruleset, r = 0;
 
 	if (p->landlock_abi >= 6)
 		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
-	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	ruleset = raw_call(SYS_landlock_create_ruleset, (long)&attr, (long)size, 0, 0);
 	if (ruleset < 0)
-		return -errno;
-	for (size_t i = 0; i < p->n_access; i++) {
-		int r;
-
+		return (int)ruleset;
+	for (size_t i = 0; r == 0 && i < p->n_access; i++) {
 		(void)snprintf(c->where, sizeof(c->where), "landlock '%.120s'", p->access[i].path);
-		r = add_rule(ruleset, &p->access[i], attr.fs);
-		if (r < 0)
-			return r;
+		r = add_rule((int)ruleset, &p->access[i], attr.fs);
 	}
-	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+	if (r == 0)
+		r = raw_call(SYS_landlock_restrict_self, ruleset, 0, 0, 0);
+	(void)raw_call(SYS_close, ruleset, 0, 0, 0);
+	return (int)r;
 }
 
 /* ---- system calls ---- */
@@ -244,11 +254,11 @@ static int filter_calls(const struct plan *p)
 	if (sabotaged("seccomp-args"))
 		kind = FILTER_NOARGS;
 #endif
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter_get(kind)) < 0 ? -errno : 0;
+	return (int)raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)filter_get(kind), 0);
 }
 
 /* Set-user-id programs do nothing under no_new_privs. So where there is a root inside that they lead to, and nowhere else,
- * it is off; the bounding set is then what holds, and Landlock and the filter, which without it are for those only who
+ * it is off; the bounding set is then what holds, and the filter and Landlock, which without it are for those only who
  * may administer the namespace, are put on before that is given up. */
 static bool wants_nnp(const struct plan *p)
 {
@@ -261,30 +271,28 @@ int lock_begin(struct child *c)
 
 	if (!sabotaged("caps"))
 		r = bound_caps(c);
-	if (r == 0 && wants_nnp(c->plan) && !sabotaged("nnp") &&
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		r = -errno;
-	if (r == 0 && c->plan->landlock_abi > 0 && !sabotaged("landlock"))
-		r = restrict_files(c);
-	return r;
+	if (r == 0 && wants_nnp(c->plan) && !sabotaged("nnp"))
+		r = set_self(PR_SET_NO_NEW_PRIVS, 1);
+	return r < 0 ? r : filter_calls(c->plan);
+}
+
+int lock_files(struct child *c)
+{
+	return c->plan->landlock_abi > 0 && !sabotaged("landlock") ? restrict_files(c) : 0;
 }
 
 int lock_end(struct child *c)
 {
-	bool is_filter_first = !wants_nnp(c->plan);
-	int r = is_filter_first ? filter_calls(c->plan) : 0;
+	int r = 0;
 
-	if (r == 0 && !sabotaged("caps"))
+	if (!sabotaged("caps"))
 		r = drop_caps(c);
-	if (r == 0 && !is_filter_first)
-		r = filter_calls(c->plan);
 	/* Changing credentials resets both of these, so they come last. Not dumpable: nothing inside may look into
 	 * init or into a command that has not yet become itself. */
-	if (r == 0 && !sabotaged("dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		r = -errno;
-	if (r == 0 && !sabotaged("pdeathsig") &&
-	    prctl(PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0) < 0)
-		r = -errno;
+	if (r == 0 && !sabotaged("dumpable"))
+		r = set_self(PR_SET_DUMPABLE, 0);
+	if (r == 0 && !sabotaged("pdeathsig"))
+		r = set_self(PR_SET_PDEATHSIG, 9 /* SIGKILL */);
 	return r;
 }
 

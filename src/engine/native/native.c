@@ -72,26 +72,39 @@ static int carry(void *keeper)
 }
 
 /* A user namespace in which the files' owner (root) is the sandbox's outer id; a short-lived child carries it. */
-static int make_idmap(const struct plan *p)
+static int make_idmap(const struct ids *ids, struct native *n, struct err *e)
 {
-	pid_t keeper = getpid();
-	pid_t pid = clone(carry, carrier_stack + sizeof(carrier_stack),
-			  CLONE_VM | CLONE_NEWUSER | SIGCHLD, &keeper);
+	static pid_t keeper;
 	char map[64];
-	int fd, r;
+	int r;
 
-	if (pid < 0)
-		return -errno;
-	(void)snprintf(map, sizeof(map), "0 %u 1\n", p->ids.uid_out);
-	r = write_proc(pid, "uid_map", map);
+	keeper = getpid();
+	n->carrier = clone(carry, carrier_stack + sizeof(carrier_stack),
+			   CLONE_VM | CLONE_NEWUSER | SIGCHLD, &keeper);
+	r = n->carrier < 0 ? -errno : 0;
+	(void)snprintf(map, sizeof(map), "0 %u 1\n", ids->uid_out);
 	if (r == 0)
-		r = write_proc(pid, "gid_map", map);
-	fd = r < 0 ? r : open_ns(pid, "user");
-	if (r == 0 && fd < 0)
-		fd = -errno;
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
-	return fd;
+		r = write_proc(n->carrier, "uid_map", map);
+	if (r == 0)
+		r = write_proc(n->carrier, "gid_map", map);
+	if (r == 0)
+		n->idmap = open_ns(n->carrier, "user");
+	if (r == 0 && n->idmap < 0)
+		r = -errno;
+	if (n->carrier > 0)
+		(void)kill(n->carrier, SIGKILL);
+	return r == 0 ? 0
+		      : err_set(e, ERR_UNSUPPORTED, -r, "user namespace for mapped ids: %s",
+				strerrordesc_np(-r));
+}
+
+/* It was killed when it had done its part; there is always something better to do than to wait for its end. */
+static void end_carrier(struct native *n)
+{
+	fd_close(take_fd(n->idmap));
+	if (n->carrier > 0)
+		(void)waitpid(n->carrier, NULL, 0);
+	n->carrier = 0;
 }
 
 static int idmapped_tree(const struct mount *m, int userns, struct err *e)
@@ -119,25 +132,21 @@ static int idmapped_tree(const struct mount *m, int userns, struct err *e)
 	return take_fd(tree);
 }
 
-static int send_trees(const struct plan *p, int ctl, struct err *e)
+static int send_trees(const struct plan *p, struct native *n, struct err *e)
 {
-	_close_ int userns = make_idmap(p);
-
-	if (userns < 0)
-		return err_set(e, ERR_UNSUPPORTED, -userns, "user namespace for mapped ids: %s",
-			       strerrordesc_np(-userns));
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		struct init_msg m = { .type = INIT_TREE, .a = (int32_t)i };
 		_close_ int tree = FD_NONE;
 
 		if (!(p->mounts[i].flags & MOUNT_IDMAP))
 			continue;
-		tree = idmapped_tree(&p->mounts[i], userns, e);
+		tree = idmapped_tree(&p->mounts[i], n->idmap, e);
 		if (tree < 0)
 			return tree;
-		if (init_send(ctl, &m, &tree, 1) < 0)
+		if (init_send(n->ctl, &m, &tree, 1) < 0)
 			return err_sys(e, "control socket");
 	}
+	end_carrier(n);
 	return 0;
 }
 
@@ -203,6 +212,16 @@ static int clone_init(struct child *c, const int *ctl, const struct cgroup *cg, 
 	return 0;
 }
 
+/* They are how a mask is put back. */
+static int open_namespaces(struct native *n, struct err *e)
+{
+	if (n->user_ns < 0)
+		n->user_ns = open_ns(n->pid, "user");
+	if (n->mnt_ns < 0)
+		n->mnt_ns = open_ns(n->pid, "mnt");
+	return n->user_ns < 0 || n->mnt_ns < 0 ? err_sys(e, "the namespaces of init") : 0;
+}
+
 int native_pair(int ret_ctl[2], struct err *e)
 {
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_ctl) < 0
@@ -210,18 +229,23 @@ int native_pair(int ret_ctl[2], struct err *e)
 		       : 0;
 }
 
-int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_ctl[2],
+int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_ctl[2], int turn,
 		 struct native *ret, struct err *e)
 {
 	_cleanup_(native_done) struct native n = NATIVE_NONE;
-	struct child c = { .ids = *ids, .needs_go = cg != NULL };
+	struct child c = { .ids = *ids, .turn = turn, .needs_go = cg != NULL };
 	int r;
 
 	n.ctl = take_ctl[0];
 	r = clone_init(&c, take_ctl, cg, &n, e);
 	fd_close(take_ctl[1]);
+	/* Once it has other ids, only root could do this. */
+	if (r == 0 && ids_are_given(ids))
+		r = open_namespaces(&n, e);
 	if (r == 0 && ids_are_given(ids))
 		r = map_ids(ids, n.pid, n.ctl, e);
+	if (r == 0 && ids->is_root)
+		r = make_idmap(ids, &n, e);
 	if (r < 0)
 		return r;
 	*ret = n;
@@ -253,13 +277,11 @@ static int send_stdio(int ctl, const struct stdio *io)
 
 int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e)
 {
-	int r = 0;
+	/* Init locks itself when it has its stdio from us, and then cannot be looked at. */
+	int r = open_namespaces(n, e);
 
-	/* They are how a mask is put back. Init locks itself when it has its stdio from us, and then cannot be looked at. */
-	n->user_ns = open_ns(n->pid, "user");
-	n->mnt_ns = open_ns(n->pid, "mnt");
-	if (n->user_ns < 0 || n->mnt_ns < 0)
-		return err_sys(e, "the namespaces of init");
+	if (r < 0)
+		return r;
 	if (n->skel < 0) {
 		n->skel = skel_open(p, e);
 		if (n->skel < 0)
@@ -267,7 +289,7 @@ int native_go(struct native *n, const struct plan *p, const struct stdio *io, st
 		r = native_plan(n->ctl, p);
 	}
 	if (r == 0 && p->ids.is_root)
-		r = send_trees(p, n->ctl, e);
+		r = send_trees(p, n, e);
 	if (r == 0)
 		r = send_stdio(n->ctl, io);
 	return r < 0 && e->kind == ERR_NONE ? err_sys(e, "control socket") : r;
@@ -280,6 +302,7 @@ void native_done(struct native *n)
 			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
+	end_carrier(n);
 	if (n->tool > 0) { /* a start that failed half-way */
 		(void)kill(n->tool, SIGKILL);
 		(void)waitpid(n->tool, NULL, 0);

@@ -25,7 +25,7 @@ enum init_msg_type {
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
 	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for; b = 1: nobody is left */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
-	INIT_NET, /* a: has IPv6; b: TCP is redirected; descriptors as in enum netns_socket; before the first command */
+	INIT_NET, /* a: has IPv6; b: enum init_net; descriptors as in enum netns_socket, none from vitrine-link; before the first command */
 	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback, or a: of every address; 0: two, see gate/inside.c */
 	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
@@ -49,7 +49,15 @@ enum init_msg_type {
 	INIT_GUEST, /* one descriptor: the guest half of the plan; a = milliseconds between samples, 0: none; flags = 1:
 		      * the sandbox outlives its first command; b = 1: it has none */
 	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
+	INIT_GATE,   /* one descriptor: the way to the gate, in its messages */
 	INIT_MSG_COUNT_
+};
+
+/* How much of what is tried inside comes to the gate. */
+enum init_net {
+	NET_PORTS,    /* what goes to the usual ports, whatever the address */
+	NET_REDIRECT, /* every TCP connection */
+	NET_PROXY,    /* what asks for the proxy */
 };
 
 enum init_flags {
@@ -92,6 +100,8 @@ struct native {
 	int ctl;             /* the keeper's end */
 	int user_ns, mnt_ns; /* for putting masks back */
 	int skel;            /* holds a shared lock while the skeleton is in use */
+	int idmap; /* root's, until its trees are made: the user namespace that maps the files' owner... */
+	pid_t carrier; /* ...and who carried it; 0: nobody */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
 	pid_t tool; /* the engine's program; 0: the native engine */
 	int words;  /* what it says on its standard error */
@@ -104,13 +114,15 @@ struct native {
 			  .user_ns = FD_NONE,                                                      \
 			  .mnt_ns = FD_NONE,                                                       \
 			  .skel = FD_NONE,                                                         \
+			  .idmap = FD_NONE,                                                        \
 			  .words = FD_NONE,                                                        \
 			  .alive = FD_NONE })
 
 /* The two ends of what keeper and init speak over: the keeper's, init's. */
 int native_pair(int ret_ctl[2], struct err *e);
-/* Makes init, in namespaces of its own, and the ids known to it. With control groups its command waits for INIT_GO. */
-int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_ctl[2],
+/* Makes init, in namespaces of its own, and the ids known to it. With control groups its command waits for INIT_GO.
+ * turn: an eventfd that init counts up when it waits for the keeper, or FD_NONE. */
+int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_ctl[2], int turn,
 		 struct native *ret, struct err *e);
 /* Lets init begin to build, by whoever has the keeper's end: whatever the plan mounts must be there, the skeleton too.
  * The plan lies in memory that init has too: made before native_begin(), or between mem_share() and mem_share_give(). */
@@ -139,17 +151,13 @@ struct child {
 	const struct plan *plan;  /* NULL until step_plan */
 	struct stdio io;
 	int ctl;
+	int turn;    /* the keeper's, see native_begin() */
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
-	pid_t mate;    /* works beside us on what nothing of the view depends on: see mate.c */
-	int mate_says; /* words that it shares with us, see mate.c */
-	int mate_hears;
-	int old_root;
-	mode_t umask;    /* the caller's, for the commands */
-	char where[256]; /* what the step was working on, for its error */
+	char where[256];     /* what the step was working on, for its error */
 };
 
 /* Does the keeper map them, because they are not its own? */
@@ -160,13 +168,23 @@ static inline bool ids_are_given(const struct ids *ids)
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);
+struct step {
+	const char *name;
+	int (*fn)(struct child *c); /* 0 or -errno */
+};
+
+/* Messages of the keeper go to the mate until the view is built, and then to init. */
+int child_receive(struct child *c, uint32_t type, struct init_msg *m, int fds[PACKET_FDS]);
+void child_tell(struct child *c, const char *step, int r);
+int child_become(struct child *c);
 int mate_begin(struct child *c);
-int mate_network(struct child *c);    /* waits for it and enters it */
-void mate_drop_root(struct child *c); /* we have left it */
-int mate_end(struct child *c);        /* waits until the old root and the mate are gone */
+int mate_plan(struct child *c); /* waits until it has the plan */
+int mate_view(struct child *c); /* waits until we are in the view */
+int mate_end(struct child *c);  /* waits until the old root and the mate are gone */
 void init_file(int ctl, const struct init_msg *m, int take_request);
-int lock_begin(struct child *c); /* bounding set, no_new_privs, landlock; 0 or -errno */
-int lock_end(struct child *c);   /* caps, seccomp; 0 or -errno */
+int lock_begin(struct child *c); /* bounding set, no_new_privs, seccomp; 0 or -errno */
+int lock_files(struct child *c); /* landlock; 0 or -errno */
+int lock_end(struct child *c);   /* caps, not dumpable; 0 or -errno */
 int lock_prove(const struct plan *p, char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
 int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/native/rlimits.c - the limits a process sets itself and hands down to all it starts */
+/* engine/native/rlimits.c - the limits a process sets itself and hands down to all it starts. Raw calls: see mate.c. */
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include "base/raw.h"
 #include "base/sabotage.h"
 #include "engine/native/native.h"
 
 static int set_rlimit(int which, uint64_t value)
 {
-	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
+	struct { /* the kernel's own */
+		uint64_t cur, max;
+	} old, new = { value, value };
+	long r = raw_call(SYS_prlimit64, 0, which, 0, (long)&old);
 
-	if (getrlimit(which, &old) < 0)
-		return -errno;
-	if (old.rlim_max != RLIM_INFINITY && new.rlim_max > old.rlim_max)
-		new.rlim_cur = new.rlim_max = old.rlim_max;
-	return setrlimit(which, &new) < 0 ? -errno : 0;
+	if (r < 0)
+		return (int)r;
+	if (new.max > old.max) /* no limit is the largest number */
+		new.cur = new.max = old.max;
+	return (int)raw_call(SYS_prlimit64, 0, which, (long)&new, 0);
 }
 
 int rlimits_set(const struct plan *p, bool shares_kernel)

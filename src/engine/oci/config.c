@@ -135,14 +135,18 @@ static void put_masked(const struct render_in *in, struct buf *out)
 	}
 }
 
-/* What init needs to take the plan's ids (mapping an id 0 wants the third); it drops them with all others before the
- * first command. */
-static void put_caps(struct buf *out)
+/* What init needs to take the plan's ids (mapping an id 0 wants the third) and to bring the network to the gate; it
+ * drops them with all others before the first command. */
+static void put_caps(const struct plan *p, struct buf *out)
 {
+	const char *net =
+		p->net.has_gate ? ",\"CAP_NET_ADMIN\",\"CAP_NET_BIND_SERVICE\"" : "";
+
 	static const char *const sets[] = { "bounding", "effective", "permitted" };
 
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
-		buf_printf(out, "\"%s\":[\"CAP_SETUID\",\"CAP_SETGID\",\"CAP_SETFCAP\"],", sets[i]);
+		buf_printf(out, "\"%s\":[\"CAP_SETUID\",\"CAP_SETGID\",\"CAP_SETFCAP\"%s],", sets[i],
+			   net);
 	buf_puts(out, "\"inheritable\":[],\"ambient\":[]");
 }
 
@@ -160,7 +164,7 @@ static void put_config(const struct render_in *in, bool has_rro, struct buf *out
 		      "\","
 		      "\"args\":[\"" INIT_INSIDE "\"],\"env\":[],\"noNewPrivileges\":true,\n"
 		      "  \"capabilities\":{");
-	put_caps(out);
+	put_caps(p, out);
 	buf_puts(out, "}},\n \"mounts\":[");
 	put_mounts(in, has_rro, out);
 	buf_puts(out, "\n ],\n \"linux\":{");

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/link/flow.h - vitrine-link's own: streams, what they are for, and the sessions they belong to */
+#ifndef VITRINE_ENGINE_LINK_FLOW_H
+#define VITRINE_ENGINE_LINK_FLOW_H
+
+#include "engine/link/outer.h"
+#include "gate/wire.h"
+
+enum role { ROLE_NONE, ROLE_START, ROLE_MAIN, ROLE_STDIO, ROLE_FREEZE, ROLE_SAMPLES, ROLE_GATE, ROLE_COUNT_ };
+
+struct session {
+	struct outer *outer;
+	uint32_t id;
+	bool is_used, has_started, has_exit, has_told;
+	int status;
+	uint64_t cpu_ns, rss;
+	struct flow *main;
+	struct flow *stdio[4]; /* 0, 1, 2, the terminal */
+	struct port *tail[3];  /* sinks whose streams have ended: still being written */
+};
+
+/* A stream and what it is for. */
+struct flow {
+	struct outer *outer;
+	enum role role;
+	struct session *session;
+	int which;
+	struct stream *stream;
+	struct port *from, *to;
+	struct buf body; /* ours, to be sent */
+	size_t at;
+	/* Of ROLE_GATE: */
+	struct gate_msg *hello; /* for the gate, which has not heard of it yet */
+	int theirs;             /* the gate's end, to go with it */
+	uint32_t id;
+	bool is_joined, has_end, is_cut; /* has a connection; has said all; the gate broke it off */
+	uint32_t opens;                  /* the gate's number for it: it asked us to connect inside */
+	struct flow *next, *prev;
+};
+
+/* The way to the gate. */
+struct outer_gate {
+	int fd; /* FD_NONE: there is none, or none any more */
+	struct watch *on_in, *on_out;
+	struct flow *flows; /* all of ROLE_GATE */
+	size_t n_waiting, n_joined;
+	uint32_t last_id;
+};
+
+struct outer {
+	struct loop *loop;
+	struct link *link;
+	int ctl;
+	struct watch *on_ctl;
+	bool is_idle;  /* has no first command */
+	bool is_named; /* lasts longer than its first command */
+	bool is_started, is_down, has_failed, has_samples;
+	unsigned sample_ms;
+	struct link_sample sample;
+	size_t sample_n;
+	struct outer_gate gate;
+	struct session sessions[INIT_SESSIONS];
+};
+
+/* outer.c */
+struct head outer_request(const char *method, const char *fmt, ...) PRINTF(2, 3);
+struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, stream_pull *pull);
+/* The first reason is the one that the keeper hears. */
+void outer_fail(struct outer *o, const char *what);
+
+/* gate.c: connections of the inside, to and from the gate. */
+void gate_open(struct outer *o, int take_fd);
+int gate_head(struct flow *f, const struct head *h);
+int gate_data(struct flow *f, const void *p, size_t n);
+void gate_end(struct flow *f);
+void gate_gone(struct flow *f);
+
+#endif

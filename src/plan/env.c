@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/env.c - the environment of the command inside, and of an engine's program outside */
+#include "base/sabotage.h"
+#include "plan/parts.h"
+#include "sys/netns.h"
+
+/* Programs that know proxies are told of ours; the others come to it by themselves. */
+static void plan_proxy_env(struct plan *p)
+{
+	static const char *const http[] = { "HTTP_PROXY",  "HTTPS_PROXY", "http_proxy",
+					    "https_proxy", "ALL_PROXY",   "all_proxy" };
+	static const char *const no[] = { "NO_PROXY", "no_proxy" };
+	char url[40];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_PROXY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(http); i++)
+		plan_add_env_kv(p, http[i], url);
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		plan_add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
+}
+
+/* For OpenTelemetry, in the one form every exporter has; and for `vitrine hook`. */
+static void plan_receiver_env(struct plan *p)
+{
+	static const char *const exporters[] = { "OTEL_LOGS_EXPORTER", "OTEL_METRICS_EXPORTER",
+						 "OTEL_TRACES_EXPORTER" };
+	char url[40], port[8];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", NETNS_TELEMETRY_PORT);
+	(void)snprintf(port, sizeof(port), "%d", NETNS_TELEMETRY_PORT);
+	for (size_t i = 0; i < ARRAY_LEN(exporters); i++)
+		plan_add_env_kv(p, exporters[i], "otlp");
+	plan_add_env_kv(p, "OTEL_EXPORTER_OTLP_ENDPOINT", url);
+	plan_add_env_kv(p, "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+	plan_add_env_kv(p, "VITRINE_EVENTS", port);
+}
+
+/* Safe tools stand first, whoever set the rest. */
+static void plan_tools_path(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_env; i++)
+		if (str_starts(p->env[i], "PATH=")) {
+			_free_ char *kv = mem_fmt("PATH=" PLAN_TOOLS ":%s", p->env[i] + 5);
+
+			plan_add_env(p, kv);
+			plan_add_env_kv(p, "VITRINE_WORKSPACE", p->workspace);
+			return;
+		}
+}
+
+void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	plan_add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
+	for (char *const *v = f->environ; v && *v; v++) {
+		_free_ char *name = mem_strn(*v, strcspn(*v, "="));
+
+		if (strchr(*v, '=') && (policy_env_passes(pol, name) || sabotaged("env")))
+			plan_add_env(p, *v);
+	}
+	plan_add_env_kv(p, "HOME", p->home);
+	plan_add_env_kv(p, "USER", p->user);
+	plan_add_env_kv(p, "LOGNAME", p->user);
+	plan_add_env_kv(p, "PWD", p->cwd);
+	plan_add_env_kv(p, "container", "vitrine");
+	plan_add_env_kv(p, "VITRINE", p->name);
+	if (p->net.has_gate)
+		plan_proxy_env(p);
+	if (p->net.has_receiver)
+		plan_receiver_env(p);
+	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
+		plan_add_env_kv(p, *v, PLAN_BUNDLE);
+	if (p->net.has_java)
+		plan_add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
+	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
+		for (size_t k = 0; k < f->secrets[i].n_env; k++)
+			plan_add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);
+	for (size_t i = 0; i < pol->env_set.n; i++)
+		plan_add_env(p, pol->env_set.v[i].text);
+	if (f->tools_exe.path)
+		plan_tools_path(p);
+}
+
+/* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
+					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
+					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
+					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES" };
+
+void plan_engine(struct plan *p, const struct facts *f)
+{
+	size_t n = 0;
+
+	plan_add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
+	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
+				     "sbin:/bin");
+	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
+	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
+		for (char *const *v = f->environ; v && *v; v++)
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=') {
+				p->engine_env[n++] = mem_str(*v);
+				break; /* a caller may name one twice */
+			}
+	/* What podman keeps for itself lies with our state and not in the user's home. */
+	if (str_eq(p->engine, "podman")) {
+		p->engine_env[n++] = mem_fmt("XDG_CONFIG_HOME=%s/podman/config", f->state_dir);
+		p->engine_env[n++] = mem_fmt("XDG_DATA_HOME=%s/podman/data", f->state_dir);
+	}
+}

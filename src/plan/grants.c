@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/grants.c - what a policy adds to the view: files, directories and sockets of the host */
+#include "base/path.h"
+#include "plan/parts.h"
+
+static bool overlaps(const char *a, const char *b)
+{
+	return path_is_beneath(a, b) || path_is_beneath(b, a);
+}
+
+struct grant {
+	const char *flag;
+	const struct entry *what;
+	const char *inside;
+	bool is_write;
+};
+
+/* A grant may not hand out what the view exists to keep away. */
+static int check_grant(const struct facts *f, const struct grant *g, struct err *e)
+{
+	const char *flag = g->flag, *path = g->what->path, *inside = g->inside;
+	bool is_write = g->is_write;
+	static const char *const no_write[] = { "/usr", "/etc",   "/bin", "/sbin",
+						"/lib", "/lib64", "/boot" };
+
+	if (str_eq(path, "/") || overlaps(f->state_dir, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': it would show Vitrine's own state inside", flag, path);
+	if (is_write && overlaps(f->config_dir, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': what runs inside could write your policy", flag, path);
+	if (!str_eq(path, inside) && overlaps(f->workspace, path))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': the workspace at a second place would lead around what is "
+			       "hidden and protected in it",
+			       flag, path);
+	if (path_is_beneath(path, "/proc") || path_is_beneath(path, "/sys") ||
+	    path_is_beneath(path, "/dev"))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "%s '%s': kernel file systems of the host do not go inside", flag,
+			       path);
+	if (is_write && path_is_beneath(f->home, path))
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': it holds your home directory", flag,
+			       path);
+	for (size_t i = 0; is_write && i < ARRAY_LEN(no_write); i++)
+		if (path_is_beneath(path, no_write[i]))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "%s '%s': system directories stay read-only", flag, path);
+	return 0;
+}
+
+static int add_grant(struct plan *p, const struct facts *f, const struct grant *g, struct err *e)
+{
+	const struct entry *en = g->what;
+	/* What belongs to ids of a root inside has them on disk as well. */
+	bool is_mapped = p->ids.root == ROOT_NONE || en->uid - f->sub_uid >= SUBIDS_COUNT;
+	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | (is_mapped ? MOUNT_IDMAP : 0) |
+			 (g->is_write ? 0 : MOUNT_RO);
+	int r = check_grant(f, g, e);
+
+	if (r < 0)
+		return r;
+	if (en->kind != ENTRY_DIR && en->kind != ENTRY_FILE)
+		return err_set(e, ERR_USAGE, EINVAL, "%s '%s': %s", g->flag, en->path,
+			       en->kind == ENTRY_NONE ? "no such file or directory"
+						      : "not a file or directory");
+	if (!path_is_clean(g->inside) || str_eq(g->inside, "/"))
+		return err_set(e, ERR_USAGE, EINVAL, "%s: '%s' is not an absolute path to mount on",
+			       g->flag, g->inside);
+	plan_add_mount(p, MOUNT_BIND, en->path, g->inside, flags, "granted");
+	for (size_t i = 0; i < en->n_sockets; i++) {
+		_free_ char *path = mem_fmt("%s/%s", g->inside, en->sockets[i]);
+
+		plan_add_mount(p, MOUNT_HIDE, "file", path, MOUNT_GONE_OK, "host socket");
+	}
+	if (g->is_write)
+		plan_add_access(p, ACCESS_WRITE, g->inside);
+	return 0;
+}
+
+/* facts.extra holds one entry per item, in this order: read, write, mount. */
+int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
+{
+	const struct entry *en = f->extra.v;
+	int r = 0;
+
+	bug_on(f->extra.n != pol->read.n + pol->write.n + pol->mount.n);
+	for (size_t i = 0; r == 0 && i < pol->read.n; i++, en++)
+		r = add_grant(p, f, &(struct grant){ "--read", en, en->path, false }, e);
+	for (size_t i = 0; r == 0 && i < pol->write.n; i++, en++)
+		r = add_grant(p, f, &(struct grant){ "--write", en, en->path, true }, e);
+	for (size_t i = 0; r == 0 && i < pol->mount.n; i++, en++) {
+		const char *text = pol->mount.v[i].text;
+		const char *mode = strrchr(text, ':');
+		const char *colon = strchr(text, ':');
+		_free_ char *inside = NULL;
+
+		bug_on(mode == NULL || colon == NULL || mode == colon);
+		inside = mem_strn(colon + 1, (size_t)(mode - colon) - 1);
+		r = add_grant(p, f, &(struct grant){ "-v", en, inside, str_eq(mode, ":rw") }, e);
+	}
+	return r;
+}
+
+void plan_sockets(struct plan *p, const struct policy *pol)
+{
+	p->sockets = mem_new(pol->sockets.n, sizeof(*p->sockets));
+	for (size_t i = 0; i < pol->sockets.n; i++) {
+		_free_ char *ours =
+			mem_fmt("%s/sandboxes/%s/" SOCKETS_NAME "%zu", p->state_dir, p->name, i);
+
+		p->sockets[i].host = mem_str(pol->sockets.v[i].text);
+		plan_add_mount(p, MOUNT_BIND, ours, p->sockets[i].host, 0, "socket");
+		p->n_sockets++;
+	}
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/limits.c - who enforces each limit on this host: the kernel, the keeper, or nobody */
+#include "plan/parts.h"
+#include "sys/cgroup.h"
+
+const char *enforcer_name(enum enforcer by)
+{
+	static const char *const names[BY_COUNT_] = { "none", "watched", "kernel" };
+
+	bug_on(by >= BY_COUNT_);
+	return names[by];
+}
+
+bool plan_needs_samples(const struct plan *p)
+{
+	const struct plan_limit *l = p->limits;
+
+	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
+	       (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
+	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
+}
+
+static struct plan_limit decide(enum limit_id id, const struct facts *f)
+{
+	struct plan_limit l = { 0 };
+	unsigned cg = f->cgroup_usable;
+
+	switch (id) {
+	case LIMIT_MEMORY:
+		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_MEMORY) ? "cgroup"
+					      : "keeper samples every 50 ms";
+		break;
+	case LIMIT_CPUS:
+		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = f->engine_has_cgroups ? "the engine's control group"
+			: cg & BIT(CG_CPU)    ? "cgroup"
+					      : "no cpu controller";
+		break;
+	case LIMIT_PIDS: /* the kernel counts for each id; with many ids there are many counts */
+		l.by = f->has_own_kernel || f->inner_root != ROOT_NONE ? BY_WATCHED : BY_KERNEL;
+		l.how = l.by == BY_WATCHED ? "keeper samples every 50 ms"
+					   : "rlimit of the user namespace";
+		break;
+	case LIMIT_DISK:
+		l.by = BY_KERNEL;
+		l.how = "sized tmpfs";
+		break;
+	case LIMIT_IO_READ:
+	case LIMIT_IO_WRITE:
+		l.by = cg & BIT(CG_IO) && !f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
+		l.how = l.by == BY_KERNEL ? "cgroup" : "no block I/O controller";
+		break;
+	case LIMIT_OPEN_FILES:
+		l.by = BY_KERNEL;
+		l.how = "rlimit";
+		break;
+	case LIMIT_CPU_TIME:
+		l.by = BY_KERNEL;
+		l.how = "rlimit per process, keeper for the sum";
+		break;
+	case LIMIT_TIME:
+	case LIMIT_OUTPUT:
+		l.by = BY_KERNEL;
+		l.how = "keeper ends the pid namespace";
+		break;
+	case LIMIT_IDLE:
+		l.by = BY_WATCHED;
+		l.how = "keeper";
+		break;
+	case LIMIT_EVENTS_AGE:
+	case LIMIT_EVENTS_SIZE:
+	case LIMIT_ALL_:
+		bug_on(true);
+	}
+	return l;
+}
+
+int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
+{
+	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++) {
+		const struct limit *want = &pol->limits[id];
+		struct plan_limit *l = &p->limits[id];
+
+		if (!want->is_set)
+			continue;
+		*l = decide(id, f);
+		if (id == LIMIT_DISK && p->is_named && pol->home == HOME_PRIVATE) {
+			l->by = BY_NONE;
+			l->how = "a kept home lies on the disk";
+		}
+		l->is_set = true;
+		l->max = want->max;
+		if (id == LIMIT_OPEN_FILES && l->max > f->hard_open_files)
+			l->max = f->hard_open_files;
+		if (l->by != BY_KERNEL && id != LIMIT_IDLE && !want->is_optional)
+			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				       "limit %s: the kernel cannot enforce it here (%s; %s); add "
+				       "',optional' to accept "
+				       "'%s'",
+				       limit_name(id), l->how,
+				       f->cgroup_why ? f->cgroup_why : "no control group",
+				       enforcer_name(l->by));
+		if (l->by == BY_KERNEL && str_eq(l->how, "cgroup"))
+			p->has_cgroup = true;
+	}
+	p->private_bytes = p->limits[LIMIT_DISK].is_set ? p->limits[LIMIT_DISK].max : 0;
+	p->private_inodes = p->private_bytes ? p->private_bytes / 4096 + 1024 : 0;
+	return 0;
+}
