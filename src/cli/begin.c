@@ -265,12 +265,7 @@ void run_end(const struct run *r)
 	struct err e = ERR_INIT;
 	pid_t pid;
 
-	if (!r->has_def || !r->has_plan)
-		return;
-	if (r->plan.ids.root == ROOT_SETUID && !r->plan.ids.is_root && !plan_is_review(&r->plan) &&
-	    workshop_give_back(r->plan.state_dir, r->plan.workspace, &e) < 0)
-		cli_complain(e.msg);
-	if (r->policy.mode != WS_CLONE)
+	if (!r->has_def || !r->has_plan || r->policy.mode != WS_CLONE)
 		return;
 	pid = workshop_self(argv, FD_NONE, FD_NONE, 2, &e);
 	if (pid > 0)

@@ -8,7 +8,9 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -21,7 +23,7 @@
 #include "cli/table.h"
 #include "core/facts.h"
 
-enum { OPT_PACKAGES = 1, OPT_SUITE, OPT_SUDO, OPT_PLAIN, OPT_JSON };
+enum { OPT_PACKAGES = 1, OPT_SUITE, OPT_SUDO, OPT_PLAIN, OPT_NET, OPT_WITH, OPT_JSON };
 
 const struct opt template_opts[] = {
 	{ "packages", 0, "LIST",
@@ -33,6 +35,10 @@ const struct opt template_opts[] = {
 	  OPT_SUDO },
 	{ "plain", 0, NULL, "agent, debian: all of it is one user's, even where there are such ids",
 	  OPT_PLAIN },
+	{ "net", 0, NULL, "build: its steps have the host's network; else they have none",
+	  OPT_NET },
+	{ "with", 0, "TOOL", "build: buildah or podman (default: the first that is here)",
+	  OPT_WITH },
 	{ "json", 0, NULL, "ls: print JSON", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -48,7 +54,8 @@ static const char agent_packages[] = "bash,build-essential,ca-certificates,curl,
 struct ctx {
 	struct host host;
 	const char *packages, *suite;
-	bool as_json, is_plain;
+	const char *with;
+	bool as_json, is_plain, has_net;
 	bool is_sudo; /* it has ids of its own */
 	char **words; /* behind the subcommand, NULL-ended */
 	size_t n;
@@ -94,7 +101,7 @@ static int run_tool(const char *const *argv, struct err *e)
 
 static bool has_tool(const char *name)
 {
-	static const char *const places[] = { "/usr/bin", "/usr/local/bin", "/bin" };
+	static const char *const places[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin" };
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		_free_ char *path = mem_fmt("%s/%s", places[i], name);
@@ -363,33 +370,94 @@ static int cmd_agent(struct ctx *c, struct err *e)
 			 : usage(e, "'vitrine template agent [NAME]'");
 }
 
+/* ---- build ---- */
+
+/* Where control groups are not all of version 2, crun runs nothing and runc does. */
+static const char *build_runtime(void)
+{
+	struct statfs fs;
+
+	if (statfs("/sys/fs/cgroup", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+		return NULL;
+	return has_tool("runc") ? "runc" : NULL;
+}
+
+static int pick_builder(const struct ctx *c, const char **ret, struct err *e)
+{
+	if (c->with && !str_eq(c->with, "buildah") && !str_eq(c->with, "podman"))
+		return usage(e, "--with takes 'buildah' or 'podman'");
+	*ret = c->with                                      ? c->with
+	       : !has_tool("buildah") && has_tool("podman") ? "podman"
+							    : "buildah";
+	return 0;
+}
+
+/* Its steps run in containers of that tool, as narrow as it makes them: no network, and of the usual capabilities those
+ * only that our own root inside has too. */
+static int build(const struct ctx *c, const char *tool, const char *context, const char *tag,
+		 struct err *e)
+{
+	static const char *const fixed[] = { "--isolation=oci",      "--cap-drop=mknod",
+					     "--cap-drop=net_raw",   "--cap-drop=audit_write",
+					     "--cap-drop=setpcap",   "--cap-drop=net_bind_service",
+					     "--cap-drop=sys_chroot" };
+	const char *runtime = build_runtime(), *argv[24];
+	size_t n = 0;
+
+	argv[n++] = tool;
+	if (runtime && str_eq(tool, "podman")) {
+		argv[n++] = "--runtime";
+		argv[n++] = runtime;
+	}
+	argv[n++] = "build";
+	if (runtime && str_eq(tool, "buildah")) {
+		argv[n++] = "--runtime";
+		argv[n++] = runtime;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+		argv[n++] = fixed[i];
+	argv[n++] = c->has_net ? "--network=host" : "--network=none";
+	argv[n++] = "-f";
+	argv[n++] = c->words[0];
+	argv[n++] = "-t";
+	argv[n++] = tag;
+	argv[n++] = context;
+	argv[n] = NULL;
+	return run_tool(argv, e);
+}
+
+static char *context_of(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash == file ? mem_str("/")
+	       : slash       ? mem_strn(file, (size_t)(slash - file))
+			     : mem_str(".");
+}
+
 static int cmd_build(struct ctx *c, struct err *e)
 {
 	_cleanup_(bench_close) struct bench b = BENCH_NONE;
-	const char *tool = has_tool("buildah") && !has_tool("podman") ? "buildah" : "podman";
 	_free_ char *context = NULL, *tag = NULL, *tar = NULL, *ref = NULL, *source = NULL;
+	const char *tool = NULL;
 	int r = c->n == 2 ? is_new(c, c->words[1], e)
 			  : usage(e, "'vitrine template build DOCKERFILE NAME'");
 
 	if (r == 0)
+		r = pick_builder(c, &tool, e);
+	if (r == 0 && access(c->words[0], R_OK) < 0)
+		r = err_set(e, ERR_USAGE, errno, "'%.200s': %s", c->words[0],
+			    strerrordesc_np(errno));
+	if (r == 0)
 		r = bench_open(&b, c->host.state_dir, e);
 	if (r < 0)
 		return r;
-	context = path_parent(c->words[0][0] == '/' ? c->words[0] : "/.");
-	if (c->words[0][0] != '/') {
-		const char *slash = strrchr(c->words[0], '/');
-
-		free(context);
-		context =
-			slash ? mem_strn(c->words[0], (size_t)(slash - c->words[0])) : mem_str(".");
-	}
+	context = context_of(c->words[0]);
 	tag = mem_fmt("localhost/vitrine-template:%s", path_name(b.part) + 6);
 	tar = mem_fmt("%s.tar", b.part);
 	ref = mem_fmt("oci-archive:%s", tar);
 	source = mem_fmt("build %s", c->words[0]);
-	r = run_tool(
-		(const char *const[]){ tool, "build", "-f", c->words[0], "-t", tag, context, NULL },
-		e);
+	r = build(c, tool, context, tag, e);
 	if (r == 0)
 		r = make_and_import(
 			c, &b,
@@ -666,6 +734,10 @@ int cmd_template(int argc, char **argv, struct err *e)
 			c.is_sudo = true;
 		else if (id == OPT_PLAIN)
 			c.is_plain = true;
+		else if (id == OPT_NET)
+			c.has_net = true;
+		else if (id == OPT_WITH)
+			c.with = o.value;
 		else if (id == OPT_JSON)
 			c.as_json = true;
 		else if (o.at >= argc)

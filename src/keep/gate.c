@@ -211,8 +211,7 @@ static void send_link(struct gate *g)
 	if (g->k->native.tool <= 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return;
-	(void)gate_send(g->fd[FRONT], &to_front, &pair[0],
-			1); /* a dead one is seen by its watch */
+	(void)gate_send(g->fd[FRONT], &to_front, &pair[0], 1); /* a dead one is seen by its watch */
 	(void)init_send(g->k->native.ctl, &to_link, &pair[1], 1); /* so are these */
 	if (g->k->in->plan->net.n_ports > 0)
 		(void)gate_send(g->fd[DIAL], &to_dial, NULL, 0);

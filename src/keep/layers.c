@@ -3,6 +3,7 @@
 #include "core/layers.h"
 
 #include "core/undo.h"
+#include "core/workshop.h"
 #include "keep/keeper.h"
 
 int keeper_claim_layers(const struct keeper *k, struct err *e)
@@ -22,6 +23,20 @@ int keeper_claim_layers(const struct keeper *k, struct err *e)
 }
 
 /* ---- what it left ---- */
+
+/* Root's own ids are not on disk there: see MOUNT_IDMAP. */
+void keeper_give_back(struct keeper *k)
+{
+	const struct plan *p = k->in->plan;
+	struct err e = ERR_INIT;
+	_free_ char *note = NULL;
+
+	if (p->ids.root != ROOT_SETUID || p->ids.is_root || plan_is_review(p) ||
+	    workshop_give_back(p->state_dir, p->workspace, &e) == 0)
+		return;
+	note = mem_fmt("what root made in the workspace is not yours yet: %.300s", e.msg);
+	keeper_note(k, note);
+}
 
 struct left {
 	struct undo undo;
