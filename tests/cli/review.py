@@ -163,6 +163,30 @@ def checkpoints_freeze_and_undo_goes_back(box):
     refused(box.cli("restore", "box", "99"), "no checkpoint 99", rc=125)
 
 
+@test
+def what_changed_since_a_checkpoint(box):
+    box.write("keep", "keep\n")
+    box.write("d/base", "base\n")
+    box.write("gone", "gone\n")
+    box.write("big/x", "x\n")
+    inside(box, "echo one > new; echo changed > keep; rm gone; rm -r big; echo d1 > d/one")
+    done(box, "checkpoint", "box")
+    inside(box, "echo two >> new; rm d/one; echo gone > gone; mkdir big; echo y > big/y; rm -r d; mkdir d; echo 2 > d/two; "
+                "echo moved content > m1")
+    done(box, "checkpoint", "box")
+    inside(box, "mv m1 m2; chmod 600 new")
+    names = lambda n: sorted(done(box, "diff", "--name-only", "--since", str(n), "box").out.split())  # noqa: E731
+    points = json.loads(done(box, "checkpoints", "--json", "box").out)
+    manual = [p["checkpoint"] for p in points["checkpoints"] if p["kind"] == "manual"]
+    eq(names(manual[0]), ["big/y", "d/base", "d/one", "d/two", "gone", "m2", "new"])
+    text = done(box, "diff", "--since", str(manual[0]), "box").out
+    has(text, "+two", "-base")
+    has_not(text, "changed")
+    eq(json.loads(done(box, "diff", "--json", "--since", str(manual[1]), "box").out)["changes"][0]["kind"], "renamed")
+    has(done(box, "diff", "--stat", "--since", str(manual[0]), "box", "d").out, "d/two")
+    refused(box.cli("diff", "--since", "99", "box"), "no checkpoint 99", rc=125)
+
+
 @test(timeout=60)
 def many_checkpoints_stay_few_layers(box):
     fill(box)

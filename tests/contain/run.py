@@ -233,7 +233,8 @@ def run_matrix(args, cfg, chosen, idents):
                   f"{r['seconds']:6.2f}  {r['why'][:400]}", flush=True)
 
     jobs = [(chk, cfg, ident, form) for chk in chosen for ident in chk.idents for form in chk.forms
-            if ident in idents and (not args.form or form in args.form)]
+            if ident in idents and (not args.form or form in args.form)
+            and not (args.root and ident == "root" and re.fullmatch(rooted.NOT_ROOTS, chk.id))]
     execute(jobs * args.repeat, args.jobs, done)
     print_table(results, chosen)
     print_reasons(results, False)
