@@ -87,8 +87,8 @@ int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
 			continue;
 		*l = decide(id, f);
 		if (id == LIMIT_DISK && p->is_named && pol->home == HOME_PRIVATE) {
-			l->by = BY_NONE;
-			l->how = "a kept home lies on the disk";
+			l->by = BY_WATCHED;
+			l->how = "what it keeps lies on the disk: looked at before each start";
 		}
 		l->is_set = true;
 		l->max = want->max;

@@ -226,6 +226,20 @@ def fresh_begins_with_an_empty_home(box):
 
 
 @test
+def what_is_kept_is_shown_and_bounded(box):
+    inside(box, "dd if=/dev/zero of=$HOME/big bs=1M count=3 2>/dev/null; dd if=/dev/zero of=w bs=1M count=2 2>/dev/null")
+    done(box, "checkpoint", "box")
+    row = json.loads(done(box, "ls", "--size", "--json", "box").out)[0]
+    eq(5 << 20 <= row["disk"] < 6 << 20, True, row["disk"])
+    eq(json.loads(done(box, "ls", "--json", "box").out)[0]["disk"], None)
+    has(done(box, "ls", "-s").out, "DISK")
+    start = ("run", "--name", "box", "--mode", "review", "--disk")
+    refused(box.cli(*start, "4m,optional", "--", "true"), "keeps 5 MiB", "limit is 4", rc=125)
+    done(box, *start, "16m,optional", "--", "true")
+    refused(box.cli(*start, "16m", "--", "true"), "looked at before each start", rc=125)
+
+
+@test
 def removal_frees_what_only_it_used(box):
     """Closed directories and all; what a fork still uses stays."""
     fill(box)
