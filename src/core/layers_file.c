@@ -267,11 +267,14 @@ static int find_named(const char *state_dir, struct named *n, struct err *e)
 	struct dirent *en;
 	int r = 0;
 
-	while (d && r == 0 && (en = readdir(d)) != NULL)
+	if (d == NULL)
+		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path);
+	while (r == 0 && (errno = 0, en = readdir(d)) != NULL)
 		if (en->d_name[0] != '.')
 			r = add_sandbox(n, state_dir, en->d_name, e);
-	if (d)
-		(void)closedir(d);
+	if (r == 0 && errno != 0) /* whoever was not read may name any layer */
+		r = err_sys(e, "'%s'", path);
+	(void)closedir(d);
 	return r;
 }
 
