@@ -112,4 +112,18 @@ TEST(secrets)
 	CHECK(scan_secret("", 0) == NULL);
 }
 
+TEST(ports)
+{
+	CHECK_INT(url_port("https://github.com/a/b", 443), 443);
+	CHECK_INT(url_port("https://u@h.test:8443/a:1/b", 443), 8443);
+	CHECK_INT(url_port("http://[::1]:81", 80), 81);
+	CHECK_INT(url_port("http://[::1]/x", 80), 80);
+	CHECK_INT(url_port("http://user:secret@proxy", 80), 80);
+	CHECK_INT(url_port("proxy.test:3128", 80), 3128);
+	CHECK_INT(url_port("http://h:0/", 80), 0);
+	CHECK_INT(url_port("http://h:99999/", 80), 0);
+	CHECK_INT(url_port("http://h:x/", 80), 0);
+	CHECK_INT(url_port("", 80), 0);
+}
+
 TEST_MAIN()

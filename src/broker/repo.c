@@ -111,7 +111,7 @@ void repo_close(struct repo *r)
 
 static const char git_ssh[] = "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oForwardAgent=no "
 			      "-oClearAllForwardings=yes "
-			      "-oPermitLocalCommand=no";
+			      "-oPermitLocalCommand=no -oControlMaster=no";
 static const char *const git_env[] = {
 	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 	"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",
@@ -167,6 +167,12 @@ static struct task make_task(const struct repo *r, const char *const *words, boo
 	if (is_remote && r->url[0] == '/')
 		j.write[1] = r->url;
 	j.sees_home = is_remote && r->url[0] != '/';
+	/* What works on objects alone, or with another directory of this machine, has no network. */
+	if (is_remote && str_starts(r->url, "http"))
+		j.net = CONFINE_WEB;
+	else if (is_remote && r->url[0] != '/')
+		j.net = CONFINE_ONLINE;
+	j.port = url_port(r->url, str_starts(r->url, "https:") ? 443 : 80);
 	j.seconds = is_remote ? 300 : 120;
 	return j;
 }

@@ -50,7 +50,8 @@ struct engine {
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
-	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
+	bool has_cgroups;     /* limits by a daemon's control groups: it is not our child */
+	bool counts_no_files; /* its tmpfs have a size and no bound on the number of files */
 	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
 	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
 	bool is_emulated;  /* a machine without KVM: slow, for tests */

@@ -60,7 +60,7 @@ struct dial {
 	struct open_table *open;
 	struct published *published;
 	int maker, forge; /* see inside.c */
-	bool has_link; /* vitrine-link connects inside instead */
+	bool has_link;    /* vitrine-link connects inside instead */
 	uint32_t last_published;
 	uint64_t last_number;
 };

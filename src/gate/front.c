@@ -175,7 +175,6 @@ static void break_off(struct conn *c)
 /* Freed by the tick, when nothing of this turn can name it any more. */
 void conn_close(struct conn *c)
 {
-
 	if (c->is_dead)
 		return;
 	if (c->is_refused && c->half[CLIENT].mode != MODE_LAST && c->end[CLIENT].fd >= 0)
@@ -326,7 +325,8 @@ static void on_published(struct front *f, const struct gate_msg *m, int client, 
 	c->port = m->port;
 	gate_say(c->rule, sizeof(c->rule), "publish %u", m->port);
 	c->half[CLIENT].mode = MODE_WAIT;
-	if (client < 0 || (server < 0 && !ask_link(c)) || (server >= 0 && !open_published(c, server)))
+	if (client < 0 || (server < 0 && !ask_link(c)) ||
+	    (server >= 0 && !open_published(c, server)))
 		conn_close(c);
 	else
 		conn_start(c);

@@ -27,7 +27,7 @@ enum gate_type {
 	GATE_SOCKETS = 1, /* descriptors: tcp, dns udp, dns tcp */
 	GATE_HOST_PORT, /* port; descriptor: a listener inside for a port of the host's loopback */
 	GATE_SEAL,      /* descriptor: the way to seal */
-	GATE_LINK,      /* descriptor: the way to vitrine-link, where the inside is behind other walls */
+	GATE_LINK, /* descriptor: the way to vitrine-link, where the inside is behind other walls */
 	/* keeper -> dial */
 	GATE_RULES,  /* descriptor: a sealed memfd of lines, see gate/config.h */
 	GATE_RESOLV, /* descriptor: a sealed memfd: resolv.conf, a line "---", hosts */
@@ -40,8 +40,8 @@ enum gate_type {
 	GATE_DONE, /* id: the connection has ended (from seal) */
 	GATE_GONE, /* ids: so many connections, as id says, have ended (to dial) */
 	/* dial -> front */
-	GATE_ANSWER,    /* id, verdict, flags, host, addr, rule, text; descriptor when allowed */
-	GATE_CLOSE,     /* id: no longer allowed */
+	GATE_ANSWER, /* id, verdict, flags, host, addr, rule, text; descriptor when allowed */
+	GATE_CLOSE,  /* id: no longer allowed */
 	GATE_PUBLISHED, /* id, port; descriptors: accepted outside, connected inside (or for vitrine-link to connect) */
 	/* front and dial -> keeper */
 	GATE_EVENT,       /* see enum gate_event */

@@ -108,10 +108,8 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 		const char *name;
 		int (*fn)(struct child *c);
 	} steps[] = {
-		{ "take ids", step_ids },
-		{ "settle", step_settle },
-		{ "set limits", step_limits },
-		{ "lock", step_lock },
+		{ "take ids", step_ids },         { "settle", step_settle },
+		{ "set limits", step_limits },    { "lock", step_lock },
 		{ "prove the lock", step_prove },
 	};
 	struct child c = { .plan = &sv->plan };

@@ -41,6 +41,8 @@ struct gate {
 	size_t n_told;
 	char **rules; /* "allow HOST", "deny HOST", as changed since the start; NULL-ended */
 	size_t n_rules;
+	char **inspect; /* hosts that are inspected since a change; NULL-ended */
+	size_t n_inspect;
 	uint64_t bytes_in, bytes_out;
 	uint64_t noted;   /* the last verdict of dial that is on record */
 	bool is_note_due; /* and dial has not heard of it */
@@ -73,6 +75,7 @@ static void put_config(const struct gate *g, struct buf *b)
 	buf_printf(b, "name %s\n", p->name);
 	put_lines(b, "", g->rules);
 	put_lines(b, "inspect", n->inspect);
+	put_lines(b, "inspect", g->inspect);
 	put_lines(b, "port", n->ports);
 	put_lines(b, "host-port", n->host_ports);
 	if (n->upstream)
@@ -393,6 +396,23 @@ int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
 	if (r >= 0)
 		questions_settle(k, text);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+}
+
+void gate_inspect(struct keeper *k, const char *host, bool is_reached)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	_free_ char *line = mem_fmt("allow %s:443", host);
+	struct gate *g = k->gate;
+
+	if (g == NULL || g->is_broken)
+		return;
+	g->inspect = mem_grow(g->inspect, g->n_inspect + 2, sizeof(*g->inspect));
+	g->inspect[g->n_inspect++] = mem_str(host);
+	g->inspect[g->n_inspect] = NULL;
+	if (is_reached && g->n_rules < RULES_MAX)
+		add_rule(g, take(line));
+	put_config(g, &config);
+	(void)tell_text(g, GATE_RULES, &config); /* a dead one is seen by its watch */
 }
 
 void gate_said(struct keeper *k, uint32_t id, bool is_allowed)

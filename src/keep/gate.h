@@ -26,6 +26,9 @@ void gate_said(struct keeper *k, uint32_t id, bool is_allowed);
 /* The rules in force, as a memfd of lines (gate/config.h). */
 int gate_show(struct keeper *k, struct err *e);
 
+/* That host is inspected from now on, and may be reached over TLS where the rule that says so allows something. */
+void gate_inspect(struct keeper *k, const char *host, bool is_reached);
+
 /* vitrine-seal is another one. */
 void gate_new_seal(struct keeper *k);
 

@@ -44,8 +44,10 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 					   : "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
-		l.by = BY_KERNEL;
-		l.how = "sized tmpfs";
+		l.by = f->engine_counts_no_files ? BY_NONE : BY_KERNEL;
+		l.how = f->engine_counts_no_files ? "this engine bounds the bytes, but not the "
+						    "number of files"
+						  : "sized tmpfs";
 		break;
 	case LIMIT_IO_READ:
 	case LIMIT_IO_WRITE:

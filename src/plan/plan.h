@@ -107,7 +107,8 @@ struct facts {
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
-	bool has_java; /* the host has one, so the inside may have it too */
+	bool has_java;       /* the host has one, so the inside may have it too */
+	unsigned trust_gone; /* bits of plan_trust_files: those that the host does not have */
 	const struct secret_fact *secrets;
 	size_t n_secrets;
 	unsigned landlock_abi;
@@ -115,8 +116,9 @@ struct facts {
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
-	bool engine_is_foreign;   /* not our own: sockets inside its walls cannot be handed out */
-	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
+	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
+	bool engine_is_foreign; /* not our own: sockets inside its walls cannot be handed out */
+	bool has_own_kernel;    /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */
