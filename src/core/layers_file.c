@@ -269,10 +269,15 @@ static int find_named(const char *state_dir, struct named *n, struct err *e)
 
 	if (d == NULL)
 		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path);
-	while (r == 0 && (errno = 0, en = readdir(d)) != NULL)
+	while (r == 0) {
+		errno = 0;
+		en = readdir(d);
+		if (en == NULL) /* whoever was not read may name any layer */
+			break;
 		if (en->d_name[0] != '.')
 			r = add_sandbox(n, state_dir, en->d_name, e);
-	if (r == 0 && errno != 0) /* whoever was not read may name any layer */
+	}
+	if (r == 0 && errno != 0)
 		r = err_sys(e, "'%s'", path);
 	(void)closedir(d);
 	return r;

@@ -54,7 +54,7 @@ static void plan_own_root(struct plan *p, const struct facts *f)
 	add_system(p, f, f->root_dir, PLAN_SYSTEM, 0)->flags |= MOUNT_SUID;
 	for (size_t i = 0; i < f->root.n; i++) {
 		const struct entry *en = &f->root.v[i];
-		_free_ char *src = mem_fmt("%s%s", PLAN_SYSTEM + 1, en->path);
+		_free_ char *src = mem_fmt("%s%s", &PLAN_SYSTEM[1], en->path);
 
 		if (en->kind == ENTRY_LINK)
 			plan_add_skel(p, SKEL_LINK, en->path, en->target);

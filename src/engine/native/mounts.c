@@ -344,7 +344,7 @@ static int drop_system(const struct child *c)
 {
 	if (c->plan->ids.root != ROOT_SETUID)
 		return 0;
-	if (fchdir(c->root) < 0 || umount2(PLAN_SYSTEM + 1, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+	if (fchdir(c->root) < 0 || umount2(&PLAN_SYSTEM[1], MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
 		return -errno;
 	return 0;
 }
