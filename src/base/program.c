@@ -79,13 +79,6 @@ _Noreturn void program_become(const char *path, const char *name, const char *ro
 			      size_t n)
 {
 	char *const argv[] = { (char *)(uintptr_t)name, (char *)(uintptr_t)role, NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
 	int far[BECOME_MAX], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (n > BECOME_MAX || null < 0)
@@ -99,6 +92,6 @@ _Noreturn void program_become(const char *path, const char *name, const char *ro
 		if (far[i] < 0 || dup2(far[i], 3 + (int)i) < 0)
 			_exit(125);
 	(void)syscall(SYS_close_range, 3 + (unsigned)n, ~0U, 0);
-	(void)execve(path, argv, env);
+	(void)execve(path, argv, sabotage_bare_env());
 	_exit(127);
 }

@@ -59,6 +59,7 @@ enum {
 	OPT_USER,
 	OPT_JSON,
 	OPT_DEBUG,
+	OPT_CONTAINERS,
 	OPT_DETACH,
 	OPT_DETACH_KEYS,
 	OPT_MODE,
@@ -83,7 +84,8 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
-	{ "template", 0, "NAME", "start from this root file system instead of the host's; see 'vitrine template'",
+	{ "template", 0, "NAME",
+	  "start from this root file system instead of the host's; see 'vitrine template'",
 	  OPT_TEMPLATE },
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
@@ -147,6 +149,9 @@ const struct opt run_opts[] = {
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
 	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
+	{ "containers", 0, NULL,
+	  "a container engine works inside: root of the machine's own kernel (engine vm)",
+	  OPT_CONTAINERS },
 	{ "telemetry", 0, NULL, "keep what the inside says of itself (OpenTelemetry, tool calls)",
 	  OPT_TELEMETRY },
 	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
@@ -446,6 +451,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_CONTAINERS:
+		return policy_set(p, SETTING_CONTAINERS, "true", LAYER_FLAGS, e);
 	case OPT_TELEMETRY:
 		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
 	case OPT_TEMPLATE:
@@ -594,6 +601,7 @@ static int pick_engine(struct run *r, struct err *e)
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
 	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.engine_counts_no_files = r->engine->counts_no_files;
 	r->host.facts.engine_is_foreign = r->engine->render != NULL;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);

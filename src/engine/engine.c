@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
 
-#define ALL (BIT(STEP_COUNT_) - 1)
+#define ALL ((BIT(STEP_COUNT_) - 1) & ~BIT(STEP_CONTAINERS))
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
 #define BY_INIT                                                                                    \
 	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
@@ -23,6 +23,8 @@ const struct engine engines[] = {
 	  .tool = "bwrap",
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
 	  .ends = BIT(STEP_REMASK),
+	  .counts_no_files = true,
+	  .init_is_child = true,
 	  .render = render_bwrap },
 	{ .name = "nsjail",
 	  .summary = "nsjail builds the view",
@@ -59,6 +61,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .init_is_child = true,
 	  .render = render_crun },
 	{ .name = "runc",
 	  .summary = "the same with the OCI runtime runc",
@@ -74,12 +77,14 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .counts_no_files = true,
 	  .render = render_runsc },
 	{ .name = "podman",
 	  .summary = "a container of podman, without a daemon",
 	  .tool = "podman",
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
+	  .counts_no_files = true,
 	  .render = render_podman },
 	{ .name = "docker",
 	  .summary = "a container of docker, here or wherever its client leads",
@@ -93,20 +98,18 @@ const struct engine engines[] = {
 	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
-	  .prepare = vm_prepare,
 	  .render = render_vm },
 	{ .name = "vm-emulated",
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,
-	  .prepare = vm_prepare,
 	  .render = render_vm_emulated },
 	{ .name = NULL },
 };
@@ -132,6 +135,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_DIRECT] = "network without proxy variables",
 	[STEP_LAYERS] = "layers",
 	[STEP_SOCKETS] = "host sockets",
+	[STEP_CONTAINERS] = "containers inside",
 };
 
 static const char *const strength_names[STRENGTH_COUNT_] = {
@@ -183,6 +187,8 @@ unsigned engine_steps_of(const struct plan *p)
 
 	if (p->ids.is_root)
 		steps |= BIT(STEP_ROOT);
+	if (p->has_containers)
+		steps |= BIT(STEP_CONTAINERS);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
 	if (p->n_sockets > 0 || p->broker.is_on)

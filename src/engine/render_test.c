@@ -5,9 +5,11 @@
  * diff.
  */
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "base/test.h"
 #include "engine/container/container.h"
@@ -26,6 +28,8 @@ static int render_one(const struct engine *en, const struct setup *s, struct ren
 				.skel = "/state/skel",
 				/* its name changes with every entry */ .dir = dir,
 				.kernel = "/boot/vmlinuz-6",
+				/* one boots, the other goes on */
+				.kept = en->is_emulated ? NULL : "/state/vm/KEY",
 				.id = "vitrine-x-1" };
 
 	return en->render(&in, out, e);
@@ -36,6 +40,8 @@ static void make_for(const struct engine *en, size_t i, struct setup *s)
 	dozen[i].make(s);
 	s->facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
 	s->facts.engine_has_cgroups = en->has_cgroups;
+	s->facts.engine_counts_no_files = en->counts_no_files;
+	s->policy.limits[LIMIT_DISK].is_optional = true; /* refused otherwise, where files are not counted */
 	free(s->policy.engine);
 	s->policy.engine = mem_str(en->name);
 	CHECK_INT(setup_build(s), 0);
@@ -314,6 +320,69 @@ TEST(modules_come_after_what_they_need)
 	CHECK_STR(buf_cstr(&got), "kernel/d.ko kernel/c.ko kernel/b.ko\n");
 }
 
+static char *key_for(size_t i, const char *image, const char *tool, bool is_emulated)
+{
+	struct vm_kernel k = { (char *)(uintptr_t)image, (char *)(uintptr_t) "/nonexistent" };
+	struct setup s;
+	char *key;
+
+	make_for(engine_find("vm"), i, &s);
+	key = vm_key(&s.plan, &k, tool, is_emulated);
+	setup_done(&s);
+	return key;
+}
+
+TEST(a_kept_machine_is_named_by_all_that_makes_it)
+{
+	size_t limited = 0;
+
+	while (!str_eq(dozen[limited].name, "limits-kernel"))
+		limited++;
+	_free_ char *one = key_for(0, "/proc/self/exe", "/usr/bin/qemu", true);
+	_free_ char *same = key_for(0, "/proc/self/exe", "/usr/bin/qemu", true);
+	_free_ char *board = key_for(0, "/proc/self/exe", "/usr/bin/qemu", false);
+	_free_ char *kernel = key_for(0, "/dev/null", "/usr/bin/qemu", true);
+	_free_ char *tool = key_for(0, "/proc/self/exe", "/usr/local/bin/qemu", true);
+	_free_ char *memory = key_for(limited, "/proc/self/exe", "/usr/bin/qemu", true);
+	const char *const others[] = { board, kernel, tool, memory };
+
+	CHECK_INT(strlen(one), 32);
+	CHECK_STR(one, same);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		CHECK(!str_eq(one, others[i]));
+}
+
+/* What a monitor says is bounded and only half believed: answers, refusals, noise, the end. */
+TEST(a_monitor_is_heard_but_not_trusted)
+{
+	static const struct {
+		const char *said;
+		int is_good;
+	} cases[] = {
+		{ "{\"QMP\":{}}\n{\"return\":{}}\n", 1 },
+		{ "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"active\"}}\n", 1 },
+		{ "{\"error\":{\"class\":\"x\",\"desc\":\"no such thing\"}}\n", 0 },
+		{ "{\"error\":7}\n", 0 },
+		{ "[]\n", 0 },
+		{ "{\n", 0 },
+		{ "", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err e = ERR_INIT;
+		int pair[2];
+
+		CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		_cleanup_(qmp_done) struct qmp q = QMP(pair[0]);
+		CHECK_INT(io_write_all(pair[1], cases[i].said, strlen(cases[i].said)), 0);
+		CHECK_INT(shutdown(pair[1], SHUT_WR), 0);
+		CHECK_INT(qmp_command(&q, "{}\n", FD_NONE, clock_now() + NS_PER_SEC, NULL, &e) == 0,
+			  cases[i].is_good);
+		fd_close(pair[0]);
+		fd_close(pair[1]);
+	}
+}
+
 /* ---- macOS ---- */
 
 TEST(golden_profiles)
@@ -339,15 +408,48 @@ TEST(golden_profiles)
 	}
 }
 
+#define PROFILE(rest) "(version 1)\n(deny default)\n" rest
+
 TEST(profiles_are_read_strictly)
 {
-	CHECK(seatbelt_is_profile("(version 1)\n(deny default)\n(allow x (literal "
-				  "\"a\\\"b)\"))\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(allow default)\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x))\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(x \"a)\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\nstray\n"));
+	static const char *const good[] = {
+		PROFILE(""),
+		PROFILE("(allow file-read* (literal \"a\\\"b)\"))\n"),
+		PROFILE("; a word (\n(deny network*)\n(allow signal (target same-sandbox))"),
+		PROFILE("(allow file-read* file-ioctl (subpath \"/a\") (regex #\"^/b$\"))"),
+	};
+	static const char *const bad[] = {
+		"(version 1)\n(allow default)\n",
+		PROFILE("(allow default)\n"),
+		PROFILE("(allow file-raed* (literal \"a\"))\n"),
+		PROFILE("(allow file-read* (litteral \"a\"))\n"),
+		PROFILE("(allow file-read* (literal a))\n"),
+		PROFILE("(allow file-read* (literal \"a\\n\"))\n"),
+		PROFILE("(allow file-read* (literal \"a\")\n"),
+		PROFILE("(allow file-read* (literal \"a\")))\n"),
+		PROFILE("(allow (literal \"a\"))\n"),
+		PROFILE("(allow signal (target anybody))\n"),
+		PROFILE("(allow file-read* (literal \"a)\n"),
+		PROFILE("stray\n"),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		CHECK(seatbelt_is_profile(good[i]));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(!seatbelt_is_profile(bad[i]));
+}
+
+TEST(a_profile_is_one_word_of_the_launch)
+{
+	char *const argv[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL };
+	_cleanup_(args_done) struct args a = { 0 };
+
+	seatbelt_args("(version 1) (x)", argv, &a);
+	CHECK_INT(a.n, 6);
+	CHECK_STR(a.v[0], "/usr/bin/sandbox-exec");
+	CHECK_STR(a.v[2], "(version 1) (x)");
+	CHECK_STR(a.v[3], "--");
+	CHECK_STR(a.v[5], "-c");
 }
 
 TEST(a_quote_in_a_path_stays_in_its_string)

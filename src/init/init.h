@@ -73,7 +73,8 @@ struct server_net {
 	struct outlet v[3 + 64 + PLAN_PORTS_MAX];
 	size_t n;
 	bool has_v6;
-	const char *mode; /* "redirect", "ports", "proxy": how much comes to us; NULL: there is no gate */
+	const char *
+		mode; /* "redirect", "ports", "proxy": how much comes to us; NULL: there is no gate */
 	struct part *waiting;
 	size_t n_waiting;
 };
@@ -119,7 +120,11 @@ ssize_t part_pull(void *part, void *p, size_t n);
 /* vm.c: where we are all there is. */
 bool vm_is_one(const char *name);
 int vm_boot(void); /* the link's descriptor, or < 0 */
+/* Waits until this machine is to begin. `is_kept`: it may be copied here, so say when. 0 or -errno. */
+int vm_wake(int port, bool is_kept);
 int vm_view_enter(void);
+/* For a container engine: the kernel's own file systems, and a place for its things that can be stacked. */
+int vm_containers(const struct plan *p);
 
 /* serve.c */
 extern const struct link_ops server_ops;

@@ -214,8 +214,8 @@ int net_connect(struct part *part, const char *path)
 		return -EBADMSG;
 	to.sin_port = htons((uint16_t)port);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 &&
-		       errno != EINPROGRESS)) {
+	if (fd < 0 ||
+	    (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 && errno != EINPROGRESS)) {
 		part->kind = PART_DONE;
 		h.status = 502;
 		return stream_respond(part->stream, &h, NULL, false);

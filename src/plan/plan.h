@@ -104,8 +104,9 @@ struct facts {
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
-	bool engine_is_foreign;   /* not our own: sockets inside its walls cannot be handed out */
-	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
+	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
+	bool engine_is_foreign; /* not our own: sockets inside its walls cannot be handed out */
+	bool has_own_kernel;    /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */
@@ -262,7 +263,8 @@ struct plan {
 	unsigned landlock_abi;
 	bool debug;
 	struct plan_net net;
-	bool check_reads; /* Landlock judges reading too */
+	bool check_reads;    /* Landlock judges reading too */
+	bool has_containers; /* root of a kernel of its own: a container engine works inside */
 	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */

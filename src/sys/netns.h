@@ -33,7 +33,7 @@ struct netns {
 	int fd[NETNS_SOCKET_COUNT_];
 	bool has_v6;
 	bool has_redirect; /* false: the kernel cannot, only what asks for the proxy port gets through */
-	bool has_routes;   /* every address is here */
+	bool has_routes; /* every address is here */
 };
 
 /* lo up. */

@@ -22,6 +22,8 @@ HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 # Said by the engine itself: it ends the sandbox rather than leave a name bare.
 ENDS = "cannot cover it again"
+# So are these: what it cannot honour it refuses by name, before anything runs.
+REFUSED = ("cannot honour: ", "the kernel cannot enforce it here")
 WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 
@@ -42,17 +44,20 @@ def run_engine(args, name):
     out = {}
     for r in json.loads(text)["results"] if text else []:
         word = "n/a" if r.get("skipped") else "ends" if ENDS in r["why"] else WORDS[r["verdict"]]
+        if word == "?" and any(w in r["why"] for w in REFUSED):
+            word = "refused"
         out[r["id"]] = (r["prio"], r["title"], word, r["why"])
     return out
 
 
 def matrix(results):
     names, ids = list(results), sorted({i for r in results.values() for i in r})
-    lines = ["| engine | checks | held | ends | n/a | not decided | breached |", "|---|---|---|---|---|---|---|"]
+    lines = ["| engine | checks | held | ends | refused | n/a | not decided | breached |", "|---|" + "---|" * 7]
     for n in names:
         words = [w for _, _, w, _ in results[n].values()]
         breached = " ".join(sorted(i for i, r in results[n].items() if "BREACH" in r[2])) or "none"
-        lines.append(f"| {n} | {len(words)} | {words.count('held')} | {words.count('ends')} | {words.count('n/a')} | "
+        lines.append(f"| {n} | {len(words)} | {words.count('held')} | {words.count('ends')} | {words.count('refused')} | "
+                     f"{words.count('n/a')} | "
                      f"{words.count('?')} | {breached} |")
     lines += ["", "Checks that do not hold everywhere:", "", "| check | " + " | ".join(names) + " | what |",
               "|---|" + "---|" * (len(names) + 1)]

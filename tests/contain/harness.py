@@ -404,16 +404,9 @@ def tree_diff(before, after):
 
 
 def remove_tree(root):
-    """Also what an ordinary user made unreadable for himself."""
-    for top, dirs, _ in os.walk(root):
-        for d in dirs:
-            p = os.path.join(top, d)
-            if not os.path.islink(p):
-                try:
-                    os.chmod(p, 0o700)
-                except OSError:
-                    pass
-    shutil.rmtree(root, ignore_errors=True)
+    """Also what an ordinary user made unreadable for himself, and trees deeper than Python recurses."""
+    for argv in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        subprocess.run([*argv, "--", os.fspath(root)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 # --------------------------------------------------------------------------------------- the context
@@ -598,7 +591,8 @@ class Ctx:
         if self.cfg.engine and list(argv[:1]) == [self.cfg.vitrine] and argv[1:2] in (["run"], ["explain"]) \
                 and "--engine" not in argv:
             argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
-            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST") if k in os.environ})
+            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL",
+                                                    "VITRINE_VM_MODULES", "VITRINE_VM_DIR") if k in os.environ})
         for k, v in (env or {}).items():
             if v is None:
                 full.pop(k, None)

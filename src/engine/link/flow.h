@@ -6,7 +6,16 @@
 #include "engine/link/outer.h"
 #include "gate/wire.h"
 
-enum role { ROLE_NONE, ROLE_START, ROLE_MAIN, ROLE_STDIO, ROLE_FREEZE, ROLE_SAMPLES, ROLE_GATE, ROLE_COUNT_ };
+enum role {
+	ROLE_NONE,
+	ROLE_START,
+	ROLE_MAIN,
+	ROLE_STDIO,
+	ROLE_FREEZE,
+	ROLE_SAMPLES,
+	ROLE_GATE,
+	ROLE_COUNT_
+};
 
 struct session {
 	struct outer *outer;
@@ -34,7 +43,7 @@ struct flow {
 	int theirs;             /* the gate's end, to go with it */
 	uint32_t id;
 	bool is_joined, has_end, is_cut; /* has a connection; has said all; the gate broke it off */
-	uint32_t opens;                  /* the gate's number for it: it asked us to connect inside */
+	uint32_t opens; /* the gate's number for it: it asked us to connect inside */
 	struct flow *next, *prev;
 };
 

@@ -269,7 +269,8 @@ void gate_gone(struct flow *f)
 	bool is_orderly = f->has_end && f->from && source_is_ended(f->from) && !f->is_cut;
 
 	if (f->opens && !f->is_joined)
-		(void)gate_send(o->gate.fd, &no, NULL, 0); /* nobody listens, or a gate that has gone */
+		(void)gate_send(o->gate.fd, &no, NULL,
+				0); /* nobody listens, or a gate that has gone */
 	if (f->is_joined || f->opens)
 		o->gate.n_joined--;
 	else

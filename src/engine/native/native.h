@@ -103,9 +103,10 @@ struct native {
 	int idmap; /* root's, until its trees are made: the user namespace that maps the files' owner... */
 	pid_t carrier; /* ...and who carried it; 0: nobody */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
-	pid_t tool; /* the engine's program; 0: the native engine */
-	int words;  /* what it says on its standard error */
-	int alive;  /* hangs up when init and the program are gone */
+	pid_t tool;  /* the engine's program; 0: the native engine */
+	int words;   /* what it says on its standard error */
+	int alive;   /* hangs up when init and the program are gone */
+	int monitor; /* of a machine; FD_NONE: it is none */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -116,7 +117,8 @@ struct native {
 			  .skel = FD_NONE,                                                         \
 			  .idmap = FD_NONE,                                                        \
 			  .words = FD_NONE,                                                        \
-			  .alive = FD_NONE })
+			  .alive = FD_NONE,                                                        \
+			  .monitor = FD_NONE })
 
 /* The two ends of what keeper and init speak over: the keeper's, init's. */
 int native_pair(int ret_ctl[2], struct err *e);

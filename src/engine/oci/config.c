@@ -138,14 +138,13 @@ static void put_masked(const struct render_in *in, struct buf *out)
  * drops them with all others before the first command. */
 static void put_caps(const struct plan *p, struct buf *out)
 {
-	const char *net =
-		p->net.has_gate ? ",\"CAP_NET_ADMIN\",\"CAP_NET_BIND_SERVICE\"" : "";
+	const char *net = p->net.has_gate ? ",\"CAP_NET_ADMIN\",\"CAP_NET_BIND_SERVICE\"" : "";
 
 	static const char *const sets[] = { "bounding", "effective", "permitted" };
 
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
-		buf_printf(out, "\"%s\":[\"CAP_SETUID\",\"CAP_SETGID\",\"CAP_SETFCAP\"%s],", sets[i],
-			   net);
+		buf_printf(out, "\"%s\":[\"CAP_SETUID\",\"CAP_SETGID\",\"CAP_SETFCAP\"%s],",
+			   sets[i], net);
 	buf_puts(out, "\"inheritable\":[],\"ambient\":[]");
 }
 

@@ -55,7 +55,8 @@ static int add_private(struct args *a, const struct plan *p, const struct mount 
 	buf_printf(&b, ":mode=%04o,nosuid,nodev,uid=%u,gid=%u", render_mode(m), p->ids.uid_out,
 		   p->ids.gid_out);
 	if (bytes)
-		buf_printf(&b, ",size=%llu", (unsigned long long)bytes);
+		buf_printf(&b, ",size=%llu,nr_inodes=%llu", (unsigned long long)bytes,
+			   (unsigned long long)bytes / 4096 + 256);
 	if (r == 0)
 		args_add(a, buf_cstr(&b));
 	return r;
