@@ -22,8 +22,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/program.h"
+#include "keep/bundle.h"
 #include "keep/capture.h"
-#include "keep/jks.h"
 #include "keep/keeper.h"
 #include "keep/seal.h"
 #include "policy/inspect.h"
@@ -35,8 +35,6 @@
 
 #define ANSWER_MS 10000
 #define LOOK_NS NS_PER_SEC /* at files that values come from */
-
-enum { BUNDLE_PEM, BUNDLE_JAVA, BUNDLES };
 
 enum seal_state {
 	SEAL_SLEEPS, /* nobody has needed it */
@@ -57,11 +55,10 @@ struct seal {
 	struct keeper *k;
 	int fd;
 	pid_t pid;
-	struct watch *on, *on_opened, *on_way;
+	struct watch *on, *on_way;
 	enum seal_state state;
 	unsigned n_starts;
-	int bundle[BUNDLES]; /* being written, and leased; FD_NONE: complete */
-	bool is_leased;
+	struct bundle bundle;
 	int way;       /* front's, held back until the terms are in force */
 	struct buf ca; /* as far as it has come */
 	pid_t teller;
@@ -76,24 +73,6 @@ struct seal {
 	struct watch *on_refresh;
 	struct capture *capture;
 };
-
-static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
-				       "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-				       "/etc/ssl/cert.pem" };
-
-static int read_trust(const struct plan_net *n, struct buf *b, struct err *e)
-{
-	int r = -ENOENT;
-
-	if (n->trust)
-		return io_read_file(n->trust, b, e);
-	for (size_t i = 0; i < ARRAY_LEN(bundles) && r < 0; i++)
-		r = io_read_file(bundles[i], b, e);
-	return r < 0 ? err_set(e, ERR_UNSUPPORTED, ENOENT,
-			       "inspection: this host has no bundle of trusted certificates "
-			       "(ca-certificates)")
-		     : 0;
-}
 
 _Static_assert(SEAL_KEEPER_FD == 3, "as program_become() places it");
 
@@ -115,64 +94,6 @@ static int spawn(struct seal *s, struct err *e)
 	s->state = SEAL_BEGINS;
 	s->n_starts++;
 	return s->pid < 0 ? err_sys(e, "fork") : 0;
-}
-
-/* ---- the bundle inside ---- */
-
-static void on_opened(void *arg);
-
-/* Readable for whoever the sandbox's user is outside; there is nothing secret in it. Written in place: what is mounted
- * inside is this very file. */
-static int begin_bundle(struct seal *s, struct err *e)
-{
-	static const char *const names[BUNDLES] = { "ca-bundle.pem", "ca-bundle.jks" };
-
-	/* The signal is heard once the loop runs; until then it must not end us. */
-	if (str_eq(s->k->in->plan->engine, "native") && s->on_opened == NULL)
-		s->on_opened = watch_signal(s->k->loop, SIGIO, on_opened, s);
-	s->is_leased = s->on_opened != NULL;
-	s->ca.n = 0;
-	for (int i = 0; i < (s->k->in->plan->net.has_java ? BUNDLES : BUNDLE_JAVA); i++) {
-		int fd = openat(s->k->dir, names[i],
-				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-
-		s->bundle[i] = fd;
-		if (fd < 0 || fchmod(fd, 0644) < 0)
-			return err_sys(e, "the bundle with the sandbox's CA");
-		s->is_leased = s->is_leased && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
-	}
-	return 0;
-}
-
-/* Closing ends the lease: whoever waits goes on. */
-static void close_bundle(struct seal *s)
-{
-	for (int i = 0; i < BUNDLES; i++) {
-		if (s->bundle[i] >= 0)
-			(void)fcntl(s->bundle[i], F_SETLEASE,
-				    F_UNLCK); /* a teller may hold a copy */
-		fd_close(s->bundle[i]);
-		s->bundle[i] = FD_NONE;
-	}
-}
-
-static void end_bundle(struct seal *s, bool has_ca)
-{
-	_cleanup_(buf_done) struct buf b = BUF(4 * MIB), java = BUF(4 * MIB);
-	struct err e = ERR_INIT;
-
-	if (s->bundle[BUNDLE_PEM] < 0)
-		return;
-	if (read_trust(&s->k->in->plan->net, &b, &e) >= 0)
-		buf_putc(&b, '\n');
-	if (has_ca)
-		buf_add(&b, s->ca.p, s->ca.n);
-	if (s->bundle[BUNDLE_JAVA] >= 0)
-		jks_put(&java, (struct str){ .p = buf_cstr(&b), .n = b.n });
-	if (io_write_all(s->bundle[BUNDLE_PEM], buf_cstr(&b), b.n) < 0 ||
-	    (java.n > 0 && io_write_all(s->bundle[BUNDLE_JAVA], java.p, java.n) < 0))
-		keeper_note(s->k, "network: the bundle with the sandbox's CA could not be written");
-	close_bundle(s);
 }
 
 /* ---- the teller ---- */
@@ -240,7 +161,7 @@ static int tell_all(struct seal *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf trust = BUF(4 * MIB), terms = BUF(MIB);
 	struct keeper_in *in = s->k->in;
-	int r = read_trust(&in->plan->net, &trust, e);
+	int r = bundle_trust(&in->plan->net, &trust, e);
 
 	if (r >= 0)
 		r = seal_send_all(s->fd, SEAL_TRUST, NULL, trust.p, trust.n);
@@ -450,7 +371,7 @@ static void serve(struct seal *s)
 {
 	struct seal_msg m = { .type = SEAL_FRONT };
 
-	end_bundle(s, true);
+	bundle_end(&s->bundle, s->k, (struct str){ .p = s->ca.p, .n = s->ca.n });
 	s->state = SEAL_SERVES;
 	(void)fcntl(s->fd, F_SETFL, O_NONBLOCK); /* a seal that does not read is not waited for */
 	if (s->way >= 0)
@@ -484,7 +405,7 @@ static void close_seal(struct seal *s, const char *why)
 	_free_ char *line = mem_fmt("network: %.300s; inspected hosts are closed", why);
 
 	stop(s);
-	end_bundle(s, false);
+	bundle_end(&s->bundle, s->k, STR(""));
 	s->state = SEAL_CLOSED;
 	keeper_note(s->k, line);
 }
@@ -547,12 +468,14 @@ static void lost(struct seal *s)
 	}
 	stop(s);
 	tell_gate(s->k, "seal_lost");
-	if (begin_bundle(s, &e) < 0) {
+	s->ca.n = 0;
+	if (bundle_begin(&s->bundle, s->k, on_opened, s, &e) < 0) {
 		close_seal(s, e.msg);
 		return;
 	}
 	s->state = SEAL_SLEEPS;
-	if (!s->is_leased) /* it is open in some program: nobody can be made to wait for it */
+	if (!s->bundle
+		     .is_leased) /* it is open in some program: nobody can be made to wait for it */
 		wake(s);
 	gate_new_seal(s->k);
 	keeper_note(s->k, "network: vitrine-seal ended and was started again; programs that run "
@@ -646,18 +569,13 @@ static int write_logins(const struct keeper *k, struct err *e)
 	return 0;
 }
 
-/* What would fail later is better said now, by a look: reading it costs more than all the rest of this. */
-static int check_trust(struct seal *s, struct err *e)
+/* What would fail later is better said now. */
+static int check_trust(const struct seal *s, struct err *e)
 {
-	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
-	const struct plan_net *n = &s->k->in->plan->net;
 	_free_ char *path = NULL;
 	int r = program_find("vitrine-seal", &path, e);
 
-	for (size_t i = 0; r >= 0 && !n->trust && i < ARRAY_LEN(bundles); i++)
-		if (access(bundles[i], R_OK) == 0)
-			return 0;
-	return r < 0 || (n->trust && access(n->trust, R_OK) == 0) ? r : read_trust(n, &b, e);
+	return r < 0 ? r : bundle_trust_look(&s->k->in->plan->net, e);
 }
 
 int seal_start(struct keeper *k, struct err *e)
@@ -670,7 +588,7 @@ int seal_start(struct keeper *k, struct err *e)
 	s = k->seal = mem_new(1, sizeof(*s));
 	*s = (struct seal){ .k = k,
 			    .fd = FD_NONE,
-			    .bundle = { FD_NONE, FD_NONE },
+			    .bundle = BUNDLE_NONE,
 			    .way = FD_NONE,
 			    .telling = FD_NONE,
 			    .capture = capture_new(k),
@@ -679,8 +597,8 @@ int seal_start(struct keeper *k, struct err *e)
 	if (r >= 0)
 		r = write_logins(k, e);
 	if (r >= 0)
-		r = begin_bundle(s, e);
-	if (r < 0 || s->is_leased)
+		r = bundle_begin(&s->bundle, k, on_opened, s, e);
+	if (r < 0 || s->bundle.is_leased)
 		return r;
 	r = spawn(s, e);
 	return r < 0 ? r : wait_for_it(s, e);
@@ -816,5 +734,5 @@ void seal_finish(struct keeper *k)
 	stop(s);
 	capture_free(s->capture);
 	s->capture = NULL;
-	close_bundle(s); /* nobody is left who waits for it */
+	bundle_close(&s->bundle); /* nobody is left who waits for it */
 }

@@ -481,7 +481,7 @@ def the_gate_ends(box):
 
 @test
 def wrong_rules_are_refused(box):
-    for flag, value, word in (("--allow", "*", "open"), ("--allow", "http://a.test", "port"), ("--allow", "127.1", "spelling"),
+    for flag, value, word in (("--allow", "*", "open"), ("--allow", "http://a.test", "names the host alone"), ("--allow", "127.1", "spelling"),
                               ("--net", "opne", "open"), ("-p", "0", "65535"), ("--host-port", "x", "65535")):
         refused(box.run(flag, value, "--", "true"), word)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from check_px import internet  # noqa: E402
-from harness import HELD, check, descendants  # noqa: E402
+from harness import HELD, Config, check, descendants  # noqa: E402
 
 ASK = ["--allow", "ok2.test", "--ask"]
 
@@ -81,4 +81,37 @@ def sv32(c):
             if is_still:
                 c.must(not net.hits("ok.test"), "a connection that nobody wrote down")
             c.must(len(verdicts(c, b.name)) == (1 if is_still else 2), f"on record: {verdicts(c, b.name)}")
+    return HELD
+
+
+def with_faults(c, fault):
+    """The build whose faults can be switched on; its state is the check's own."""
+    here = Path(c.cfg.vitrine).resolve().parent
+    program = next((p for p in (here / "sabotage" / "vitrine", here / "vitrine") if "sabotage" in str(p) and p.exists()), None)
+    if program is None:
+        c.inconclusive("the build with faults is not there ('make sabotage')")
+    c.cfg = Config(str(program), c.cfg.tools, fault, c.cfg.base, c.cfg.keep, c.cfg.engine)
+
+
+@check("SV-25", prio="P2", forms=("run",), title="a clock that is set back and forth changes neither the order of the record nor a time limit")
+def sv25(c):
+    """Every look at the clock is an hour off, forth or back."""
+    with_faults(c, ",".join(x for x in (c.cfg.sabotage, "clock") if x))
+    name = c.new_name()
+    begin = time.monotonic()
+    r = c.vitrine("run", "--name", name, "--time", "1s", "--", "sh", "-c", "echo a; exec sleep 30", timeout=25)
+    took = time.monotonic() - begin
+    for i in range(3):
+        c.need_control(c.vitrine("run", "--name", name, "--", "true").rc == 0, "it does not run")
+    rows = [json.loads(line) for line in c.vitrine("events", name, "--json").text.splitlines()]
+    times = [r["time"] for r in rows]
+    c.need_control(len(rows) > 10 and times != sorted(times), f"the clock was not set: {times}")
+    c.must(r.rc == 124 and 0.9 < took < 15, f"a limit of 1 s: exit {r.rc} after {took:.1f} s")
+    runs = {}
+    for row in rows:
+        runs.setdefault(row["run"], []).append(row["number"])
+    c.must(len(runs) == 4, f"{len(runs)} runs")
+    for run, numbers in runs.items():
+        c.must(all(a < b for a, b in zip(numbers, numbers[1:])), f"out of order: {numbers}")
+    c.must(c.vitrine("events", "--verify").rc == 0, "the chains do not hold")
     return HELD
