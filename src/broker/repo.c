@@ -136,10 +136,41 @@ static void call_add(const char **v, size_t max, const char *s)
 	v[n] = s;
 }
 
+/* How git reaches a URL, and what that needs. Errands that reach nothing go like the first. */
+static const struct transport {
+	const char *head, *allow;
+	enum confine_net net;
+	uint16_t port;
+	bool sees_home; /* ~/.ssh */
+} transports[] = {
+	{ "/", "GIT_ALLOW_PROTOCOL=file", CONFINE_OFFLINE, 0, false },
+	{ "https://", "GIT_ALLOW_PROTOCOL=https", CONFINE_WEB, 443, false },
+	{ "http://", "GIT_ALLOW_PROTOCOL=http", CONFINE_WEB, 80, false },
+	{ "", "GIT_ALLOW_PROTOCOL=ssh", CONFINE_ONLINE, 0, true },
+};
+
+static const struct transport *transport_of(const char *url)
+{
+	const struct transport *t = transports;
+
+	while (!str_starts(url, t->head))
+		t++; /* the last one takes whatever is left */
+	return t;
+}
+
+static void add_token(struct call *c, const struct repo *r)
+{
+	c->scope = mem_fmt("GIT_CONFIG_KEY_0=http.%s.extraHeader", r->url);
+	call_add(c->env, ARRAY_LEN(c->env), "GIT_CONFIG_COUNT=1");
+	call_add(c->env, ARRAY_LEN(c->env), c->scope);
+	call_add(c->env, ARRAY_LEN(c->env), r->secret);
+}
+
 /* What git is told and where it may go. Only who needs the network gets the token and the way there. */
 static struct task make_task(const struct repo *r, const char *const *words, bool is_remote,
 			     struct call *c)
 {
+	const struct transport *t = is_remote ? transport_of(r->url) : transports;
 	struct task j = TASK_NONE;
 
 	*c = (struct call){ .argv = { "git", "--git-dir", r->dir } };
@@ -148,31 +179,18 @@ static struct task make_task(const struct repo *r, const char *const *words, boo
 	for (size_t i = 0; i < ARRAY_LEN(git_env); i++)
 		call_add(c->env, ARRAY_LEN(c->env), git_env[i]);
 	call_add(c->env, ARRAY_LEN(c->env), git_ssh);
-	call_add(c->env, ARRAY_LEN(c->env),
-		 !is_remote                       ? "GIT_ALLOW_PROTOCOL=file"
-		 : r->url[0] == '/'               ? "GIT_ALLOW_PROTOCOL=file"
-		 : str_starts(r->url, "https://") ? "GIT_ALLOW_PROTOCOL=https"
-		 : str_starts(r->url, "http://")  ? "GIT_ALLOW_PROTOCOL=http"
-						  : "GIT_ALLOW_PROTOCOL=ssh");
-	if (is_remote && r->secret) {
-		c->scope = mem_fmt("GIT_CONFIG_KEY_0=http.%s.extraHeader", r->url);
-		call_add(c->env, ARRAY_LEN(c->env), "GIT_CONFIG_COUNT=1");
-		call_add(c->env, ARRAY_LEN(c->env), c->scope);
-		call_add(c->env, ARRAY_LEN(c->env), r->secret);
-	}
+	call_add(c->env, ARRAY_LEN(c->env), t->allow);
+	if (is_remote && r->secret)
+		add_token(c, r);
 	j.program = r->git;
 	j.argv = c->argv;
 	j.env = c->env;
 	j.write[0] = r->dir;
 	if (is_remote && r->url[0] == '/')
 		j.write[1] = r->url;
-	j.sees_home = is_remote && r->url[0] != '/';
-	/* What works on objects alone, or with another directory of this machine, has no network. */
-	if (is_remote && str_starts(r->url, "http"))
-		j.net = CONFINE_WEB;
-	else if (is_remote && r->url[0] != '/')
-		j.net = CONFINE_ONLINE;
-	j.port = url_port(r->url, str_starts(r->url, "https:") ? 443 : 80);
+	j.sees_home = t->sees_home;
+	j.net = t->net;
+	j.port = url_port(r->url, t->port);
 	j.seconds = is_remote ? 300 : 120;
 	return j;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/parse.c - commands: lists, pipelines, compounds, functions
+/* guard/parse.c - commands: lists, pipelines, simple commands
  *
  * Recursive descent straight over the characters. A reserved word is one only where a command may begin, and only
- * without quotes, so it is looked for there (peek_keyword) and nowhere else. A list ends at whatever cannot begin a
+ * without quotes, so it is looked for there (parse_peek_keyword) and nowhere else. A list ends at whatever cannot begin a
  * command; who called for the list knows which end it wants and refuses any other.
  *
  * The heredocs announced on a line are read when its newline is taken, wherever that is. In a substitution the
@@ -11,32 +11,6 @@
 #include <ctype.h>
 
 #include "guard/parse.h"
-
-enum keyword {
-	KEY_NONE,
-	KEY_IF,
-	KEY_THEN,
-	KEY_ELIF,
-	KEY_ELSE,
-	KEY_FI,
-	KEY_WHILE,
-	KEY_UNTIL,
-	KEY_FOR,
-	KEY_SELECT,
-	KEY_DO,
-	KEY_DONE,
-	KEY_CASE,
-	KEY_ESAC,
-	KEY_FUNCTION,
-	KEY_OPEN,
-	KEY_CLOSE,
-	KEY_BANG,
-	KEY_TIME,
-	KEY_COPROC,
-	KEY_TEST,
-	KEY_IN,
-	KEY_COUNT_
-};
 
 static const char *const keywords[KEY_COUNT_] = {
 	[KEY_NONE] = "",         [KEY_IF] = "if",         [KEY_THEN] = "then",
@@ -49,11 +23,7 @@ static const char *const keywords[KEY_COUNT_] = {
 	[KEY_IN] = "in",
 };
 
-static struct node *parse_command(struct parser *p);
-static struct node *parse_list(struct parser *p);
-static struct node *parse_pipeline(struct parser *p);
-
-static struct node *node_new(struct parser *p, enum node_kind kind)
+struct node *parse_node(struct parser *p, enum node_kind kind)
 {
 	struct node *n = arena_new(p->mem, struct node);
 
@@ -63,7 +33,7 @@ static struct node *node_new(struct parser *p, enum node_kind kind)
 	return n;
 }
 
-static void append(struct node *parent, struct node *child)
+void parse_append(struct node *parent, struct node *child)
 {
 	if (child == NULL)
 		return;
@@ -76,7 +46,7 @@ static void append(struct node *parent, struct node *child)
 
 /* Reserved words. */
 
-static enum keyword peek_keyword(struct parser *p, size_t *ret_end)
+enum keyword parse_peek_keyword(struct parser *p, size_t *ret_end)
 {
 	size_t at = p->at, n = 0;
 	char text[12] = { 0 };
@@ -96,20 +66,20 @@ static enum keyword peek_keyword(struct parser *p, size_t *ret_end)
 	return found;
 }
 
-static bool take_keyword(struct parser *p, enum keyword want)
+bool parse_take_keyword(struct parser *p, enum keyword want)
 {
 	size_t end;
 
-	if (peek_keyword(p, &end) != want)
+	if (parse_peek_keyword(p, &end) != want)
 		return false;
 	p->at = end;
 	return true;
 }
 
-static void expect_keyword(struct parser *p, enum keyword want, const char *otherwise)
+void parse_expect_keyword(struct parser *p, enum keyword want, const char *otherwise)
 {
 	parse_skip_newlines(p);
-	if (!take_keyword(p, want))
+	if (!parse_take_keyword(p, want))
 		lex_fail(p, otherwise);
 }
 
@@ -128,13 +98,13 @@ static bool is_declaring(const struct word *w)
 	return false;
 }
 
-static struct node *parse_function_body(struct parser *p, struct node *fn)
+struct node *parse_function_body(struct parser *p, struct node *fn)
 {
 	size_t end;
 	struct node *body;
 
 	parse_skip_newlines(p);
-	switch (peek_keyword(p, &end)) {
+	switch (parse_peek_keyword(p, &end)) {
 	case KEY_OPEN:
 	case KEY_IF:
 	case KEY_WHILE:
@@ -163,11 +133,11 @@ static struct node *parse_function_body(struct parser *p, struct node *fn)
 			lex_fail(p, "a function without a body");
 	}
 	body = parse_command(p);
-	append(fn, body);
+	parse_append(fn, body);
 	return fn;
 }
 
-static const char *word_text(struct parser *p, const struct word *w)
+const char *parse_word_text(struct parser *p, const struct word *w)
 {
 	struct text t = { .mem = p->mem };
 
@@ -183,7 +153,7 @@ static const char *word_text(struct parser *p, const struct word *w)
 /* "name ()" was seen up to the first parenthesis. */
 static struct node *parse_function(struct parser *p, const struct node *n)
 {
-	struct node *fn = node_new(p, NODE_FUNCTION);
+	struct node *fn = parse_node(p, NODE_FUNCTION);
 
 	p->at++;
 	lex_blanks(p);
@@ -192,11 +162,11 @@ static struct node *parse_function(struct parser *p, const struct node *n)
 		return NULL;
 	}
 	p->at++;
-	fn->name = word_text(p, n->words);
+	fn->name = parse_word_text(p, n->words);
 	return parse_function_body(p, fn);
 }
 
-static void count_command(struct parser *p)
+void parse_count_command(struct parser *p)
 {
 	if (++*p->commands > SHELL_MAX_COMMANDS)
 		lex_fail(p, "too many commands");
@@ -218,12 +188,12 @@ static bool at_paren(struct parser *p)
 
 static struct node *parse_simple(struct parser *p)
 {
-	struct node *n = node_new(p, NODE_SIMPLE);
+	struct node *n = parse_node(p, NODE_SIMPLE);
 	struct assign **assigns = &n->assigns;
 	struct redir **redirs = &n->redirs;
 	struct word **words = &n->words;
 
-	count_command(p);
+	parse_count_command(p);
 	for (;;) {
 		struct word *w;
 
@@ -243,319 +213,7 @@ static struct node *parse_simple(struct parser *p)
 	return n;
 }
 
-/* Compounds. */
-
-static struct node *parse_if(struct parser *p)
-{
-	struct node *n = node_new(p, NODE_BRANCH);
-
-	append(n, parse_list(p));
-	expect_keyword(p, KEY_THEN, "if without then");
-	append(n, parse_list(p));
-	for (;;) {
-		if (take_keyword(p, KEY_ELIF)) {
-			append(n, parse_list(p));
-			expect_keyword(p, KEY_THEN, "elif without then");
-			append(n, parse_list(p));
-		} else if (take_keyword(p, KEY_ELSE)) {
-			append(n, parse_list(p));
-		} else {
-			break;
-		}
-	}
-	expect_keyword(p, KEY_FI, "if without fi");
-	return n;
-}
-
-static void parse_do(struct parser *p, struct node *n)
-{
-	parse_skip_newlines(p);
-	if (take_keyword(p, KEY_OPEN)) {
-		append(n, parse_list(p));
-		expect_keyword(p, KEY_CLOSE, "{ without }");
-		return;
-	}
-	expect_keyword(p, KEY_DO, "a loop without do");
-	append(n, parse_list(p));
-	expect_keyword(p, KEY_DONE, "a loop without done");
-}
-
-static struct node *parse_while(struct parser *p)
-{
-	struct node *n = node_new(p, NODE_LOOP);
-
-	append(n, parse_list(p));
-	expect_keyword(p, KEY_DO, "a loop without do");
-	append(n, parse_list(p));
-	expect_keyword(p, KEY_DONE, "a loop without done");
-	return n;
-}
-
-static struct node *parse_for_arith(struct parser *p, struct node *n)
-{
-	parse_take(p, 2);
-	if (!lex_arith(p, &n->words))
-		lex_fail(p, "for (( without ))");
-	lex_blanks(p);
-	if (lex_cur(p) == ';')
-		p->at++;
-	parse_do(p, n);
-	return n;
-}
-
-static struct node *parse_for(struct parser *p)
-{
-	struct node *n = node_new(p, NODE_LOOP);
-	struct word **end = &n->words, *w;
-
-	lex_blanks(p);
-	if (lex_looking_at(p, "(("))
-		return parse_for_arith(p, n);
-	w = lex_word(p);
-	if (w == NULL) {
-		lex_fail(p, "for without a name");
-		return NULL;
-	}
-	n->name = word_text(p, w);
-	lex_blanks(p);
-	if (lex_cur(p) == ';' && lex_next(p) != ';')
-		p->at++;
-	parse_skip_newlines(p);
-	if (take_keyword(p, KEY_IN)) {
-		n->has_list = true;
-		for (lex_blanks(p); (w = lex_word(p)) != NULL; lex_blanks(p))
-			parse_add_word(&end, w);
-		parse_skip_comment(p);
-		if (lex_cur(p) == ';')
-			p->at++;
-		else if (lex_cur(p) != '\n')
-			lex_fail(p, "a list that does not end");
-	}
-	parse_do(p, n);
-	return n;
-}
-
-static void parse_case_patterns(struct parser *p, struct word ***end)
-{
-	for (;;) {
-		struct word *w;
-
-		lex_blanks(p);
-		w = lex_word(p);
-		if (w == NULL) {
-			lex_fail(p, "a pattern is missing");
-			return;
-		}
-		parse_add_word(end, w);
-		lex_blanks(p);
-		if (lex_cur(p) != '|')
-			break;
-		p->at++;
-	}
-	if (lex_cur(p) != ')')
-		lex_fail(p, "a pattern without )");
-	p->at++;
-}
-
-static struct node *parse_case(struct parser *p)
-{
-	struct node *n = node_new(p, NODE_BRANCH);
-	struct word **end = &n->words, *w;
-
-	lex_blanks(p);
-	w = lex_word(p);
-	if (w == NULL) {
-		lex_fail(p, "case without a word");
-		return NULL;
-	}
-	parse_add_word(&end, w);
-	expect_keyword(p, KEY_IN, "case without in");
-	for (;;) {
-		parse_skip_newlines(p);
-		if (take_keyword(p, KEY_ESAC))
-			return n;
-		if (lex_failed(p) || lex_cur(p) == LEX_END)
-			break;
-		if (lex_cur(p) == '(')
-			p->at++;
-		parse_case_patterns(p, &end);
-		append(n, parse_list(p));
-		if (lex_looking_at(p, ";;&"))
-			parse_take(p, 3);
-		else if (lex_looking_at(p, ";;") || lex_looking_at(p, ";&"))
-			parse_take(p, 2);
-		else if (take_keyword(p, KEY_ESAC))
-			return n;
-		else
-			break;
-	}
-	lex_fail(p, "case without esac");
-	return NULL;
-}
-
-/* Inside [[ ]]: every token up to the closing word. What is a pattern and what an operator does not matter here. */
-static struct node *parse_test(struct parser *p)
-{
-	struct node *n = node_new(p, NODE_TEST);
-	struct word **end = &n->words;
-	unsigned open = 0;
-
-	for (;;) {
-		struct word *w;
-		int c;
-
-		lex_blanks(p);
-		c = lex_cur(p);
-		if (c == LEX_END || c == ';' || c == '#') {
-			lex_fail(p, "[[ is not closed");
-			return NULL;
-		}
-		w = lex_word(p);
-		if (w && w->raw_n == 2 && memcmp(w->raw, "]]", 2) == 0) {
-			if (open)
-				lex_fail(p, "[[ ends inside parentheses");
-			return n;
-		}
-		if (w) {
-			parse_add_word(&end, w);
-			continue;
-		}
-		if (c == '\n' && p->pending)
-			lex_fail(p, "a heredoc around [[");
-		open += c == '(';
-		if (c == ')' && open-- == 0)
-			lex_fail(p, "a parenthesis that bash does not expect");
-		p->at++;
-	}
-}
-
-static struct node *parse_group(struct parser *p, enum node_kind kind)
-{
-	struct node *n = node_new(p, kind);
-
-	append(n, parse_list(p));
-	if (kind == NODE_GROUP) {
-		expect_keyword(p, KEY_CLOSE, "{ without }");
-		return n;
-	}
-	if (lex_cur(p) != ')')
-		lex_fail(p, "( without )");
-	p->at++;
-	return n;
-}
-
-static struct node *parse_paren(struct parser *p)
-{
-	struct node *n;
-	size_t at;
-
-	p->at++;
-	if (lex_cur(p) != '(')
-		return parse_group(p, NODE_SUBSHELL);
-	at = p->at++;
-	n = node_new(p, NODE_TEST);
-	if (lex_arith(p, &n->words))
-		return n;
-	p->at = at;
-	return parse_group(p, NODE_SUBSHELL);
-}
-
-static struct node *parse_function_word(struct parser *p)
-{
-	struct node *fn = node_new(p, NODE_FUNCTION);
-	struct word *w;
-
-	lex_blanks(p);
-	w = lex_word(p);
-	if (w == NULL) {
-		lex_fail(p, "function without a name");
-		return NULL;
-	}
-	fn->name = word_text(p, w);
-	lex_blanks(p);
-	if (lex_cur(p) == '(' && lex_next(p) == ')')
-		parse_take(p, 2);
-	else if (lex_cur(p) == '(')
-		lex_fail(p, "a parenthesis that bash does not expect");
-	return parse_function_body(p, fn);
-}
-
-static bool is_plain_name(const struct word *w)
-{
-	for (size_t i = 0; i < w->raw_n; i++)
-		if (!isalnum((unsigned char)w->raw[i]) && w->raw[i] != '_')
-			return false;
-	return true;
-}
-
-/* coproc [NAME] command; only a compound can have a name. */
-static struct node *parse_coproc(struct parser *p)
-{
-	size_t at, end;
-	struct word *w;
-	enum keyword k;
-
-	/* Bash 5.2 prints what it has read in $( ) and reads it again, and prints this one wrongly. */
-	if (p->in_substitution)
-		lex_fail(p, "coproc inside $( )");
-	lex_blanks(p);
-	at = p->at;
-	if (peek_keyword(p, &end) == KEY_NONE && lex_cur(p) != '(') {
-		w = lex_word(p);
-		lex_blanks(p);
-		k = peek_keyword(p, &end);
-		if (w == NULL || (lex_cur(p) != '(' && (k == KEY_NONE || k == KEY_IN ||
-							k == KEY_CLOSE || k == KEY_BANG)))
-			p->at = at;
-		else if (!is_plain_name(w))
-			/* An assignment, say: then the brace behind it is a command's name. */
-			lex_fail(p, "a coproc whose name is none");
-	}
-	return parse_command(p);
-}
-
-static struct node *parse_compound(struct parser *p, enum keyword k)
-{
-	switch (k) {
-	case KEY_IF:
-		return parse_if(p);
-	case KEY_WHILE:
-	case KEY_UNTIL:
-		return parse_while(p);
-	case KEY_FOR:
-	case KEY_SELECT:
-		return parse_for(p);
-	case KEY_CASE:
-		return parse_case(p);
-	case KEY_FUNCTION:
-		return parse_function_word(p);
-	case KEY_OPEN:
-		return parse_group(p, NODE_GROUP);
-	case KEY_TEST:
-		return parse_test(p);
-	case KEY_COPROC:
-		return parse_coproc(p);
-	case KEY_BANG:
-	case KEY_TIME:
-		return parse_pipeline(p);
-	case KEY_NONE:
-	case KEY_THEN:
-	case KEY_ELIF:
-	case KEY_ELSE:
-	case KEY_FI:
-	case KEY_DO:
-	case KEY_DONE:
-	case KEY_ESAC:
-	case KEY_CLOSE:
-	case KEY_IN:
-	case KEY_COUNT_:
-		break;
-	}
-	lex_fail(p, "a reserved word that bash does not expect");
-	return NULL;
-}
-
-static struct node *parse_command(struct parser *p)
+struct node *parse_command(struct parser *p)
 {
 	struct node *n;
 	enum keyword k;
@@ -564,12 +222,12 @@ static struct node *parse_command(struct parser *p)
 	lex_blanks(p);
 	if (!lex_enter(p))
 		return NULL;
-	k = peek_keyword(p, &end);
+	k = parse_peek_keyword(p, &end);
 	if (lex_cur(p) == '(') {
 		n = parse_paren(p);
 	} else if (k != KEY_NONE && k != KEY_IN && k != KEY_BANG && k != KEY_TIME) {
 		p->at = end;
-		count_command(p);
+		parse_count_command(p);
 		n = parse_compound(p, k);
 	} else {
 		n = parse_simple(p);
@@ -613,7 +271,7 @@ static bool skip_pipeline_prefix(struct parser *p, bool is_first)
 		size_t end;
 
 		lex_blanks(p);
-		k = peek_keyword(p, &end);
+		k = parse_peek_keyword(p, &end);
 		/* Behind a "|", time is the program of that name. */
 		if (k != KEY_BANG && !(k == KEY_TIME && is_first))
 			break;
@@ -625,9 +283,9 @@ static bool skip_pipeline_prefix(struct parser *p, bool is_first)
 	return is_any && (lex_cur(p) == LEX_END || lex_cur(p) == '\n' || lex_cur(p) == ';');
 }
 
-static struct node *parse_pipeline(struct parser *p)
+struct node *parse_pipeline(struct parser *p)
 {
-	struct node *pipe = node_new(p, NODE_PIPE), *n;
+	struct node *pipe = parse_node(p, NODE_PIPE), *n;
 
 	if (skip_pipeline_prefix(p, true))
 		return pipe;
@@ -635,7 +293,7 @@ static struct node *parse_pipeline(struct parser *p)
 		n = parse_command(p);
 		if (n == NULL || lex_failed(p))
 			return NULL;
-		append(pipe, n);
+		parse_append(pipe, n);
 		lex_blanks(p);
 		if (lex_cur(p) != '|' || lex_next(p) == '|')
 			break;
@@ -648,13 +306,13 @@ static struct node *parse_pipeline(struct parser *p)
 
 static struct node *parse_and_or(struct parser *p)
 {
-	struct node *list = node_new(p, NODE_AND_OR), *n;
+	struct node *list = parse_node(p, NODE_AND_OR), *n;
 
 	for (;;) {
 		n = parse_pipeline(p);
 		if (n == NULL || lex_failed(p))
 			return NULL;
-		append(list, n);
+		parse_append(list, n);
 		lex_blanks(p);
 		if (!lex_looking_at(p, "&&") && !lex_looking_at(p, "||"))
 			break;
@@ -673,7 +331,7 @@ static bool at_list_end(struct parser *p)
 		return true;
 	if (c == ';' && (lex_next(p) == ';' || lex_next(p) == '&'))
 		return true;
-	switch (peek_keyword(p, &end)) {
+	switch (parse_peek_keyword(p, &end)) {
 	case KEY_THEN:
 	case KEY_ELIF:
 	case KEY_ELSE:
@@ -723,9 +381,9 @@ static bool take_separator(struct parser *p, struct node *n)
 	return c == '\n';
 }
 
-static struct node *parse_list(struct parser *p)
+struct node *parse_list(struct parser *p)
 {
-	struct node *list = node_new(p, NODE_LIST), *n;
+	struct node *list = parse_node(p, NODE_LIST), *n;
 
 	if (!lex_enter(p))
 		return NULL;
@@ -736,7 +394,7 @@ static struct node *parse_list(struct parser *p)
 		n = parse_and_or(p);
 		if (n == NULL || lex_failed(p))
 			return NULL;
-		append(list, n);
+		parse_append(list, n);
 		if (!take_separator(p, n))
 			break;
 	}

@@ -65,6 +65,8 @@ void walk_text(struct walk *w, const char *text, size_t n, const struct cmd *by,
 /* A command that another one starts: words from `skip` on. */
 void walk_inner(struct walk *w, const struct cmd *c, size_t skip, const char *via);
 void walk_command(struct walk *w, struct cmd *c);
+/* Words from `from` on that are evaluated once more, as subscripts. */
+void walk_subscripts(struct walk *w, const struct cmd *c, size_t from);
 void walk_find(struct walk *w, const char *finding, const struct cmd *c);
 void walk_hit(struct walk *w, const struct rule *r, enum fit fit, const struct cmd *c);
 

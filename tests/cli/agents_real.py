@@ -185,7 +185,7 @@ def claude_in_a_loop(box):
     nowhere(box, KEYS["ANTHROPIC_API_KEY"])
 
 
-@test(who=("user",), timeout=90)
+@test(who=("user",), timeout=150)
 def claude_uses_mcp(box):
     """The project's servers: one of its own runs inside, beside the agent; a remote one is reached where its host is allowed."""
     w = there("claude")
@@ -293,7 +293,7 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
     prompt = script({"sh": f"echo made > made.txt; printenv {variable} > inside.txt"}, {"write": [str(box.ws / "w.txt"), "hello"]},
                     {"sh": "git push --force origin main"})
     r = box.cli("loop", agent, ".", "--prompt", prompt, "--max", "1", "--mode", "direct", "--json", "--", "--read", AGENTS,
-                env=w.env(), timeout=80)
+                env=w.env(), timeout=130)
     eq(r.rc, 0, r.out + r.err)
     eq((box.read("made.txt"), box.read("w.txt").strip()), ("made\n", "hello"), "on the disk")
     calls = w.calls(host)
@@ -311,23 +311,24 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
     has(run.get("said", ""), said)
 
 
-@test(who=("user",), timeout=90)
+# The two identities are tested side by side, so the slower ones are dealt out between them.
+@test(who=("root",), timeout=150)
 def gemini_works(box):
     given_a_prompt(box, "gemini", "generativelanguage.googleapis.com", "GEMINI_API_KEY",
                    ("run_shell_command", "write_file", "run_shell_command"))
 
 
-@test(who=("user",), timeout=90)
+@test(who=("root",), timeout=150)
 def opencode_works(box):
     given_a_prompt(box, "opencode", "api.anthropic.com", "ANTHROPIC_API_KEY", ("bash", "write", "bash"))
 
 
-@test(who=("user",), timeout=90)
+@test(who=("user",), timeout=150)
 def copilot_works(box):
     given_a_prompt(box, "copilot", "api.githubcopilot.com", "GH_TOKEN", ("bash", "create", "bash"), tokens=0)
 
 
-@test(who=("user",), timeout=90)
+@test(who=("user",), timeout=150)
 def droid_works(box):
     given_a_prompt(box, "droid", "api.factory.ai", "FACTORY_API_KEY", ("Execute", "Execute", "Execute"))
 
