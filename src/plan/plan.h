@@ -281,6 +281,7 @@ struct plan {
 	struct plan_net net;
 	bool check_reads; /* Landlock judges reading too */
 	bool may_suid; /* set-user-id files can be made: there is a root inside, and nothing of the host's to write */
+	bool has_containers; /* root of a kernel of its own: a container engine works inside */
 	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */

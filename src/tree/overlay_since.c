@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "tree/overlay.h"
 
 struct found {
@@ -20,7 +21,7 @@ static int by_path(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
-	return tree_path_cmp(x->en.path, y->en.path);
+	return path_cmp(x->en.path, y->en.path);
 }
 
 static uint32_t parent_of(const struct tree_index *x, const struct tree_entry *en)

@@ -446,9 +446,9 @@ def cr14(c: Ctx):
     return HELD
 
 
-@check("SV-32", prio="P0", forms=("run",), idents=("user",), catches=("link",),
+@check("SV-40", prio="P0", forms=("run",), idents=("user",), catches=("link",),
        title="the program that speaks with another engine's init is locked in")
-def sv32(c: Ctx):
+def sv40(c: Ctx):
     r = c.vitrine("run", "--engine", "bwrap", "--", "true")
     c.need_control(r.ok, f"no such engine here: {r}")
     b = c.keeper(["--engine", "bwrap"], command=["sh", "-c", "echo ready; sleep 40"])
