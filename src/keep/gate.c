@@ -14,7 +14,6 @@
 
 #include "base/io.h"
 #include "base/program.h"
-#include "base/sabotage.h"
 #include "keep/keeper.h"
 #include "policy/rules.h"
 
@@ -43,9 +42,10 @@ struct gate {
 	size_t n_rules;
 	char **inspect; /* hosts that are inspected since a change; NULL-ended */
 	size_t n_inspect;
-	uint64_t bytes_in, bytes_out;
-	uint64_t noted;   /* the last verdict of dial that is on record */
-	bool is_note_due; /* and dial has not heard of it */
+	uint64_t bytes_in, bytes_out;   /* of all connections... */
+	uint64_t before_in, before_out; /* ...of an earlier front */
+	uint64_t noted;                 /* the last verdict of dial that is on record */
+	bool is_note_due;               /* and dial has not heard of it */
 	struct watch *on_note;
 };
 
@@ -130,6 +130,8 @@ static void forget(struct gate *g)
 	watch_free(g->on_note);
 	g->on_note = NULL;
 	g->noted = 0;
+	g->before_in = g->bytes_in;
+	g->before_out = g->bytes_out;
 	g->is_note_due = false;
 	for (int i = 0; i < PROCESSES; i++) {
 		watch_free(g->on[i]);
@@ -144,20 +146,7 @@ static void forget(struct gate *g)
 	}
 }
 
-/* In the child: only the three standard ones, the keeper's and the peer's socket. */
-static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
-{
-	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
-	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-	    dup2(a, GATE_KEEPER_FD) < 0 || dup2(b, GATE_PEER_FD) < 0)
-		_exit(125);
-	(void)syscall(SYS_close_range, GATE_PEER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, sabotage_bare_env());
-	_exit(127);
-}
+_Static_assert(GATE_KEEPER_FD == 3 && GATE_PEER_FD == 4, "as program_become() places them");
 
 static __attribute__((noinline)) pid_t spawn(const char *path, const char *role, int keeper,
 					     int peer)
@@ -166,7 +155,8 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const char *role,
 	pid_t pid = vfork();
 
 	if (pid == 0)
-		become(path, role, keeper, peer); /* NOLINT(clang-analyzer-unix.Vfork) */
+		program_become(path, "vitrine-gate", role, (const int[]){ keeper, peer },
+			       2); /* NOLINT(clang-analyzer-unix.Vfork) */
 	return pid;
 }
 
@@ -499,8 +489,6 @@ static void on_event(struct gate *g, const struct gate_msg *m, int which)
 		on_verdict(g, m);
 		return;
 	}
-	g->bytes_in += m->event == EVENT_CLOSE ? m->down : 0;
-	g->bytes_out += m->event == EVENT_CLOSE ? m->up : 0;
 	(void)tell_net(g->k, m); /* an observation, or a refusal: it stands without a record */
 	if (m->verdict == GATE_REFUSED && m->event != EVENT_CLOSE && m->text[0])
 		tell_refusal(g, m);
@@ -521,6 +509,13 @@ static void on_question(struct gate *g, const struct gate_msg *m)
 	keeper_note_now(g->k, line);
 }
 
+/* Front counts from its own beginning; a second one goes on where the first ended. */
+static void count(struct gate *g, const struct gate_msg *m)
+{
+	g->bytes_in = g->before_in + m->all_down;
+	g->bytes_out = g->before_out + m->all_up;
+}
+
 /* false: there is none. */
 static bool take_message(struct gate *g, int which)
 {
@@ -532,6 +527,10 @@ static bool take_message(struct gate *g, int which)
 		return false;
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
+	if (r == 1 && which == FRONT)
+		count(g, &m);
+	if (r == 1 && m.type == GATE_COUNT && which == FRONT)
+		return true;
 	if (r == 1 && m.type == GATE_EVENT)
 		on_event(g, &m, which);
 	else if (r == 1 && m.type == GATE_WANT_RESOLV && which == DIAL)

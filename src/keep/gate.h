@@ -13,7 +13,7 @@ struct gate;
  * not, it waits in the listener's queue. */
 void gate_start(struct keeper *k);
 
-/* Bytes of the connections that have ended. */
+/* Bytes of all connections; of those that are open as of a second ago. */
 void gate_bytes(const struct keeper *k, uint64_t *ret_in, uint64_t *ret_out);
 
 /* A message of init with sockets of the sandbox's network: true when it was one, and the descriptors are taken. */

@@ -22,7 +22,6 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/program.h"
-#include "base/sabotage.h"
 #include "keep/capture.h"
 #include "keep/jks.h"
 #include "keep/keeper.h"
@@ -96,18 +95,7 @@ static int read_trust(const struct plan_net *n, struct buf *b, struct err *e)
 		     : 0;
 }
 
-static _Noreturn void become(const char *path, int fd)
-{
-	char *const argv[] = { (char *)(uintptr_t) "vitrine-seal", NULL };
-	int far = fcntl(fd, F_DUPFD_CLOEXEC, 16), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-	    dup2(far, SEAL_KEEPER_FD) < 0)
-		_exit(125);
-	(void)syscall(SYS_close_range, SEAL_KEEPER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, sabotage_bare_env());
-	_exit(127);
-}
+_Static_assert(SEAL_KEEPER_FD == 3, "as program_become() places it");
 
 static int spawn(struct seal *s, struct err *e)
 {
@@ -121,7 +109,7 @@ static int spawn(struct seal *s, struct err *e)
 		return err_sys(e, "socketpair");
 	s->pid = fork();
 	if (s->pid == 0)
-		become(path, pair[1]);
+		program_become(path, "vitrine-seal", NULL, &pair[1], 1);
 	fd_close(pair[1]);
 	s->fd = pair[0];
 	s->state = SEAL_BEGINS;
