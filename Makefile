@@ -47,6 +47,7 @@ werror = $(or $(werror_$(1)),$(WERROR))
 # $(call compile,VARIANT): set up once, then build. CI may find a folder that was set up without it.
 define compile
 	@command -v $(MESON) >/dev/null || { echo 'make: meson is missing; tools/deps installs it' >&2; exit 1; }
+	@test -f $(dir_$(1))/build.ninja || echo 'building $(dir_$(1)): a minute or two the first time ...'
 	@test -f $(dir_$(1))/build.ninja || \
 		$(env_$(1)) $(MESON) setup $(dir_$(1)) -Dwerror=$(werror) $(opt_$(1)) >build/setup-$(1).log 2>&1 || \
 		{ cat build/setup-$(1).log >&2; exit 1; }
