@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "tree/overlay.h"
 
 struct found {
