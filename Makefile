@@ -39,7 +39,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage   one variant of the build: clang with sanitizers and fuzzers; walls that can be switched off'
-	@echo 'make test-contain   only the containment suite;  make test-hosts   in a virtual machine with systemd;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
+	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -47,6 +47,7 @@ werror = $(or $(werror_$(1)),$(WERROR))
 # $(call compile,VARIANT): set up once, then build. CI may find a folder that was set up without it.
 define compile
 	@command -v $(MESON) >/dev/null || { echo 'make: meson is missing; tools/deps installs it' >&2; exit 1; }
+	@test -f $(dir_$(1))/build.ninja || echo 'building $(dir_$(1)): a minute or two the first time ...'
 	@test -f $(dir_$(1))/build.ninja || \
 		$(env_$(1)) $(MESON) setup $(dir_$(1)) -Dwerror=$(werror) $(opt_$(1)) >build/setup-$(1).log 2>&1 || \
 		{ cat build/setup-$(1).log >&2; exit 1; }
@@ -91,6 +92,9 @@ test-contain: build
 # Virtual machines with other systems in them; minutes under emulation. ARGS='--suite bookworm' for an older one.
 test-hosts: build
 	@tests/hosts/run.py $(ARGS)
+# Cross-built for arm64 and run by an emulated machine.
+test-arm64:
+	@tests/hosts/small.py
 
 bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
@@ -141,4 +145,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all soak help test-hosts $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help test-hosts test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

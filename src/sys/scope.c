@@ -258,7 +258,7 @@ static int hear(int fd, int64_t until, struct err *e)
 /* The answer says that a job was begun; we see its end. */
 static int arrive(const char *unit, int64_t until, struct err *e)
 {
-	const struct timespec moment = { .tv_nsec = 1000 * 1000 };
+	const struct timespec moment = { .tv_nsec = 1000000 };
 
 	do {
 		_cleanup_(buf_done) struct buf b = BUF(64 * KIB);

@@ -71,8 +71,10 @@ static const struct call calls[] = {
 	{ "syslog", __NR_syslog, { 10, 0, 0 } },
 	{ "acct", __NR_acct, { BAD } },
 	{ "quotactl", __NR_quotactl, { 0xff, BAD, 0, BAD } },
+#ifdef __x86_64__
 	{ "iopl", __NR_iopl, { 4 } },
 	{ "ioperm", __NR_ioperm, { -1, 1, 1 } },
+#endif
 	{ "lookup_dcookie", __NR_lookup_dcookie, { 0, BAD, 1 } },
 	{ "statmount", 457, { BAD, BAD, 0, 0 } },
 	{ "listmount", 458, { BAD, BAD, 0, 0 } },
