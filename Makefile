@@ -39,7 +39,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage   one variant of the build: clang with sanitizers and fuzzers; walls that can be switched off'
-	@echo 'make test-contain   only the containment suite;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
+	@echo 'make test-contain   only the containment suite;  make test-hosts   in a virtual machine with systemd;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -88,6 +88,10 @@ test: deps-test
 test-contain: build
 	@python3 tests/contain/run.py --vitrine build/vitrine $(ARGS)
 
+# Virtual machines with other systems in them; minutes under emulation. ARGS='--suite bookworm' for an older one.
+test-hosts: build
+	@tests/hosts/run.py $(ARGS)
+
 bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
@@ -135,4 +139,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all soak help $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help test-hosts $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

@@ -221,3 +221,16 @@ int path_real(const char *path, char **ret, struct err *e)
 	*ret = r;
 	return 0;
 }
+
+int path_cmp(const char *a, const char *b)
+{
+	for (; *a && *a == *b; a++, b++)
+		;
+	if (*a == *b)
+		return 0;
+	if (*a == '\0' || (*a == '/' && *b != '\0'))
+		return -1;
+	if (*b == '\0' || *b == '/')
+		return 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}

@@ -19,6 +19,9 @@ char *path_join(const char *base, const char *rel);
 /* path equals dir or lies below it. Both clean. */
 bool path_is_beneath(const char *path, const char *dir);
 
+/* Parents before children, component by component: "/a/b" < "/a/b/c" < "/a/b-c". */
+int path_cmp(const char *a, const char *b);
+
 /* The part of path below dir ("" when equal). path must be beneath dir. */
 const char *path_below(const char *path, const char *dir);
 

@@ -7,11 +7,14 @@
  */
 #include "base/program.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/sabotage.h"
 
 static int check_owner(const char *path, const char *self, struct err *e)
 {
@@ -67,4 +70,28 @@ int program_exec(const char *name, char *const argv[], struct err *e)
 		return r;
 	(void)execv(path, argv);
 	return err_sys(e, "'%s'", path);
+}
+
+#define BECOME_MAX 4
+#define FAR 16 /* out of the way of the places */
+
+_Noreturn void program_become(const char *path, const char *name, const char *role, const int *fds,
+			      size_t n)
+{
+	char *const argv[] = { (char *)(uintptr_t)name, (char *)(uintptr_t)role, NULL };
+	int far[BECOME_MAX], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (n > BECOME_MAX || null < 0)
+		_exit(125);
+	for (size_t i = 0; i < n; i++)
+		far[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FAR);
+	for (int i = 0; i < 3; i++)
+		if (dup2(null, i) < 0)
+			_exit(125);
+	for (size_t i = 0; i < n; i++)
+		if (far[i] < 0 || dup2(far[i], 3 + (int)i) < 0)
+			_exit(125);
+	(void)syscall(SYS_close_range, 3 + (unsigned)n, ~0U, 0);
+	(void)execve(path, argv, sabotage_bare_env());
+	_exit(127);
 }

@@ -11,4 +11,9 @@ int program_find(const char *name, char **ret, struct err *e);
 /* Becomes it. Returns only on failure. */
 int program_exec(const char *name, char *const argv[], struct err *e);
 
+/* Between fork (or vfork) and exec: the n descriptors become 3 and up, /dev/null the three before them, and nothing else
+ * goes along, no environment either. role may be NULL. */
+_Noreturn void program_become(const char *path, const char *name, const char *role, const int *fds,
+			      size_t n);
+
 #endif

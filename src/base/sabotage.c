@@ -26,6 +26,17 @@ void sabotage_env(char *to, size_t size)
 {
 	(void)snprintf(to, size, "VITRINE_SABOTAGE=%s", walls);
 }
-#else
-typedef int sabotage_is_not_built;
 #endif
+
+char *const *sabotage_bare_env(void)
+{
+#ifdef VITRINE_SABOTAGE
+	static char list[512];
+	static char *env[] = { list, NULL };
+
+	sabotage_env(list, sizeof(list));
+#else
+	static char *env[] = { NULL };
+#endif
+	return env;
+}

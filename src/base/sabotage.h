@@ -12,10 +12,13 @@
 
 #ifdef VITRINE_SABOTAGE
 bool sabotaged(const char *wall);
-/* "VITRINE_SABOTAGE=...", for a program of ours that gets no other environment. */
+/* "VITRINE_SABOTAGE=...", for a program of ours that gets an environment. */
 void sabotage_env(char *to, size_t size);
 #else
 #define sabotaged(wall) false
 #endif
+
+/* The environment of a program of ours that gets none: nothing, and in the test build the walls to leave out. */
+char *const *sabotage_bare_env(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "broker/wire.h"
 #include "policy/brokerrule.h"
+#include "sys/confine.h"
 
 #define BROKER_CONN_FD 3
 #define BROKER_CONFIG_FD 4
@@ -59,6 +60,8 @@ struct task {
 	const char *read[8], *write[4]; /* beyond what every program may read; NULL-ended */
 	bool sees_home;                 /* ssh needs ~/.ssh, gh its config */
 	bool reads_all;
+	enum confine_net net;
+	uint16_t port;      /* of CONFINE_WEB; those of proxies in the environment come with it */
 	int in, out;        /* FD_NONE: nothing, and collected */
 	struct buf *text;   /* standard output when out is FD_NONE; its ceiling is the limit */
 	struct buf *errors; /* standard error, or NULL */
@@ -119,6 +122,8 @@ bool is_oid(const char *s);
 
 /* What kind of secret stands in these bytes; NULL: none that is known. */
 const char *scan_secret(const char *p, size_t n);
+/* Does a pointer of git-lfs stand here instead of a file's content? */
+bool scan_is_lfs(const char *p, size_t n);
 
 /* ---- decide.c: pure ---- */
 
@@ -130,6 +135,8 @@ struct update {
 /* The rule that permits it, or NULL and why not. */
 const struct broker_rule *decide_push(const struct broker_rules *r, const char *url,
 				      const struct update *u, char say[static 256]);
+/* The port that a URL of http, https or a proxy names, or `usual`. 0: it is none of these. */
+uint16_t url_port(const char *url, uint16_t usual);
 /* `gh` words into the vector that is run; the rest of gh does not exist here. */
 #define GH_LIST_MAX 8
 struct gh_call {

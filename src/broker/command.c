@@ -175,6 +175,8 @@ int serve_gh(struct broker *b, struct err *e)
 	j.write[0] = desk;
 	j.read[0] = j.program;
 	j.reads_all = token == NULL;
+	j.net = CONFINE_WEB;
+	j.port = 443;
 	return run_and_tell(b, &j, rule->text, e);
 }
 
@@ -286,5 +288,6 @@ int serve_run(struct broker *b, struct err *e)
 	j.cwd = desk;
 	j.write[0] = desk;
 	j.reads_all = true;
+	j.net = CONFINE_FREE;
 	return run_and_tell(b, &j, rule->text, e);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broker/decide.c - may this be done? Pure: rules and facts in, a rule or a sentence out */
+#include "base/num.h"
 #include "broker/broker.h"
 
 static const char *op_name(enum broker_op op)
@@ -152,4 +153,23 @@ int decide_gh(const char *const *words, size_t n, struct gh_call *ret, struct er
 		return r;
 	*ret = c;
 	return 0;
+}
+
+/* "[SCHEME://][USER@]HOST[:PORT][/...]", HOST a name, an address or [an IPv6 one]. */
+uint16_t url_port(const char *url, uint16_t usual)
+{
+	const char *slashes = strstr(url, "://"), *host = slashes ? slashes + 3 : url;
+	size_t n = strcspn(host, "/?#");
+	const char *at = memrchr(host, '@', n), *colon = memrchr(host, ':', n),
+		   *bracket = memrchr(host, ']', n);
+	_free_ char *digits = NULL;
+	struct err e = ERR_INIT;
+	uint64_t port = 0;
+
+	if (n == 0)
+		return 0;
+	if (colon == NULL || (at && colon < at) || (bracket && colon < bracket))
+		return usual;
+	digits = mem_strn(colon + 1, n - (size_t)(colon + 1 - host));
+	return num_parse(digits, 1, 65535, &port, &e) < 0 ? 0 : (uint16_t)port;
 }

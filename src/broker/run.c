@@ -2,13 +2,14 @@
 /* broker/run.c - one program outside, in a child of its own
  *
  * The child has no descriptor, variable or file that is not named here: the broker's short environment plus what the task
- * adds, a Landlock domain of system directories to read and one or two places to write, a time, and a size for what it
- * writes. Between fork and exec nothing is allocated.
+ * adds, a Landlock domain of system directories to read and one or two places to write, as much of a network as its errand
+ * needs (none, unless the task says so), a time, and a size for what it writes. Between fork and exec nothing is allocated.
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -19,7 +20,6 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "broker/broker.h"
-#include "sys/confine.h"
 
 #define FILE_MAX_BYTES (4 * GIB)
 #define LISTS 40
@@ -44,6 +44,7 @@ static const char *const system_paths[] = { "/usr",
 struct child {
 	const char *read[LISTS], *write[LISTS];
 	const char *env[LISTS];
+	struct confine_program walls;
 };
 
 static void put(const char **v, const char *s)
@@ -54,6 +55,27 @@ static void put(const char **v, const char *s)
 		n++;
 	bug_on(n == LISTS - 1);
 	v[n] = s;
+}
+
+/* The task's own port and those of the proxies that curl and gh would go through. */
+static void put_ports(const struct task *j, struct child *c)
+{
+	size_t n = 0;
+
+	c->walls.ports[n++] = j->port;
+	for (size_t i = 0; c->env[i] && n < CONFINE_PORTS - 1; i++) {
+		const char *value = strchr(c->env[i], '=');
+		size_t len = value ? (size_t)(value - c->env[i]) : 0;
+
+		if (len < 6 || strncasecmp(value - 6, "_proxy", 6) != 0 ||
+		    str_starts(c->env[i], "no_") || str_starts(c->env[i], "NO_"))
+			continue;
+		/* curl takes a proxy without a port for one on 1080, Go by its scheme. */
+		c->walls.ports[n] = url_port(value + 1, str_starts(value + 1, "https:")  ? 443
+							: str_starts(value + 1, "http:") ? 80
+											 : 1080);
+		n += c->walls.ports[n] != 0;
+	}
 }
 
 static void prepare(const struct broker *b, const struct task *j, const char *home, struct child *c)
@@ -79,6 +101,9 @@ static void prepare(const struct broker *b, const struct task *j, const char *ho
 	}
 	for (size_t i = 0; j->env && j->env[i]; i++)
 		put(c->env, j->env[i]);
+	c->walls = (struct confine_program){ .read = c->read, .write = c->write, .net = j->net };
+	if (j->net == CONFINE_WEB)
+		put_ports(j, c);
 }
 
 static void limit(const struct task *j)
@@ -101,7 +126,7 @@ static _Noreturn void become(const struct broker *b, const struct task *j, const
 	limit(j);
 	/* NOLINTBEGIN(android-cloexec-dup): these are the program's */
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 ||
-	    chdir(j->cwd ? j->cwd : b->dir) < 0 || confine_files(c->read, c->write, &e) < 0) {
+	    chdir(j->cwd ? j->cwd : b->dir) < 0 || confine_program(&c->walls, &e) < 0) {
 		(void)dprintf(2, "%s\n", e.kind ? e.msg : strerror(errno));
 		_exit(126);
 	}

@@ -36,13 +36,69 @@ static void put_limits(struct buf *b, const struct plan *p)
 		put_arg(b, pids);
 }
 
+/* One more mount over the workspace. */
+static void put_mount(struct buf *b, size_t *n, const char *text)
+{
+	buf_puts(b, (*n)++ ? ",\n    " : "\n    ");
+	buf_json(b, text);
+}
+
+static bool is_cover(const struct plan *p, const struct mount *m)
+{
+	return (m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT) &&
+	       path_is_beneath(m->dst, p->workspace);
+}
+
+/* A name that is hidden is covered by an empty file system or file; one that is protected by itself, read-only. */
+static void put_covers(struct buf *b, const struct plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+		_free_ char *text = NULL;
+		const char *rel;
+
+		if (!is_cover(p, m))
+			continue;
+		rel = path_below(m->dst, p->workspace);
+		if (m->kind == MOUNT_PROTECT)
+			text = mem_fmt("type=bind,source=${localWorkspaceFolder}/%s,"
+				       "target=${containerWorkspaceFolder}/%s,readonly",
+				       rel, rel);
+		else if (m->flags & MOUNT_DIR)
+			text = mem_fmt("type=tmpfs,target=${containerWorkspaceFolder}/%s", rel);
+		else
+			text = mem_fmt("type=bind,source=/dev/null,target="
+				       "${containerWorkspaceFolder}/%s,readonly",
+				       rel);
+		put_mount(b, &n, text);
+	}
+}
+
+/* Refuses rather than leaves out: what is hidden here must not be seen there. */
+static int check_covers(const struct plan *p, struct err *e)
+{
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (is_cover(p, m) && strpbrk(path_below(m->dst, p->workspace), ",$"))
+			return err_set(e, ERR_UNSUPPORTED, EINVAL,
+				       "'%s' is hidden or protected, and a devcontainer cannot say "
+				       "so: its name has ',' or '$' in it",
+				       m->dst);
+	}
+	return 0;
+}
+
 static void put_devcontainer(const struct plan *p, bool has_gvisor, struct buf *b)
 {
 	buf_puts(b, "// Made by `vitrine export devcontainer` from the policy of this project. A "
 		    "container like\n"
-		    "// this is a weaker wall than `vitrine run`: hidden names are covered when it "
-		    "starts and not\n"
-		    "// again, and nothing goes through a gate, so there is no network at all.\n"
+		    "// this is a weaker wall than `vitrine run`: hidden and protected names are "
+		    "covered when it\n"
+		    "// starts and not again, and nothing goes through a gate, so there is no "
+		    "network at all.\n"
 		    "{\n  \"name\": \"vitrine\",\n  \"build\": { \"dockerfile\": \"Dockerfile\" "
 		    "},\n"
 		    "  \"remoteUser\": \"agent\",\n  \"runArgs\": [\n    \"--network=none\"");
@@ -52,22 +108,7 @@ static void put_devcontainer(const struct plan *p, bool has_gvisor, struct buf *
 		put_arg(b, "--runtime=runsc");
 	put_limits(b, p);
 	buf_puts(b, "\n  ],\n  \"mounts\": [");
-	for (size_t i = 0, n = 0; i < p->n_mounts; i++) {
-		const struct mount *m = &p->mounts[i];
-
-		if (m->kind != MOUNT_HIDE || !path_is_beneath(m->dst, p->workspace))
-			continue;
-		/* A name that is hidden is covered by an empty file system or file. */
-		_free_ char *rel = mem_str(path_below(m->dst, p->workspace));
-		_free_ char *text =
-			m->flags & MOUNT_DIR
-				? mem_fmt("type=tmpfs,target=${containerWorkspaceFolder}/%s", rel)
-				: mem_fmt("type=bind,source=/dev/null,target="
-					  "${containerWorkspaceFolder}/%s,readonly",
-					  rel);
-		buf_puts(b, n++ ? ",\n    " : "\n    ");
-		buf_json(b, text);
-	}
+	put_covers(b, p);
 	buf_puts(b, "\n  ]\n}\n");
 }
 
@@ -110,6 +151,8 @@ static int export_devcontainer(bool force, bool has_gvisor, struct err *e)
 
 	if (x == 0)
 		x = run_plan(&r, e);
+	if (x == 0)
+		x = check_covers(&r.plan, e);
 	if (x == 0) {
 		_free_ char *dir = mem_fmt("%s/.devcontainer", r.plan.workspace);
 		_free_ char *json_path = mem_fmt("%s/devcontainer.json", dir);

@@ -277,6 +277,9 @@ static int change(const struct host *h, const char *name, const struct netfile *
 		r = tell_keeper(h->state_dir, name, str_starts(line, "--deny="),
 				strchr(line, '=') + 1, e);
 		if (lasts && (r == -ENOENT || r == -ENETDOWN)) {
+			if (r == -ENETDOWN) /* it runs, and this changes nothing there */
+				(void)fprintf(stderr, "vitrine: '%s' is kept: %s\n",
+					      strchr(line, '=') + 1, e->msg);
 			*e = ERR_INIT;
 			r = 0; /* it has them when it starts */
 		}

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "git/git.h"
+#include "tree/runs.h"
 
 /* ---- diff ---- */
 
@@ -32,7 +33,7 @@ static const char *note(void *arg, const struct change *c)
 		return danger;
 	return review_refuses(s->r, &all, c) == REFUSED_CONFLICT ? "conflict: edited on the host "
 								   "since the sandbox began with it"
-								 : NULL;
+								 : tree_runs(c);
 }
 
 int review_refuse_clone(const struct spot *s, struct err *e)

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "cli/review.h"
+#include "tree/runs.h"
 
 #define OUT_MAX (256 * MIB)
 
@@ -545,12 +546,18 @@ static int print_foreign(const struct buf *out, struct err *e)
 	return cli_print(&safe, e);
 }
 
+static const char *runs_note(void *arg, const struct change *c)
+{
+	(void)arg;
+	return tree_runs(c);
+}
+
 static int diff(const struct args *a, char *const *words, struct spot *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
 	struct tree_options o = options(a, (struct tree_progress){ 0 });
 	struct undo_diff d = { 0 };
-	struct show show = { .form = a->form, .read = undo_read, .arg = &d };
+	struct show show = { .form = a->form, .read = undo_read, .note = runs_note, .arg = &d };
 	char **paths = NULL;
 	int r = spot_paths(s, words, &paths, e);
 

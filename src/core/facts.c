@@ -17,6 +17,7 @@
 #include "base/program.h"
 #include "base/sabotage.h"
 #include "core/facts.h"
+#include "sys/scope.h"
 
 /* ---- who ---- */
 
@@ -388,6 +389,51 @@ static bool wants_cgroup(const struct policy *p)
 	return false;
 }
 
+/* A limit that somebody wrote is the kernel's or refused; one of ours takes what there is. */
+static bool lacks_cgroup(const struct policy *p, const struct cgroup_host *h)
+{
+	static const struct {
+		enum limit_id id;
+		enum cgroup_ctl ctl;
+	} needs[] = { { LIMIT_MEMORY, CG_MEMORY },
+		      { LIMIT_CPUS, CG_CPU },
+		      { LIMIT_IO_READ, CG_IO },
+		      { LIMIT_IO_WRITE, CG_IO } };
+
+	for (size_t i = 0; i < ARRAY_LEN(needs); i++) {
+		const struct limit *l = &p->limits[needs[i].id];
+
+		if (l->is_set && !l->is_optional && !(h->usable & BIT(needs[i].ctl)))
+			return true;
+	}
+	return false;
+}
+
+static void look_cgroups(struct host *h, const struct policy *p)
+{
+	struct facts *f = &h->facts;
+	struct err why = ERR_INIT;
+
+	cgroup_probe(&h->cgroups);
+	if (h->cgroups.version == CGROUP_V2 && !f->engine_has_cgroups &&
+	    lacks_cgroup(p, &h->cgroups) && scope_can_ask()) {
+		if (scope_enter(&why) == 0) {
+			cgroup_probe(&h->cgroups);
+			if (lacks_cgroup(p, &h->cgroups))
+				(void)snprintf(h->cgroups.why, sizeof(h->cgroups.why),
+					       "systemd hands you no such controller; 'sudo "
+					       "systemctl edit "
+					       "user@.service' with [Service] Delegate=cpu memory "
+					       "pids io");
+		} else {
+			(void)snprintf(h->cgroups.why, sizeof(h->cgroups.why), "%.200s", why.msg);
+		}
+	}
+	cgroup_reap(&h->cgroups);
+	f->cgroup_usable = h->cgroups.usable;
+	f->cgroup_why = h->cgroups.why[0] ? h->cgroups.why : NULL;
+}
+
 /* By exact path: what lies there is a socket, and no link to one. */
 static int look_host_sockets(const struct policy *p, struct err *e)
 {
@@ -440,13 +486,11 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 			       "with it switched on is needed); "
 			       "'vitrine doctor' says more");
 	f->has_java = p->network == NET_GATE && has_java(h);
+	for (size_t i = 0; p->network == NET_GATE && plan_trust_files[i]; i++)
+		f->trust_gone |= access(plan_trust_files[i], F_OK) < 0 ? 1U << i : 0;
 	f->hard_open_files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
-	if (wants_cgroup(p)) {
-		cgroup_probe(&h->cgroups);
-		cgroup_reap(&h->cgroups);
-		f->cgroup_usable = h->cgroups.usable;
-		f->cgroup_why = h->cgroups.why[0] ? h->cgroups.why : NULL;
-	}
+	if (wants_cgroup(p))
+		look_cgroups(h, p);
 	return 0;
 }
 

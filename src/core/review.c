@@ -100,7 +100,7 @@ static bool is_changed(const struct changes *c, const char *path)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		const struct change *at = &c->v[mid];
-		int order = tree_path_cmp(at->b ? at->b->path : at->a->path, path);
+		int order = path_cmp(at->b ? at->b->path : at->a->path, path);
 
 		if (order == 0)
 			return true;
@@ -122,7 +122,7 @@ static void merge_base(const struct tree_index *then, const struct tree_index *n
 	while (i < then->n || k < now->n) {
 		int c = i == then->n  ? 1
 			: k == now->n ? -1
-				      : tree_path_cmp(then->v[i].path, now->v[k].path);
+				      : path_cmp(then->v[i].path, now->v[k].path);
 		const char *path = c <= 0 ? then->v[i].path : now->v[k].path;
 		bool is_kept = is_changed(changes, path);
 

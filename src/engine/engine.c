@@ -101,7 +101,6 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
-	  .prepare = vm_prepare,
 	  .render = render_vm },
 	{ .name = "vm-emulated",
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
@@ -111,7 +110,6 @@ const struct engine engines[] = {
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,
-	  .prepare = vm_prepare,
 	  .render = render_vm_emulated },
 	{ .name = NULL },
 };

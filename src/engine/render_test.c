@@ -26,6 +26,8 @@ static int render_one(const struct engine *en, const struct setup *s, struct ren
 				.skel = "/state/skel",
 				/* its name changes with every entry */ .dir = dir,
 				.kernel = "/boot/vmlinuz-6",
+				/* one boots, the other goes on */
+				.kept = en->is_emulated ? NULL : "/state/vm/KEY",
 				.id = "vitrine-x-1" };
 
 	return en->render(&in, out, e);
@@ -341,15 +343,48 @@ TEST(golden_profiles)
 	}
 }
 
+#define PROFILE(rest) "(version 1)\n(deny default)\n" rest
+
 TEST(profiles_are_read_strictly)
 {
-	CHECK(seatbelt_is_profile("(version 1)\n(deny default)\n(allow x (literal "
-				  "\"a\\\"b)\"))\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(allow default)\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(allow x))\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\n(x \"a)\n"));
-	CHECK(!seatbelt_is_profile("(version 1)\n(deny default)\nstray\n"));
+	static const char *const good[] = {
+		PROFILE(""),
+		PROFILE("(allow file-read* (literal \"a\\\"b)\"))\n"),
+		PROFILE("; a word (\n(deny network*)\n(allow signal (target same-sandbox))"),
+		PROFILE("(allow file-read* file-ioctl (subpath \"/a\") (regex #\"^/b$\"))"),
+	};
+	static const char *const bad[] = {
+		"(version 1)\n(allow default)\n",
+		PROFILE("(allow default)\n"),
+		PROFILE("(allow file-raed* (literal \"a\"))\n"),
+		PROFILE("(allow file-read* (litteral \"a\"))\n"),
+		PROFILE("(allow file-read* (literal a))\n"),
+		PROFILE("(allow file-read* (literal \"a\\n\"))\n"),
+		PROFILE("(allow file-read* (literal \"a\")\n"),
+		PROFILE("(allow file-read* (literal \"a\")))\n"),
+		PROFILE("(allow (literal \"a\"))\n"),
+		PROFILE("(allow signal (target anybody))\n"),
+		PROFILE("(allow file-read* (literal \"a)\n"),
+		PROFILE("stray\n"),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		CHECK(seatbelt_is_profile(good[i]));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(!seatbelt_is_profile(bad[i]));
+}
+
+TEST(a_profile_is_one_word_of_the_launch)
+{
+	char *const argv[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL };
+	_cleanup_(args_done) struct args a = { 0 };
+
+	seatbelt_args("(version 1) (x)", argv, &a);
+	CHECK_INT(a.n, 6);
+	CHECK_STR(a.v[0], "/usr/bin/sandbox-exec");
+	CHECK_STR(a.v[2], "(version 1) (x)");
+	CHECK_STR(a.v[3], "--");
+	CHECK_STR(a.v[5], "-c");
 }
 
 TEST(a_quote_in_a_path_stays_in_its_string)

@@ -23,6 +23,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
 #include "plan/guest.h"
@@ -104,13 +105,16 @@ struct launch {
 	const struct plan *plan;
 	const char *skel, *dir;
 	const struct args *args;
+	const struct vm_start *vm; /* of a machine */
 };
 
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
 	char *const *argv = l->args->v;
-	int fds[3] = { p->to_init[0], p->from_init[1], p->words[1] };
+	int fds[5] = { p->to_init[0], p->from_init[1], p->words[1], l->vm->monitor[1],
+		       l->vm->state };
+	int n_fds = l->vm->state >= 0 ? 5 : l->vm->monitor[1] >= 0 ? 4 : 3;
 	char go;
 	int r;
 
@@ -118,7 +122,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fd_close(p->go[1]);
-	if (read(p->go[0], &go, 1) != 1 || !arrange(fds, 3, 0))
+	if (read(p->go[0], &go, 1) != 1 || !arrange(fds, n_fds, 0))
 		_exit(125);
 	if (en->strength == STRENGTH_VM) {
 		const char *where = "";
@@ -144,14 +148,13 @@ static _Noreturn void link_child(const struct ends *p, const char *program)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int fds[6] = { null, null, null, p->ctl[1], p->from_init[0], p->to_init[1] };
 	char *const argv[] = { (char *)(uintptr_t) "vitrine-link", NULL };
-	char *const env[] = { NULL };
 
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (null < 0 || !arrange(fds, 6, 0))
 		_exit(125);
-	(void)execve(program, argv, env);
+	(void)execve(program, argv, sabotage_bare_env());
 	_exit(127);
 }
 
@@ -318,37 +321,42 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 
 /* ---- together ---- */
 
-static int render(const struct engine *en, const struct plan *p, const char *skel, const char *dir,
-		  struct rendering *out, struct err *e)
+static int render(const struct launch *l, const char *tool, struct rendering *out, struct err *e)
 {
-	_free_ char *tool = engine_tool(en);
-	_free_ bool *gone = find_gone(p);
-	_cleanup_(vm_kernel_done) struct vm_kernel kernel = { 0 };
-	int r = en->strength == STRENGTH_VM ? vm_kernel_find(p, &kernel, e) : 0;
-	struct render_in in = { .plan = p,
+	_free_ bool *gone = find_gone(l->plan);
+	struct render_in in = { .plan = l->plan,
 				.tool = tool,
-				.skel = skel,
-				.dir = dir,
-				.id = path_name(dir),
+				.skel = l->skel,
+				.dir = l->dir,
+				.id = path_name(l->dir),
 				.gone = gone,
-				.kernel = kernel.image,
+				.kernel = l->vm->kernel.image,
+				.kept = l->vm->kept,
 				.runtime = stage_is_hybrid() ? "runc" : NULL };
+	int r = l->en->render(&in, out, e);
 
-	if (r < 0)
-		return r;
+	return r == 0 && out->file ? write_file(l->dir, out->file, &out->text, e) : r;
+}
+
+/* Everything the tool will ask for, in its directory. */
+static int prepare(const struct launch *l, struct vm_start *vm, struct rendering *out,
+		   struct err *e)
+{
+	const struct engine *en = l->en;
+	_free_ char *tool = engine_tool(en);
+	int r;
+
 	if (tool == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOENT,
 			       "engine '%s': there is no program '%s' here", en->name, en->tool);
-	r = path_make(dir, 0700);
+	r = path_make(l->dir, 0700);
 	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", dir, strerrordesc_np(-r));
-	if (en->prepare)
-		r = en->prepare(p, tool, dir, e);
-	if (r == 0)
-		r = en->render(&in, out, e);
-	if (r == 0 && out->file)
-		r = write_file(dir, out->file, &out->text, e);
-	return r;
+		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", l->dir, strerrordesc_np(-r));
+	if (en->strength == STRENGTH_VM)
+		r = vm_start_open(l->plan, tool, en->is_emulated, l->dir, vm, e);
+	if (r == 0 && en->prepare)
+		r = en->prepare(l->plan, tool, l->dir, e);
+	return r < 0 ? r : render(l, tool, out, e);
 }
 
 static char *dir_for(const struct plan *p)
@@ -362,8 +370,12 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	_cleanup_(engine_done) struct native n = NATIVE_NONE;
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
 	_cleanup_(ends_done) struct ends ends = NO_ENDS;
+	_cleanup_(vm_start_done) struct vm_start vm = VM_START_NONE;
 	_free_ char *dir = dir_for(p);
 	char skel[4096];
+	struct launch launch = {
+		.en = en, .plan = p, .skel = skel, .dir = dir, .args = &out.args, .vm = &vm
+	};
 	int r;
 
 	n.skel = skel_open(p, e);
@@ -375,11 +387,13 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 			       "the state directory's path is too long");
 	r = verify(en, p, e);
 	if (r == 0)
-		r = render(en, p, skel, dir, &out, e);
+		r = prepare(&launch, &vm, &out, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)
-		r = spawn_tool(&(struct launch){ en, p, skel, dir, &out.args }, &ends, cg, &n, e);
+		r = spawn_tool(&launch, &ends, cg, &n, e);
+	if (r == 0 && en->strength == STRENGTH_VM)
+		r = vm_start_wake(ends.to_init[1], e);
 	if (r == 0)
 		r = spawn_link(&ends, &n, e);
 	if (r == 0)
@@ -391,6 +405,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 		return r;
 	n.words = take_fd(ends.words[0]);
 	n.alive = take_fd(ends.from_init[0]);
+	n.monitor = take_fd(vm.monitor[0]);
 	*ret = n;
 	n = NATIVE_NONE;
 	return 0;

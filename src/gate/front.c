@@ -119,13 +119,36 @@ static void put_origin(const struct conn *c, struct gate_msg *m)
 	m->to_port = c->to_port;
 }
 
+/* Whatever the keeper hears, it hears how much has passed. */
+static void front_tell(struct front *f, struct gate_msg *m)
+{
+	m->all_up = f->moved[CLIENT];
+	m->all_down = f->moved[SERVER];
+	f->counted = m->all_up + m->all_down;
+	if (gate_send(f->keeper.fd, m, NULL, 0) < 0)
+		_exit(0);
+}
+
+/* What long connections carry is told while they are open, and not more than once a second. */
+static uint64_t tell_count(struct front *f, uint64_t now)
+{
+	struct gate_msg m = { .type = GATE_COUNT };
+
+	if (f->moved[CLIENT] + f->moved[SERVER] == f->counted)
+		return UINT64_MAX;
+	if (now < f->count_due)
+		return f->count_due;
+	f->count_due = now + NS_PER_SEC;
+	front_tell(f, &m);
+	return UINT64_MAX;
+}
+
 void conn_event(struct conn *c, struct gate_msg *m)
 {
 	put_origin(c, m);
 	memcpy(m->host, c->host, sizeof(m->host));
 	memcpy(m->rule, c->rule, sizeof(m->rule));
-	if (gate_send(c->f->keeper.fd, m, NULL, 0) < 0)
-		_exit(0);
+	front_tell(c->f, m);
 }
 
 static void close_event(struct conn *c)
@@ -452,8 +475,7 @@ static void too_many(struct front *f)
 	f->last_full = now;
 	gate_say(m.text, sizeof(m.text), "more than %zu connections at once: refused",
 		 f->max_conns);
-	if (gate_send(f->keeper.fd, &m, NULL, 0) < 0)
-		_exit(0);
+	front_tell(f, &m);
 }
 
 static void on_listener(struct source *s, unsigned ready)
@@ -611,7 +633,7 @@ static void time_out(struct conn *c)
 static int tick(void *arg)
 {
 	struct front *f = arg;
-	uint64_t now = clock_now(), next = UINT64_MAX, dns_next;
+	uint64_t now = clock_now(), next = UINT64_MAX, dns_next, count_next;
 	struct conn *c, *after;
 
 	for (c = f->conns; c; c = after) {
@@ -626,6 +648,8 @@ static int tick(void *arg)
 	flush_done(f);
 	dns_next = dns_tick(f, now);
 	next = dns_next < next ? dns_next : next;
+	count_next = tell_count(f, now);
+	next = count_next < next ? count_next : next;
 	if (next == UINT64_MAX)
 		return -1;
 	now = clock_now();

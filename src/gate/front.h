@@ -115,6 +115,9 @@ struct front {
 	struct dns_ask *dns_asks;
 	size_t n_dns_asks;
 	struct gate_msg done; /* connections that ended in this turn */
+	uint64_t moved[2];    /* bytes of all connections, by where they came from */
+	uint64_t counted;     /* their sum, as the keeper knows it... */
+	uint64_t count_due;   /* ...and when it is told again */
 	uint64_t last_full;   /* when "too many connections" was last said */
 };
 

@@ -76,6 +76,12 @@ static void on_seal(struct source *s, unsigned ready)
 		return;
 	for (int i = 0; i < PACKET_FDS && r == 1; i++)
 		fd_close(fds[i]);
+	if (r == 1 && (m.type == GATE_DONE || m.type == GATE_COUNT)) {
+		f->moved[CLIENT] += m.all_up;
+		f->moved[SERVER] += m.all_down;
+	}
+	if (r == 1 && m.type == GATE_COUNT)
+		return;
 	if (r != 1 || m.type != GATE_DONE) {
 		source_close(&f->turn, &f->seal);
 		for (c = f->conns; c; c = c->next)

@@ -8,7 +8,7 @@ struct open_entry {
 	uint32_t id;
 	unsigned via;
 	uint16_t port;
-	bool is_asked;
+	bool is_asked, is_inspected;
 	struct host_id host;
 	struct addr addr;
 	bool has_addr;
@@ -29,6 +29,8 @@ void open_add(struct dial *d, const struct ask *a, const struct addr *addr)
 				   .via = a->via,
 				   .port = a->port,
 				   .is_asked = a->is_asked,
+				   .is_inspected = !a->host.is_addr &&
+						   config_inspects(&d->config, a->host.name),
 				   .host = a->host,
 				   .has_addr = addr != NULL,
 				   .next = d->open->slots[a->id % SLOTS] };
@@ -67,6 +69,8 @@ static bool is_still_allowed(const struct dial *d, const struct open_entry *en)
 
 	if (en->via == VIA_HOST_PORT)
 		return is_host_port(&d->config, en->port);
+	if (!en->is_inspected && !en->host.is_addr && config_inspects(&d->config, en->host.name))
+		return false; /* its requests are judged from now on, and these cannot be seen */
 	v = rules_host(r, &en->host, en->port);
 	/* What a person allowed stays so until a rule says otherwise. */
 	if (!v.is_allowed && !(en->is_asked && !(v.rule && v.rule->is_deny)))

@@ -136,6 +136,12 @@ static bool step(struct conn *c, int from)
 	return false;
 }
 
+static void conn_count(struct conn *c, int from, size_t n)
+{
+	c->half[from].bytes += n;
+	c->f->moved[from] += n;
+}
+
 /* Body bytes pass on as they are; the decoder only finds the end. Returns how many were body. */
 static size_t pass_body(struct conn *c, int from, const char *p, size_t n)
 {
@@ -158,7 +164,7 @@ static size_t pass_body(struct conn *c, int from, const char *p, size_t n)
 		if (used == 0 && r == 0)
 			break;
 	}
-	h->bytes += done;
+	conn_count(c, from, done);
 	conn_put(c, !from, p, done);
 	if (r == 1 && !c->is_dead)
 		http_message_end(c, from);
@@ -197,7 +203,7 @@ static void input(struct conn *c, int from, const char *p, size_t n)
 		size_t used = n;
 
 		if (h->mode == MODE_RAW) {
-			h->bytes += n;
+			conn_count(c, from, n);
 			conn_put(c, !from, p, n);
 		} else if (h->mode == MODE_BODY) {
 			used = pass_body(c, from, p, n);

@@ -32,7 +32,7 @@ enum gate_type {
 	GATE_RULES,  /* descriptor: a sealed memfd of lines, see gate/config.h */
 	GATE_RESOLV, /* descriptor: a sealed memfd: resolv.conf, a line "---", hosts */
 	GATE_INSIDE, /* descriptors: a socket of the sandbox's namespace and a listener in it, to make more; none: vitrine-link makes the connections */
-	GATE_SAID, /* id; verdict: the person's answer */
+	GATE_SAID,   /* id; verdict: the person's answer */
 	GATE_NOTED, /* ns: verdicts up to this number are on record; or id, refused, text: that one may not be */
 	/* front -> dial */
 	GATE_ASK,  /* id, via, host or addr, port, method, path: may it, and if so a socket to it */
@@ -46,6 +46,7 @@ enum gate_type {
 	/* front and dial -> keeper */
 	GATE_EVENT,       /* see enum gate_event */
 	GATE_WANT_RESOLV, /* dial */
+	GATE_COUNT,       /* front: all_up, all_down and nothing else; also of seal to front */
 	GATE_WANT_SEAL,   /* front */
 	GATE_QUESTION,    /* dial: id, host, port: the person decides */
 	GATE_READY,       /* confined, and proven so */
@@ -109,8 +110,10 @@ struct gate_msg {
 	uint16_t from_port, to_port; /* ...0: not known */
 	uint32_t code;               /* of an answer */
 	uint64_t up, down, ns;       /* bytes from inside, bytes to inside, how long */
-	char host[HOST_TEXT];        /* canonical name; "" when only the address is known */
-	char rule[288];              /* as written; "" when none matched */
+	uint64_t all_up,
+		all_down; /* of front: all that has passed since it began; of seal: since it last said */
+	char host[HOST_TEXT]; /* canonical name; "" when only the address is known */
+	char rule[288];       /* as written; "" when none matched */
 	char method[24];
 	union {
 		char path[512];

@@ -121,6 +121,8 @@ ssize_t part_pull(void *part, void *p, size_t n);
 /* vm.c: where we are all there is. */
 bool vm_is_one(const char *name);
 int vm_boot(void); /* the link's descriptor, or < 0 */
+/* Waits until this machine is to begin. `is_kept`: it may be copied here, so say when. 0 or -errno. */
+int vm_wake(int port, bool is_kept);
 int vm_view_enter(void);
 
 /* serve.c */

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 
 #include "init/init.h"
+#include "link/wake.h"
 
 static void on_child(void *arg)
 {
@@ -66,7 +67,8 @@ int main(int argc, char **argv)
 	if (getpid() == 1 && vm_is_one(argv[0])) {
 		in = out = vm_boot();
 		sv.is_vm = true;
-		if (in < 0 || !null_stdio())
+		if (in < 0 || !null_stdio() ||
+		    vm_wake(in, argc > 1 && str_eq(argv[1], LINK_KEEP)) < 0)
 			return 125;
 		serve(&sv, in, out);
 	}

@@ -2,17 +2,23 @@
 /* init/vm.c - the first process of a machine: its kernel has nothing but us and a few modules
  *
  * boot     proc and devices; load the modules; the link is the port named "vitrine"
+ * wake     a seed of its own: this machine may be one of many that go on from the same moment
  * view     when the plan has come: the shared directory becomes the root, with a /proc and a /dev of this kernel
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/random.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "init/init.h"
+#include "link/wake.h"
 
 static void load(const char *path)
 {
@@ -56,6 +62,58 @@ bool vm_is_one(const char *name)
 {
 	return str_eq(name, "/init");
 }
+
+/* ---- wake ---- */
+
+/* All of it, however it comes. A port whose other side is not there yet reads as ended: wait for it. */
+static bool read_all(int fd, void *to, size_t n)
+{
+	char *p = to;
+
+	while (n > 0) {
+		struct pollfd waiting = { .fd = fd, .events = POLLIN };
+		struct timespec nap = { .tv_nsec = 1000000 };
+		ssize_t r = poll(&waiting, 1, -1) < 0 ? -1 : read(fd, p, n);
+
+		if (r < 0 && errno != EINTR && errno != EAGAIN)
+			return false;
+		if (r == 0)
+			(void)nanosleep(&nap, NULL);
+		p += r > 0 ? r : 0;
+		n -= r > 0 ? (size_t)r : 0;
+	}
+	return true;
+}
+
+/* Counted as good randomness, and taken up at once: a kernel that was kept believes that it has enough of its own. */
+static bool seed(const uint8_t *bytes, size_t n)
+{
+	struct {
+		struct rand_pool_info head;
+		uint8_t bytes[sizeof(((struct link_wake *)NULL)->seed)];
+	} pool = { .head = { .entropy_count = (int)n * 8, .buf_size = (int)n } };
+	_close_ int fd = open("/dev/random", O_RDWR | O_CLOEXEC);
+
+	bug_on(n != sizeof(pool.bytes));
+	memcpy(pool.bytes, bytes, n);
+	return fd >= 0 && ioctl(fd, RNDADDENTROPY, &pool) == 0 && ioctl(fd, RNDRESEEDCRNG) == 0;
+}
+
+int vm_wake(int port, bool is_kept)
+{
+	struct link_wake wake;
+	const char awake = LINK_AWAKE;
+
+	if (is_kept && io_write_all(port, &awake, 1) < 0)
+		return -EIO;
+	if (!read_all(port, &wake, sizeof(wake)) || wake.magic != LINK_WAKE_MAGIC ||
+	    !seed(wake.seed, sizeof(wake.seed)))
+		return -EIO;
+	explicit_bzero(&wake, sizeof(wake));
+	return 0;
+}
+
+/* ---- boot ---- */
 
 int vm_boot(void)
 {
@@ -113,6 +171,20 @@ static int hide(const char *name)
 	return mount("/v/.vitrine/file", name, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
+/* A machine that was kept has the clock of that day, and files have the host's: a file made now says what it is. */
+static int set_clock(void)
+{
+	static const char path[] = "/v/.vitrine/private/.clock";
+	_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	struct stat st;
+	struct timespec now;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || unlink(path) < 0)
+		return -errno;
+	now = st.st_mtim;
+	return clock_settime(CLOCK_REALTIME, &now) < 0 ? -errno : 0;
+}
+
 int vm_view_enter(void)
 {
 	int r;
@@ -122,7 +194,9 @@ int vm_view_enter(void)
 		  "trans=virtio,version=9p2000.L,msize=262144,cache=mmap") < 0 ||
 	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -errno;
-	r = hide("/v/proc/keys");
+	r = set_clock();
+	if (r == 0)
+		r = hide("/v/proc/keys");
 	if (r == 0)
 		r = hide("/v/proc/key-users");
 	if (r == 0)

@@ -14,7 +14,6 @@
 
 #include "base/io.h"
 #include "base/program.h"
-#include "base/sabotage.h"
 #include "keep/keeper.h"
 #include "policy/rules.h"
 
@@ -41,9 +40,12 @@ struct gate {
 	size_t n_told;
 	char **rules; /* "allow HOST", "deny HOST", as changed since the start; NULL-ended */
 	size_t n_rules;
-	uint64_t bytes_in, bytes_out;
-	uint64_t noted;   /* the last verdict of dial that is on record */
-	bool is_note_due; /* and dial has not heard of it */
+	char **inspect; /* hosts that are inspected since a change; NULL-ended */
+	size_t n_inspect;
+	uint64_t bytes_in, bytes_out;   /* of all connections... */
+	uint64_t before_in, before_out; /* ...of an earlier front */
+	uint64_t noted;                 /* the last verdict of dial that is on record */
+	bool is_note_due;               /* and dial has not heard of it */
 	struct watch *on_note;
 };
 
@@ -73,6 +75,7 @@ static void put_config(const struct gate *g, struct buf *b)
 	buf_printf(b, "name %s\n", p->name);
 	put_lines(b, "", g->rules);
 	put_lines(b, "inspect", n->inspect);
+	put_lines(b, "inspect", g->inspect);
 	put_lines(b, "port", n->ports);
 	put_lines(b, "host-port", n->host_ports);
 	if (n->upstream)
@@ -127,6 +130,8 @@ static void forget(struct gate *g)
 	watch_free(g->on_note);
 	g->on_note = NULL;
 	g->noted = 0;
+	g->before_in = g->bytes_in;
+	g->before_out = g->bytes_out;
 	g->is_note_due = false;
 	for (int i = 0; i < PROCESSES; i++) {
 		watch_free(g->on[i]);
@@ -141,27 +146,7 @@ static void forget(struct gate *g)
 	}
 }
 
-/* In the child: only the three standard ones, the keeper's and the peer's socket. */
-static _Noreturn void become(const char *path, const char *role, int keeper, int peer)
-{
-	char *const argv[] = { (char *)(uintptr_t) "vitrine-gate", (char *)(uintptr_t)role, NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
-	int a = fcntl(keeper, F_DUPFD_CLOEXEC, 16), b = fcntl(peer, F_DUPFD_CLOEXEC, 16);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-	    dup2(a, GATE_KEEPER_FD) < 0 || dup2(b, GATE_PEER_FD) < 0)
-		_exit(125);
-	(void)syscall(SYS_close_range, GATE_PEER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, env);
-	_exit(127);
-}
+_Static_assert(GATE_KEEPER_FD == 3 && GATE_PEER_FD == 4, "as program_become() places them");
 
 static __attribute__((noinline)) pid_t spawn(const char *path, const char *role, int keeper,
 					     int peer)
@@ -170,7 +155,8 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const char *role,
 	pid_t pid = vfork();
 
 	if (pid == 0)
-		become(path, role, keeper, peer); /* NOLINT(clang-analyzer-unix.Vfork) */
+		program_become(path, "vitrine-gate", role, (const int[]){ keeper, peer },
+			       2); /* NOLINT(clang-analyzer-unix.Vfork) */
 	return pid;
 }
 
@@ -395,6 +381,23 @@ int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
 }
 
+void gate_inspect(struct keeper *k, const char *host, bool is_reached)
+{
+	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	_free_ char *line = mem_fmt("allow %s:443", host);
+	struct gate *g = k->gate;
+
+	if (g == NULL || g->is_broken)
+		return;
+	g->inspect = mem_grow(g->inspect, g->n_inspect + 2, sizeof(*g->inspect));
+	g->inspect[g->n_inspect++] = mem_str(host);
+	g->inspect[g->n_inspect] = NULL;
+	if (is_reached && g->n_rules < RULES_MAX)
+		add_rule(g, take(line));
+	put_config(g, &config);
+	(void)tell_text(g, GATE_RULES, &config); /* a dead one is seen by its watch */
+}
+
 void gate_said(struct keeper *k, uint32_t id, bool is_allowed)
 {
 	struct gate_msg m = { .type = GATE_SAID,
@@ -486,8 +489,6 @@ static void on_event(struct gate *g, const struct gate_msg *m, int which)
 		on_verdict(g, m);
 		return;
 	}
-	g->bytes_in += m->event == EVENT_CLOSE ? m->down : 0;
-	g->bytes_out += m->event == EVENT_CLOSE ? m->up : 0;
 	(void)tell_net(g->k, m); /* an observation, or a refusal: it stands without a record */
 	if (m->verdict == GATE_REFUSED && m->event != EVENT_CLOSE && m->text[0])
 		tell_refusal(g, m);
@@ -508,6 +509,13 @@ static void on_question(struct gate *g, const struct gate_msg *m)
 	keeper_note_now(g->k, line);
 }
 
+/* Front counts from its own beginning; a second one goes on where the first ended. */
+static void count(struct gate *g, const struct gate_msg *m)
+{
+	g->bytes_in = g->before_in + m->all_down;
+	g->bytes_out = g->before_out + m->all_up;
+}
+
 /* false: there is none. */
 static bool take_message(struct gate *g, int which)
 {
@@ -519,6 +527,10 @@ static bool take_message(struct gate *g, int which)
 		return false;
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
+	if (r == 1 && which == FRONT)
+		count(g, &m);
+	if (r == 1 && m.type == GATE_COUNT && which == FRONT)
+		return true;
 	if (r == 1 && m.type == GATE_EVENT)
 		on_event(g, &m, which);
 	else if (r == 1 && m.type == GATE_WANT_RESOLV && which == DIAL)

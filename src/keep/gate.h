@@ -13,7 +13,7 @@ struct gate;
  * not, it waits in the listener's queue. */
 void gate_start(struct keeper *k);
 
-/* Bytes of the connections that have ended. */
+/* Bytes of all connections; of those that are open as of a second ago. */
 void gate_bytes(const struct keeper *k, uint64_t *ret_in, uint64_t *ret_out);
 
 /* A message of init with sockets of the sandbox's network: true when it was one, and the descriptors are taken. */
@@ -25,6 +25,9 @@ int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
 void gate_said(struct keeper *k, uint32_t id, bool is_allowed);
 /* The rules in force, as a memfd of lines (gate/config.h). */
 int gate_show(struct keeper *k, struct err *e);
+
+/* That host is inspected from now on, and may be reached over TLS where the rule that says so allows something. */
+void gate_inspect(struct keeper *k, const char *host, bool is_reached);
 
 /* vitrine-seal is another one. */
 void gate_new_seal(struct keeper *k);

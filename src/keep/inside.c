@@ -188,6 +188,7 @@ static void on_exited(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->status = status_of(m->a, &s->why);
 	s->cpu_ns = m->cpu_ns;
 	s->max_rss = m->max_rss;
+	s->written = m->written;
 	s->has_ended = true;
 	if (s->id == 0 && !keeper_is_named(k)) {
 		/* Init ends by itself. Only a native one's word is ours, of others the kernel's; and a control group cannot

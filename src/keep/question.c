@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/question.c - see question.h
  *
- * One question is open at a time. Keys typed in its first moments were meant for the program below it and are dropped.
+ * One question is open at a time. Keys typed before it, or in its first moments, were meant for the program below it and
+ * are dropped: what runs inside may have printed a question of its own to make them come.
  * An answer for the session is a rule in the keeper's memory, one for always is kept with the sandbox, if that lasts.
  */
 #include "keep/question.h"
+
+#include <termios.h>
+
+#include "base/sabotage.h"
 #include "core/netfile.h"
 #include "keep/keeper.h"
 #include "policy/rules.h"
@@ -25,8 +30,8 @@ struct questions {
 	struct waiting v[WAITING_MAX]; /* the first is the one on the screen */
 	size_t n;
 	struct client *who; /* asked; NULL: nobody */
-	uint64_t shown;
-	struct watch *on_time;
+	bool is_listening; /* what is typed now was typed by somebody who could have read the question */
+	struct watch *on_time, *on_ears;
 };
 
 static void show(struct questions *q);
@@ -81,9 +86,20 @@ static void on_time(void *arg)
 	show(q);
 }
 
+/* Not by the clock when keys are read: a keeper that was kept waiting would take old keys for new ones. */
+static void listen_now(void *arg)
+{
+	struct questions *q = arg;
+
+	if (q->who == NULL)
+		return;
+	(void)tcflush(q->who->input->from, TCIFLUSH); /* no terminal, nothing to drop */
+	q->is_listening = true;
+}
+
 static void show(struct questions *q)
 {
-	char name[HOST_TEXT + 16], line[HOST_TEXT + 160];
+	char name[HOST_TEXT + 16], line[HOST_TEXT + 320];
 
 	watch_free(q->on_time);
 	q->on_time = NULL;
@@ -99,12 +115,14 @@ static void show(struct questions *q)
 	name_of(&q->v[0], name, sizeof(name));
 	viewer_hold(q->who->view, true);
 	(void)snprintf(line, sizeof(line),
-		       "\r\n\033[0m\033[7m vitrine \033[0m may it reach %s?  o once  s this "
+		       "\r\n\033[0m\033[7m vitrine %s \033[0m may it reach %s?  o once  s this "
 		       "session  "
 		       "a always  n no  ",
-		       name);
+		       q->k->in->plan->name, name);
 	put(q->who, line);
-	q->shown = clock_now();
+	q->is_listening = sabotaged("deaf");
+	watch_free(q->on_ears);
+	q->on_ears = watch_timer(q->k->loop, DEAF_NS, false, listen_now, q);
 }
 
 bool question_ask(struct keeper *k, const struct gate_msg *m)
@@ -174,7 +192,7 @@ bool question_typed(struct client *c, const char *p, size_t n)
 
 	if (q == NULL || q->who != c || q->n == 0)
 		return false;
-	for (size_t i = 0; i < n && clock_now() - q->shown >= DEAF_NS; i++) {
+	for (size_t i = 0; i < n && q->is_listening; i++) {
 		if (!strchr("osan", p[i]) || p[i] == '\0')
 			continue;
 		hide(q, answer(q, p[i]));

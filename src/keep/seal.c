@@ -22,7 +22,6 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/program.h"
-#include "base/sabotage.h"
 #include "keep/capture.h"
 #include "keep/jks.h"
 #include "keep/keeper.h"
@@ -71,6 +70,8 @@ struct seal {
 	bool is_due[SECRETS_MAX]; /* to be read anew */
 	char **added[2];          /* rules since the start: allow, deny */
 	size_t n_added[2];
+	char *due_host; /* inspected as soon as the rule for it is in force */
+	bool is_due_reached;
 	struct source *sources; /* of each value; NULL: not looked at yet */
 	struct watch *on_refresh;
 	struct capture *capture;
@@ -94,25 +95,7 @@ static int read_trust(const struct plan_net *n, struct buf *b, struct err *e)
 		     : 0;
 }
 
-static _Noreturn void become(const char *path, int fd)
-{
-	char *const argv[] = { (char *)(uintptr_t) "vitrine-seal", NULL };
-#ifdef VITRINE_SABOTAGE
-	static char list[512];
-	char *const env[] = { list, NULL };
-	sabotage_env(list, sizeof(list));
-#else
-	char *const env[] = { NULL };
-#endif
-	int far = fcntl(fd, F_DUPFD_CLOEXEC, 16), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-	    dup2(far, SEAL_KEEPER_FD) < 0)
-		_exit(125);
-	(void)syscall(SYS_close_range, SEAL_KEEPER_FD + 1, ~0U, 0);
-	(void)execve(path, argv, env);
-	_exit(127);
-}
+_Static_assert(SEAL_KEEPER_FD == 3, "as program_become() places it");
 
 static int spawn(struct seal *s, struct err *e)
 {
@@ -126,7 +109,7 @@ static int spawn(struct seal *s, struct err *e)
 		return err_sys(e, "socketpair");
 	s->pid = fork();
 	if (s->pid == 0)
-		become(path, pair[1]);
+		program_become(path, "vitrine-seal", NULL, &pair[1], 1);
 	fd_close(pair[1]);
 	s->fd = pair[0];
 	s->state = SEAL_BEGINS;
@@ -525,6 +508,7 @@ static void on_told(void *arg)
 }
 
 static void on_message(void *arg);
+static void inspect_due(struct seal *s);
 
 static void wake(struct seal *s)
 {
@@ -590,6 +574,7 @@ static void hear(struct seal *s, const struct seal_msg *m)
 	case SEAL_READY:
 		if (s->state == SEAL_TOLD)
 			serve(s);
+		inspect_due(s);
 		return;
 	case SEAL_FAILED:
 		if (s->state == SEAL_SERVES) {
@@ -661,14 +646,18 @@ static int write_logins(const struct keeper *k, struct err *e)
 	return 0;
 }
 
-/* What would fail later is better said now. */
+/* What would fail later is better said now, by a look: reading it costs more than all the rest of this. */
 static int check_trust(struct seal *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	const struct plan_net *n = &s->k->in->plan->net;
 	_free_ char *path = NULL;
 	int r = program_find("vitrine-seal", &path, e);
 
-	return r < 0 ? r : read_trust(&s->k->in->plan->net, &b, e);
+	for (size_t i = 0; r >= 0 && !n->trust && i < ARRAY_LEN(bundles); i++)
+		if (access(bundles[i], R_OK) == 0)
+			return 0;
+	return r < 0 || (n->trust && access(n->trust, R_OK) == 0) ? r : read_trust(n, &b, e);
 }
 
 int seal_start(struct keeper *k, struct err *e)
@@ -724,27 +713,73 @@ int seal_connect(struct keeper *k)
 	return pair[0];
 }
 
-static int check_change(const struct keeper *k, const char *rule, struct err *e)
+static char *host_of(const char *rule)
 {
-	const char *at = strchr(rule, ' ') + 1;
-	_free_ char *host = mem_strn(at, strcspn(at, "/"));
+	const char *at = strchr(rule, ' ');
+
+	at += strspn(at, " ");
+	return mem_strn(at, strcspn(at, "/"));
+}
+
+static bool is_inspected(const struct seal *s, const char *host)
+{
+	for (char *const *v = s->k->in->plan->net.inspect; v && *v; v++)
+		if (str_eq(*v, host) || host_matches(*v, host))
+			return true;
+	for (int list = 0; list < 2; list++)
+		for (size_t i = 0; i < s->n_added[list]; i++) {
+			_free_ char *other = host_of(s->added[list][i]);
+
+			if (str_eq(other, host) || host_matches(other, host))
+				return true;
+		}
+	return false;
+}
+
+static void set_true(void *arg, const char *host)
+{
+	(void)host;
+	*(bool *)arg = true;
+}
+
+/* A host that is not inspected yet can be, where programs inside trust the CA: the bundle is mounted at the start. */
+static int check_change(const struct keeper *k, const char *rule, const char *host, struct err *e)
+{
+	bool may = false;
 	int r = check_inspect_rule(rule, e);
 
 	if (r < 0)
 		return r;
-	for (char *const *v = k->in->plan->net.inspect; v && *v; v++)
-		if (k->seal && k->seal->state != SEAL_CLOSED &&
-		    (str_eq(*v, host) || host_matches(*v, host)))
-			return 0;
-	return err_set(e, ERR_CONFLICT, ENETDOWN,
-		       "%s is not inspected in this run; it will be when it is started again",
-		       host);
+	if (k->seal == NULL)
+		return err_set(e, ERR_CONFLICT, ENETDOWN,
+			       "nothing is inspected in this run, so programs inside do not trust "
+			       "the "
+			       "sandbox's CA; %s is inspected when it is started again",
+			       host);
+	if (k->seal->state == SEAL_CLOSED)
+		return err_set(e, ERR_CONFLICT, ENETDOWN,
+			       "vitrine-seal has ended in this run; %s is inspected when it is "
+			       "started again",
+			       host);
+	inspect_add(k->in->policy, host, set_true, &may);
+	return may ? 0 : err_set(e, ERR_USAGE, EINVAL, "inspect.never leaves %s uninspected", host);
+}
+
+/* After seal has the rule: until then the host is what it was. */
+static void inspect_due(struct seal *s)
+{
+	if (s->due_host)
+		gate_inspect(s->k, s->due_host, s->is_due_reached);
+	free(s->due_host);
+	s->due_host = NULL;
 }
 
 int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e)
 {
+	_free_ char *host = host_of(rule);
 	struct seal *s = k->seal;
-	int r = check_change(k, rule, e), list = is_deny;
+	int r = check_change(k, rule, host, e), list = is_deny;
+	bool is_new;
 
 	if (r < 0)
 		return r;
@@ -752,10 +787,17 @@ int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e)
 		return err_set(e, ERR_CONFLICT, EBUSY, "a change is just being made; try again");
 	if (s->n_added[list] >= RULES_MAX)
 		return err_set(e, ERR_USAGE, E2BIG, "more than %d rules", RULES_MAX);
+	is_new = !is_inspected(s, host);
 	s->added[list] = mem_grow(s->added[list], s->n_added[list] + 1, sizeof(*s->added[list]));
 	s->added[list][s->n_added[list]++] = mem_str(rule);
+	if (is_new) {
+		s->due_host = take(host);
+		s->is_due_reached = !is_deny;
+	}
 	if (s->state == SEAL_SERVES)
-		tell(s, tell_all); /* else it hears of it with the rest */
+		tell(s, tell_all);
+	else
+		inspect_due(s); /* seal hears of the rule before it serves anybody */
 	return 0;
 }
 

@@ -42,10 +42,11 @@ struct session {
 	uint64_t drain_until; /* has ended, and somebody still reads: so long */
 	int status;
 	enum end_reason why;
-	int32_t pid;              /* inside */
-	uint64_t started;         /* seconds since 1970 */
-	uint64_t began_ns;        /* monotonic */
-	uint64_t cpu_ns, max_rss; /* when it has ended: of the command and what it waited for */
+	int32_t pid;       /* inside */
+	uint64_t started;  /* seconds since 1970 */
+	uint64_t began_ns; /* monotonic */
+	uint64_t cpu_ns, max_rss,
+		written; /* when it has ended: of the command and what it waited for */
 	uint64_t live_cpu_ns, live_memory, live_processes; /* when last looked at */
 	char command[SESSION_COMMAND];                     /* foreign */
 	char *words; /* the same as words, each ended by NUL, until it is told */

@@ -141,7 +141,8 @@ void tell_session_ended(struct keeper *k, const struct session *s, int status, e
 	     EVENT_STR(REASON, end_reason_name(why)),
 	     EVENT_NUM(DURATION, clock_now() - s->began_ns),
 	     EVENT_NUM(CPU, s->cpu_ns ? s->cpu_ns : s->live_cpu_ns),
-	     EVENT_NUM(MEMORY_PEAK, s->max_rss), EVENT_NUM(BYTES_OUT, session_output(s)));
+	     EVENT_NUM(MEMORY_PEAK, s->max_rss), EVENT_NUM(WRITTEN, s->written),
+	     EVENT_NUM(BYTES_OUT, session_output(s)));
 	if (status != 0)
 		tell_wall(k, s, status, why);
 }

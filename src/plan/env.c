@@ -84,7 +84,8 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
 					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
 					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
-					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES" };
+					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES",
+					   "VITRINE_VM_KEEP" };
 
 void plan_engine(struct plan *p, const struct facts *f)
 {

@@ -95,7 +95,8 @@ struct facts {
 	struct cover *covers;
 	size_t n_covers;
 	char *const *environ;
-	bool has_java; /* the host has one, so the inside may have it too */
+	bool has_java;       /* the host has one, so the inside may have it too */
+	unsigned trust_gone; /* bits of plan_trust_files: those that the host does not have */
 	const struct secret_fact *secrets;
 	size_t n_secrets;
 	unsigned landlock_abi;

@@ -8,20 +8,6 @@
 #include "base/sha256.h"
 #include "plan/parts.h"
 
-/* Parents before children: compare component by component, so that "/a/b" < "/a/b/c" < "/a/b-c". */
-static int cmp_paths(const char *a, const char *b)
-{
-	for (; *a && *a == *b; a++, b++)
-		;
-	if (*a == *b)
-		return 0;
-	if (*a == '\0' || (*a == '/' && *b != '\0'))
-		return -1;
-	if (*b == '\0' || *b == '/')
-		return 1;
-	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-}
-
 /* Merge sort: stable, and parents of thousands of covers stay cheap. */
 static void sort_mounts(struct mount *v, struct mount *tmp, size_t n)
 {
@@ -33,7 +19,7 @@ static void sort_mounts(struct mount *v, struct mount *tmp, size_t n)
 	sort_mounts(v + mid, tmp, n - mid);
 	while (i < mid || k < n)
 		tmp[at++] =
-			k == n || (i < mid && cmp_paths(v[i].dst, v[k].dst) <= 0) ? v[i++] : v[k++];
+			k == n || (i < mid && path_cmp(v[i].dst, v[k].dst) <= 0) ? v[i++] : v[k++];
 	memcpy(v, tmp, n * sizeof(*v));
 }
 

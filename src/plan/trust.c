@@ -51,9 +51,10 @@ void plan_trust(struct plan *p, const struct facts *f)
 	java = mem_fmt("%s/sandboxes/%s/ca-bundle.jks", p->state_dir, p->name);
 	if (f->has_java)
 		plan_add_mount(p, MOUNT_BIND, java, PLAN_BUNDLE_JAVA, MOUNT_RO, "sandbox CA");
-	for (const char *const *v = plan_trust_files; *v; v++)
-		plan_add_mount(p, MOUNT_BIND, p->net.bundle, *v, MOUNT_RO | MOUNT_GONE_OK,
-			       "sandbox CA");
+	for (size_t i = 0; plan_trust_files[i]; i++)
+		if (f->root_dir || !(f->trust_gone >> i & 1))
+			plan_add_mount(p, MOUNT_BIND, p->net.bundle, plan_trust_files[i],
+				       MOUNT_RO | MOUNT_GONE_OK, "sandbox CA");
 }
 
 /* A login of the host: its file, with placeholders, where the agent looks for it. */

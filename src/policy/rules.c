@@ -137,6 +137,11 @@ int rule_parse(const char *text, bool is_deny, bool may_open, struct rule *ret, 
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "a rule is a host, *.host, an address or a "
 			       "prefix, with :PORT or :PORT-PORT behind it");
+	if (strstr(text, "://"))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%.80s' is an address of a page; a rule names the host alone, like "
+			       "example.org or example.org:443",
+			       text);
 	(void)snprintf(r.text, sizeof(r.text), "%s", text);
 	n = split_ports(text, &ports);
 	if (ports && parse_ports(ports, strlen(ports), &r) < 0)

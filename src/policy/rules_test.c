@@ -29,6 +29,15 @@ static bool may(const char *const *list, const char *target)
 	return rules_host(&r, &h, port).is_allowed;
 }
 
+TEST(an_address_of_a_page_is_none)
+{
+	struct err e = ERR_INIT;
+	struct rule r;
+
+	CHECK_INT(rule_parse("https://ok.test/x", false, false, &r, &e), -EINVAL);
+	CHECK(strstr(e.msg, "the host alone"));
+}
+
 TEST(label_boundaries)
 {
 	const char *const *r = RULES("+*.github.test", "+ok.test", "+**.tree.test");

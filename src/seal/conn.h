@@ -46,6 +46,7 @@ struct conn {
 	struct h2 *h2;
 	struct watch *again; /* more to do, after the others had their turn */
 	uint64_t started, moved;
+	uint64_t told_up, told_down; /* of what it has carried */
 };
 
 int seal_init_tls(struct seal *s, struct err *e);

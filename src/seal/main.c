@@ -179,7 +179,9 @@ static void over(struct seal *s, const struct conn *c)
 			      .port = c->way.port,
 			      .up = c->client.got,
 			      .down = c->client.put,
-			      .ns = clock_now() - c->started };
+			      .ns = clock_now() - c->started,
+			      .all_up = c->client.got - c->told_up,
+			      .all_down = c->client.put - c->told_down };
 
 	if (p->front >= 0)
 		(void)gate_send(p->front, &m, NULL, 0);
@@ -321,8 +323,24 @@ static void on_keeper(void *arg)
 		fd_close(fds[i]);
 }
 
+/* What open connections have carried since the last time. */
+static void tell_count(struct program *p)
+{
+	struct gate_msg m = { .type = GATE_COUNT };
+
+	for (struct conn *c = p->seal.first; c; c = c->next) {
+		m.all_up += c->client.got - c->told_up;
+		m.all_down += c->client.put - c->told_down;
+		c->told_up = c->client.got;
+		c->told_down = c->client.put;
+	}
+	if (p->front >= 0 && m.all_up + m.all_down > 0)
+		(void)gate_send(p->front, &m, NULL, 0); /* a front that is gone counts nothing */
+}
+
 static void on_second(void *arg)
 {
+	tell_count(arg);
 	conn_check_time(&((struct program *)arg)->seal);
 }
 

@@ -146,12 +146,25 @@ static bool has_wal(const char *path)
 	return stat(wal, &st) == 0 && st.st_size > 0;
 }
 
+/* None of our processes has threads: SQLite need not lock, nor count what it allocates. */
+static void no_threads(void)
+{
+	static bool is_said;
+
+	if (is_said)
+		return;
+	is_said = true;
+	(void)sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* else it is only slower */
+	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 /* Read-only media and foreign files: nobody writes there, so SQLite needs no lock and no memory beside it. */
 static int open_raw(struct db *d, enum db_mode mode, bool is_frozen)
 {
 	int flags = SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 	_free_ char *uri = NULL;
 
+	no_threads();
 	flags |= mode == DB_CREATE  ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
 		 : mode == DB_WRITE ? SQLITE_OPEN_READWRITE
 				    : SQLITE_OPEN_READONLY;

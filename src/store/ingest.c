@@ -526,8 +526,10 @@ int store_ingest(const char *state_dir, const struct store_bounds *bounds, bool 
 		await_closing(dir);
 	r = lock_ingest(&in, is_waiting, &lock, e);
 	ret->is_busy = r == 0;
-	if (r == 1)
+	if (r == 1) {
+		sha256_expect_much(); /* one for each event */
 		r = ingest(&in, e);
+	}
 	db_close(&in.registry);
 	for (size_t i = 0; i < in.n_names; i++)
 		free(in.names[i]);

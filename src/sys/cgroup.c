@@ -210,13 +210,12 @@ static int limit_memory_v1(const char *dir, uint64_t max, struct err *e)
 
 static int limit_memory_v2(const char *dir, uint64_t max, struct err *e)
 {
-	struct err ignored = ERR_INIT;
 	int r = put_number(dir, "memory.max", max, e);
 
+	/* memory.oom.group stays off: one greedy command must not take a sandbox's other sessions with it. Version 1 knows
+	 * nothing else. */
 	if (r >= 0 && cgroup_may_write(dir, "memory.swap.max"))
 		r = put_number(dir, "memory.swap.max", 0, e);
-	/* Kernels before 4.19 kill one process at a time; the limit holds either way. */
-	(void)put_number(dir, "memory.oom.group", 1, &ignored);
 	return r;
 }
 

@@ -149,7 +149,7 @@ TEST(v2_limits_are_written)
 	CHECK_INT(write_limits(&c, &l, &e), 0);
 	fake_is(&f, "memory.max", "67108864");
 	fake_is(&f, "memory.swap.max", "0");
-	fake_is(&f, "memory.oom.group", "1");
+	fake_is(&f, "memory.oom.group", "");
 	fake_is(&f, "cpu.max", "150000 100000");
 	fake_is(&f, "pids.max", "200");
 	fake_file(&f, "memory.events", "low 0\noom 7\noom_kill 3\noom_group_kill 1\n");

@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/sabotage.h"
@@ -165,61 +164,6 @@ int confine(unsigned promises, struct err *e)
 		return 0;
 	r = filter_calls(promises);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "seccomp: %s", strerrordesc_np(-r)) : 0;
-}
-
-/* ---- files only, for programs that are not ours ---- */
-
-#define ALL_FS_1 ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
-#define FS_REFER (1ULL << 13)
-#define FS_TRUNCATE (1ULL << 14)
-#define FS_LOOK                                                                                    \
-	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define FS_OF_FILES                                                                                \
-	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |                               \
-	 LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
-
-static int allow_beneath(int ruleset, const char *path, uint64_t access)
-{
-	_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
-	struct stat st;
-
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISDIR(st.st_mode))
-		rule.allowed_access &= FS_OF_FILES;
-	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
-		       ? -errno
-		       : 0;
-}
-
-int confine_files(const char *const *read, const char *const *write, struct err *e)
-{
-	int abi =
-		(int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	uint64_t all = ALL_FS_1 | (abi >= 2 ? FS_REFER : 0) | (abi >= 3 ? FS_TRUNCATE : 0);
-	_close_ int fd = FD_NONE;
-	int r = 0;
-
-	if (sabotaged("broker-confine"))
-		return 0;
-	if (abi < 1)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "this kernel has no Landlock, so nothing is run in a confined "
-			       "child");
-	fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
-	if (fd < 0)
-		return err_sys(e, "landlock");
-	for (; r == 0 && *read; read++)
-		r = allow_beneath(fd, *read, FS_LOOK);
-	for (; r == 0 && *write; write++)
-		r = allow_beneath(fd, *write, all);
-	if (r == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-		       syscall(SYS_landlock_restrict_self, fd, 0) < 0))
-		r = -errno;
-	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "landlock: %s", strerrordesc_np(-r)) : 0;
 }
 
 /* ---- the proof ---- */

@@ -22,9 +22,28 @@ int confine(unsigned promises, struct err *e);
 /* Tries what must not work: files, processes, and sockets where they are not promised. ERR_BUG names the open door. */
 int confine_prove(unsigned promises, struct err *e);
 
-/* For a child that will exec somebody else's program: files beneath `read` may be read and run, beneath `write` changed
- * as well, and no others; no new privileges. Paths that do not exist are left out. NULL-ended. Refused where the kernel
- * knows no Landlock. */
-int confine_files(const char *const *read, const char *const *write, struct err *e);
+/* ---- confine_program.c ---- */
+
+/* What of a network a program gets that is not ours. Each has less than the next. */
+enum confine_net {
+	CONFINE_OFFLINE, /* no socket of any kind but what it was given */
+	CONFINE_WEB, /* the addresses of names, and TCP to `ports` (any port, where the kernel knows none: before 6.7) */
+	CONFINE_ONLINE, /* connections wherever it likes, unix sockets as well; it waits for none */
+	CONFINE_FREE,   /* no filter at all: the user's own commands */
+};
+
+#define CONFINE_PORTS 8
+
+struct confine_program {
+	const char *const *
+		read; /* files beneath may be read and run; what does not exist is left out; NULL-ended */
+	const char *const *write; /* and changed as well */
+	enum confine_net net;
+	uint16_t ports[CONFINE_PORTS]; /* 0-ended */
+};
+
+/* For a child that will exec somebody else's program. Where it has a filter, it may call what a sandbox may (docs/SYSCALLS.md).
+ * Refused where the kernel knows no Landlock. */
+int confine_program(const struct confine_program *c, struct err *e);
 
 #endif

@@ -19,6 +19,7 @@
 #include "sys/cgroup.h"
 #include "sys/host.h"
 #include "sys/host_try.h"
+#include "sys/scope.h"
 
 #define SET(field, ...) ((void)snprintf((field), sizeof(field), __VA_ARGS__))
 
@@ -136,10 +137,27 @@ static const char apparmor_knob[] = "/proc/sys/kernel/apparmor_restrict_unprivil
 static const char debian_knob[] = "/proc/sys/kernel/unprivileged_userns_clone";
 static const char max_knob[] = "/proc/sys/user/max_user_namespaces";
 
-/* Which of the three known switches keeps us from a user namespace. */
+/* "NAME (enforce)" is a profile that somebody wrote for us. */
+static bool is_in_profile(char *ret, size_t size)
+{
+	_free_ char *label = first_line("/proc/self/attr/apparmor/current", "");
+	char *mode = strstr(label, " (enforce)");
+
+	if (mode == NULL)
+		return false;
+	(void)snprintf(ret, size, "%.*s", (int)(mode - label), label);
+	return true;
+}
+
+/* Which of the known switches keeps us from a user namespace. */
 static void fix_namespaces(struct host_check *c)
 {
-	if (file_says(max_knob, "0"))
+	char profile[80];
+
+	if (is_in_profile(profile, sizeof(profile)))
+		SET(c->fix, "the AppArmor profile '%s' around this program must allow 'userns,'",
+		    profile);
+	else if (file_says(max_knob, "0"))
 		SET(c->fix, "sudo sysctl -w user.max_user_namespaces=15000");
 	else if (geteuid() != 0 && file_says(debian_knob, "0"))
 		SET(c->fix, "sudo sysctl -w kernel.unprivileged_userns_clone=1");
@@ -227,7 +245,8 @@ static void check_redirect(struct host_check *c)
 		return;
 	/* Proxy variables and SOCKS still lead to the gate. */
 	c->state = HOST_WEAKER;
-	SET(c->fix, "a kernel with nf_tables and nft_tproxy; until then programs that do not use the "
+	SET(c->fix, "a kernel with nf_tables and nft_tproxy; until then programs that do not use "
+		    "the "
 		    "proxy variables get through the gate at listed ports only");
 }
 
@@ -283,8 +302,12 @@ static void check_cgroup(struct host_check *c)
 {
 	_cleanup_(buf_done) struct buf have = BUF(KIB), lack = BUF(KIB);
 	struct cgroup_host h;
+	bool asks;
 
 	cgroup_probe(&h);
+	asks = h.version == CGROUP_V2 && !(h.usable & BIT(CG_IO)) && scope_can_ask();
+	if (asks)
+		scope_probe(&h);
 	for (enum cgroup_ctl i = 0; i < CG_COUNT_; i++) {
 		struct buf *list = h.usable & BIT(i) ? &have : &lack;
 
@@ -292,9 +315,9 @@ static void check_cgroup(struct host_check *c)
 		if (!(i == CG_CPUACCT && h.version == CGROUP_V2))
 			buf_printf(list, "%s%s", list->n ? ", " : "", cgroup_ctl_name(i));
 	}
-	SET(c->detail, "version %d: %s%s%s", (int)h.version,
-	    have.n ? buf_cstr(&have) : "none usable", have.n && lack.n ? "; not " : "",
-	    have.n ? buf_cstr(&lack) : "");
+	SET(c->detail, "version %d%s: %s%s%s", (int)h.version,
+	    asks && h.usable ? ", asked of systemd" : "", have.n ? buf_cstr(&have) : "none usable",
+	    have.n && lack.n ? "; not " : "", have.n ? buf_cstr(&lack) : "");
 	if (h.version == CGROUP_NONE)
 		SET(c->detail, "none in view");
 	if ((h.usable & BIT(CG_MEMORY)) && (h.usable & BIT(CG_CPU)) && (h.usable & BIT(CG_PIDS)))

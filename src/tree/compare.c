@@ -4,6 +4,7 @@
  * One pass over both, in step. What lies in a directory that one of them left out is not known there, so it is no
  * difference. Renames are found afterwards among what vanished and what appeared: the same content, not empty.
  */
+#include "base/path.h"
 #include "tree/tree.h"
 
 const char *change_kind_name(enum change_kind kind)
@@ -182,7 +183,7 @@ void tree_compare(const struct tree_index *a, const struct tree_index *b, bool w
 
 	*ret = (struct changes){ 0 };
 	while (i < a->n || k < b->n) {
-		int c = i == a->n ? 1 : k == b->n ? -1 : tree_path_cmp(a->v[i].path, b->v[k].path);
+		int c = i == a->n ? 1 : k == b->n ? -1 : path_cmp(a->v[i].path, b->v[k].path);
 
 		if (c <= 0)
 			note_opaque(&opaque_a, &a->v[i]);

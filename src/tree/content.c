@@ -12,6 +12,7 @@
 
 #include "tree/content.h"
 
+#include "base/sabotage.h"
 #include "tree/text.h"
 
 #define XATTRS_MAX (64 * KIB)
@@ -40,6 +41,8 @@ bool content_is_hole(int fd, uint64_t at, uint64_t n)
 {
 	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
 
+	if (sabotaged("holes"))
+		return false;
 	return data < 0 ? errno == ENXIO : (uint64_t)data >= at + n;
 }
 

@@ -6,6 +6,7 @@
  * checks that a parent comes first and is a directory, that siblings ascend, and that a component is one. Numbers are
  * little-endian, as on every machine this runs on.
  */
+#include "base/path.h"
 #include "tree/text.h"
 #include "tree/tree.h"
 
@@ -50,26 +51,13 @@ const char *tree_kind_name(enum tree_kind kind)
 	return names[kind];
 }
 
-int tree_path_cmp(const char *a, const char *b)
-{
-	for (; *a && *a == *b; a++, b++)
-		;
-	if (*a == *b)
-		return 0;
-	if (*a == '\0' || (*a == '/' && *b != '\0'))
-		return -1;
-	if (*b == '\0' || *b == '/')
-		return 1;
-	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-}
-
 const struct tree_entry *tree_find(const struct tree_index *x, const char *path)
 {
 	size_t lo = 0, hi = x->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		int c = tree_path_cmp(x->v[mid].path, path);
+		int c = path_cmp(x->v[mid].path, path);
 
 		if (c == 0)
 			return &x->v[mid];
@@ -252,7 +240,7 @@ static bool take_record(struct reader *r, const struct record *c, size_t i)
 	if (dir && strlen(dir) + c->name_len > PATH_LEN_MAX)
 		return false;
 	path = text_join(&x->text, dir, r->strings + c->name);
-	if (path == NULL || (i > 0 && tree_path_cmp(x->v[i - 1].path, path) >= 0))
+	if (path == NULL || (i > 0 && path_cmp(x->v[i - 1].path, path) >= 0))
 		return false;
 	*en = (struct tree_entry){
 		.path = path,

@@ -388,7 +388,7 @@ static void compare_before(int root_fd, struct look *l)
 		const struct tree_entry *old;
 		int c = -1;
 
-		while (k < n_old && (c = tree_path_cmp(l->before->v[k].path, en->path)) < 0)
+		while (k < n_old && (c = path_cmp(l->before->v[k].path, en->path)) < 0)
 			k++;
 		old = k < n_old && c == 0 ? &l->before->v[k] : NULL;
 		if (old && tree_same_stat(old, en))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree/show.c - see show.h */
 #include "tree/show.h"
+#include "base/path.h"
 
 struct lines {
 	struct text_count count;
@@ -21,7 +22,7 @@ bool show_is_silent(const struct changes *c, size_t i)
 
 		if (strncmp(next->path, en->path, n) == 0 && next->path[n] == '/')
 			return true;
-		if (tree_path_cmp(next->path, en->path) > 0 && next == c->v[k].b)
+		if (path_cmp(next->path, en->path) > 0 && next == c->v[k].b)
 			break;
 	}
 	return false;

@@ -89,9 +89,6 @@ int tree_encode(const struct tree_index *x, struct buf *out, struct err *e);
 int tree_decode(const void *p, size_t n, struct tree_index *ret, struct err *e);
 int tree_decode_take(char *take_p, size_t n, struct tree_index *ret, struct err *e);
 
-/* Parents before children, siblings by bytes: the order of an index. */
-int tree_path_cmp(const char *a, const char *b);
-
 /* Do the two records prove that nothing changed between them? */
 bool tree_same_stat(const struct tree_entry *a, const struct tree_entry *b);
 

@@ -11,19 +11,6 @@
 #include "base/program.h"
 #include "watch/receiver.h"
 
-/* Between fork and exec: both descriptors to 3 and 4, everything else closed. */
-static _Noreturn void become(const char *path, int listener, int events)
-{
-	char *const argv[] = { (char[]){ "vitrine-otlp" }, NULL }, *const env[] = { NULL };
-	int a = fcntl(listener, F_DUPFD_CLOEXEC, 5), b = fcntl(events, F_DUPFD_CLOEXEC, 5);
-
-	/* NOLINTNEXTLINE(android-cloexec-dup): these two are what it is for */
-	if (a >= 0 && b >= 0 && dup2(a, 3) == 3 && dup2(b, 4) == 4 &&
-	    syscall(SYS_close_range, 5U, ~0U, 0U) == 0)
-		(void)execve(path, argv, env);
-	_exit(127);
-}
-
 int receiver_spawn(int take_listener, pid_t *ret_pid, int *ret_events, struct err *e)
 {
 	_close_ int listener = take_listener, ours = FD_NONE, theirs = FD_NONE;
@@ -41,7 +28,7 @@ int receiver_spawn(int take_listener, pid_t *ret_pid, int *ret_events, struct er
 	if (pid < 0)
 		return err_sys(e, "fork");
 	if (pid == 0)
-		become(path, listener, theirs);
+		program_become(path, "vitrine-otlp", NULL, (const int[]){ listener, theirs }, 2);
 	*ret_pid = pid;
 	*ret_events = take_fd(ours);
 	return 0;

@@ -171,17 +171,20 @@ def measure(box):
 @test
 def exports(box):
     box.write(".env", "x\n")
+    box.write(".vscode/tasks.json", "{}\n")
     r = box.cli("export", "devcontainer")
     eq(r.rc, 0, r.err)
     text = box.read(".devcontainer/devcontainer.json")
     made = json.loads(re.sub(r"^//.*\n", "", text, flags=re.M))
     has(made["runArgs"], "--network=none", "--cap-drop=all", "--security-opt=no-new-privileges")
-    has(" ".join(made["mounts"]), "/.env,readonly")
+    has(" ".join(made["mounts"]), "/.env,readonly", "localWorkspaceFolder}/.vscode,", "/.vscode,readonly")
     refused(box.cli("export", "devcontainer"), "--force", rc=125)
     eq(box.cli("export", "devcontainer", "--force", "--gvisor").rc, 0)
     has(box.read(".devcontainer/devcontainer.json"), "--runtime=runsc")
     has(box.cli("export", "dockerfile").out, "FROM ")
     refused(box.cli("export", "boat"), "devcontainer")
+    box.write("a,b/.env", "x\n")
+    refused(box.cli("export", "devcontainer", "--force"), "a,b/.env", "cannot say so", rc=125)
 
 
 if __name__ == "__main__":

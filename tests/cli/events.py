@@ -548,6 +548,7 @@ def a_run_is_on_record(box):
     eq(box.sh("exit 3").rc, 3)
     got = events(box)
     eq([e["type"] for e in got], ["sandbox.started", "session.started", "session.ended", "sandbox.stopped"])
+    assert {"cpu_ns", "memory_peak", "written"} <= got[2]["data"].keys(), got[2]
     eq(got[1]["data"]["argv"], ["sh", "-c", "exit 3"])
     eq(got[2]["data"]["status"], 3)
     eq(verify(box)[0], 0)

@@ -426,6 +426,28 @@ def verdicts_are_on_record_before_the_connection(box):
 
 
 @test
+def bytes_of_what_is_open(box):
+    """A connection that lasts is counted while it does, and not twice when it ends."""
+    n = net()
+    script = ("import socket, sys; s = socket.create_connection(('ok.test', 5432), 5); s.sendall(b'\\0' * 70000); print(s.recv(9), flush=True);"
+              "sys.stdin.readline(); s.close(); print('over', flush=True); sys.stdin.readline()")
+    p = box.start("run", "--allow", "ok.test:5432", "--name", "counts", "--", "python3", "-c", script, stdin=subprocess.PIPE)
+    has(p.stdout.readline().decode(), "bytes:")
+
+    def out():
+        row = json.loads(box.cli("stats", "--json", "counts").out)
+        return (row[0] if isinstance(row, list) else row)["net_out"]
+    soon(lambda: out() == 70000, "the bytes of an open connection", 8)
+    p.stdin.write(b"\n")
+    p.stdin.flush()
+    eq(p.stdout.readline(), b"over\n")
+    soon(lambda: "net.connect" in box.cli("events", "counts", "--json").out, "the end of it")
+    eq(out(), 70000, "counted once")
+    box.finish(p)
+    box.cli("rm", "-f", "counts")
+
+
+@test
 def the_gate_ends(box):
     """Killed once it comes back; killed twice the network is closed, and the sandbox lives on."""
     net()

@@ -152,6 +152,60 @@ def paths_change_while_it_runs(box):
 
 
 @test
+def a_host_is_inspected_while_it_runs(box):
+    """A path rule for a host that was not inspected: from then on it is, also for who is connected already."""
+    w = there()
+    for was_used in (False, True):  # seal sleeps, or serves
+        flags = ("--name", "late", "--allow", f"{OWN4}/32", "--allow", "ok.test", "--allow", "claude.ai", "--inspect", "own.test")
+        p = box.start("run", *flags, "--allow", "own.test", "--", "sh", "-c", LATE, stdin=subprocess.PIPE, env=w.trust)
+        if was_used:
+            eq(say(p, "own.test/x"), "200")
+        eq(say(p, "claude.ai/other"), "200", "before the rule")
+        eq(box.cli("net", "allow", "late", "GET claude.ai/only/**").rc, 0)
+        soon(lambda: say(p, "claude.ai/other") == "403", "the rule")
+        eq(say(p, "claude.ai/only/x"), "200")
+        eq(say(p, "chatgpt.com/a"), "000", "a host that no rule names")
+        eq(box.cli("net", "allow", "late", "GET chatgpt.com/a").rc, 0)
+        soon(lambda: say(p, "chatgpt.com/a") == "200", "a host that was closed before")
+        eq(say(p, "chatgpt.com/b"), "403")
+        end(box, p)
+        box.cli("rm", "-f", "late")
+    p = box.start("run", "--name", "late", "--allow", "claude.ai", "--allow", f"{OWN4}/32", "--", "sh", "-c",
+                  "echo up; " + LATE, stdin=subprocess.PIPE, env=w.trust)
+    eq(p.stdout.readline(), b"up\n")
+    r = box.cli("net", "allow", "late", "GET claude.ai/only/**")
+    has(r.err, "is kept", "do not trust the sandbox's CA", "when it is started again")
+    end(box, p)
+    box.cli("rm", "-f", "late")
+
+
+@test
+def an_uninspected_connection_ends_with_the_rule(box):
+    w = there()
+    script = ("import ssl, socket, sys\n"
+              "c = ssl.create_default_context()\n"
+              "s = c.wrap_socket(socket.create_connection(('claude.ai', 443), 8), server_hostname='claude.ai')\n"
+              "def ask(p):\n"
+              "    s.sendall(b'GET /%s HTTP/1.1\\r\\nHost: claude.ai\\r\\n\\r\\n' % p)\n"
+              "    return s.recv(4096).split(b' ')[1]\n"
+              "print(ask(b'a').decode(), flush=True)\n"
+              "sys.stdin.readline()\n"
+              "try: print('open', ask(b'b'), flush=True)\n"
+              "except Exception: print('closed', flush=True)\n")
+    p = box.start("run", "--name", "cut", "--allow", f"{OWN4}/32", "--allow", "claude.ai", "--inspect", "own.test", "--", "python3",
+                  "-c", script, stdin=subprocess.PIPE, env=w.trust)
+    eq(p.stdout.readline(), b"200\n")
+    eq(box.cli("net", "allow", "cut", "GET claude.ai/a").rc, 0)
+    soon(lambda: "no longer allowed" in box.cli("net", "log", "cut").out, "the end of the connection")
+    p.stdin.write(b"\n")
+    p.stdin.flush()
+    eq(p.stdout.readline(), b"closed\n")
+    eq([q.target for q in w.server.seen], ["/a"])
+    end(box, p)
+    box.cli("rm", "-f", "cut")
+
+
+@test
 def secret_is_a_placeholder_inside(box):
     w = there()
     r = box.cli("secret", "set", "mine", "--env", "MY_KEY", "--host", "own.test", input=SECRET.encode() + b"\n")
@@ -267,6 +321,9 @@ while read -r word; do
     if test "$word" = ca; then grep -c BEGIN "$SSL_CERT_FILE"
     else curl -sS -m 8 -o /dev/null -w '%{http_code}\n' -H "X-Api-Key: $K" "https://own.test/$word" || echo failed; fi
 done"""
+
+
+LATE = "while read -r word; do curl -sS -m 8 -o /dev/null -w '%{http_code}\\n' \"https://$word\"; done"
 
 
 def slave(box, w, *flags, **env):

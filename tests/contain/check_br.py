@@ -46,3 +46,22 @@ def br02(c):
     c.need_control("over" in r.text, f"it did not run: {r}")
     c.must(not mark.exists(), "it ran")
     return HELD
+
+
+@check("BR-03", prio="P0", title="git outside that works on the inside's objects has no network", forms=RUN,
+       catches=("broker-net",))
+def br03(c):
+    """A hook of the upstream is the one program of ours that host git can be made to run; it asks for a socket."""
+    up = c.mkdir(c.root / "up") / "up.git"
+    c.control(f"git init -q --bare -b main {up} && git init -q -b main . && git remote add origin {up} && "
+              "git -c user.name=n -c user.email=n@x commit -q --allow-empty -m one")
+    hook, ran, got = up / "hooks" / "post-receive", up / "ran", up / "got"
+    c.plant(hook, f"#!/bin/sh\ntouch {ran}\npython3 -c 'import socket; socket.socket()' && touch {got}\n", 0o755)
+    c.control("git push -q origin main:refs/heads/control")
+    c.need_control(ran.exists() and got.exists(), "outside too the hook gets no socket")
+    ran.unlink()
+    got.unlink()
+    r = c.sandbox("git push origin main:refs/heads/agent/x 2>&1; echo over", flags=["--broker-push", f"{up} refs/heads/agent/*"])
+    c.need_control("over" in r.text and ran.exists(), f"it was not pushed: {r}")
+    c.must(not got.exists(), "it got a socket")
+    return HELD

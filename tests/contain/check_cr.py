@@ -2,6 +2,7 @@
 """CR: credentials in the environment, in other processes, in the home."""
 
 import os
+import re
 import shlex
 
 from harness import HELD, Ctx, check
@@ -132,4 +133,43 @@ def cr12(c: Ctx):
     r = c.sandbox("cat /etc/machine-id /sys/class/dmi/id/* /sys/class/net/*/address 2>/dev/null; true")
     seen = [p for p, text in host.items() if len(text) > 4 and text in r.text]
     c.must(not seen, f"the host's own: {seen}")
+    return HELD
+
+
+# Every readable page of itself, but for what it was told to look for: that word comes in two halves.
+SCAN = r"""
+import re, sys
+word = (sys.argv[1] + sys.argv[2]).encode()
+hits = seen = 0
+mem = open("/proc/self/mem", "rb", 0)
+for line in open("/proc/self/maps"):
+    m = re.match(r"([0-9a-f]+)-([0-9a-f]+) (r)", line)
+    if not m or "[v" in line:
+        continue
+    a, b = int(m[1], 16), int(m[2], 16)
+    try:
+        mem.seek(a); data = mem.read(b - a)
+    except (OSError, ValueError, OverflowError):
+        continue
+    seen += len(data)
+    hits += data.count(word)
+print("seen", seen >> 20, "hits", hits)
+"""
+
+
+@check("CR-10", prio="P1", title="nothing of the caller's or the keeper's memory is in what runs inside", catches=("env",))
+def cr10(c: Ctx):
+    u = c.uuid()
+    c.plant(c.ws / "scan.py", SCAN)
+    argv = ["/usr/bin/python3", "scan.py", u[:16], u[16:]]
+    secret = {"VCF_TOKEN": u}
+    ctl = re.search(r"seen (\d+) hits (\d+)", c.control(argv, env=secret).text)
+    own = re.search(r"seen (\d+) hits (\d+)", c.control(argv).text)
+    c.need_control(ctl and own and int(ctl[2]) > int(own[2]), f"it is not even found outside: {ctl} {own}")
+    r = c.sandbox(argv, env=secret)
+    got = re.search(r"seen (\d+) hits (\d+)", r.text)
+    if not got or int(got[1]) < 1:
+        c.inconclusive(f"no memory was seen: {r}")
+    # The word itself, put together in there, is all that may be found.
+    c.must(int(got[2]) <= int(own[2]), f"{got[2]} places hold it, {own[2]} without it around: {r}")
     return HELD

@@ -875,3 +875,27 @@ def fw04b(c: Ctx):
     c.must((c.out / "f").read_text() == secret + "\n", "what lies outside was changed")
     c.must(not c.found_in(c.state, secret), "what lies outside was saved")
     return HELD
+
+
+# What an agent may well do, and what will run with the user's rights later.
+PLANTED = ["venv/bin/python", "node_modules/.bin/tool", "package.json", "sub/Makefile", "build.sh"]
+
+
+@check("FW-16", prio="P2", forms=("run",), catches=("runs",),
+       title="programs and build files that were changed are named in the difference")
+def fw16(c: Ctx):
+    c.plant(c.ws / PLANTED[0], "old", 0o755)
+    c.plant(c.ws / "package.json", "{}")
+    c.plant(c.ws / "same.sh", "#!/bin/sh\n", 0o755)
+    write = "; ".join(f"mkdir -p $(dirname {f}); echo changed > {f}" for f in PLANTED)
+    write += f"; chmod +x {PLANTED[0]} {PLANTED[1]} build.sh; echo text > notes.txt"
+    name = c.new_name()
+    r = c.vitrine("run", "--name", name, "--", "sh", "-c", write)
+    c.need_control(r.ok and all((c.ws / f).exists() for f in PLANTED), f"not written: {r}")
+    r = c.vitrine("diff", name, "--stat", "--all")
+    told = {line.split()[1]: "  ! " in line for line in r.text.splitlines() if line[:2] in ("A ", "M ")}
+    c.need_control("notes.txt" in told, f"no difference: {r}")
+    c.must(not told["notes.txt"] and "same.sh" not in told, f"told of what runs nothing: {r}")
+    silent = [f for f in PLANTED if not told.get(f)]
+    c.must(not silent, f"not told: {silent}: {r}")
+    return HELD

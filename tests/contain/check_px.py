@@ -7,12 +7,13 @@ which names its name server was asked for. The control shows that the same reque
 import json
 import os
 import re
+import signal
 import socket
 import ssl
 import struct
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -667,4 +668,70 @@ def nt19(c):
         served(c, net)
         r = c.sandbox("curl -s -m 5 -o /dev/null http://ok.test/; for p in /proc/[0-9]*; do ls -l $p/fd 2>/dev/null; done", flags=ALLOW)
         c.must("socket:" not in r.text, f"a socket inside: {r}")
+    return HELD
+
+
+@check("NT-17", prio="P0", title="without proxy variables, around them, by names of one's own: refused all the same", catches=("gate-rules",))
+def nt17(c):
+    with internet(c) as net:
+        reaches_outside(c, net, "evil.test")
+        served(c, net)
+        tries = ["env -u HTTP_PROXY -u http_proxy -u HTTPS_PROXY -u https_proxy -u ALL_PROXY -u all_proxy curl -sS -m 4 http://evil.test/a",
+                 "NO_PROXY='*' no_proxy='*' curl -sS -m 4 http://evil.test/b", "curl -sS -m 4 --noproxy '*' http://evil.test/c",
+                 "curl -sS -m 4 --noproxy '*' --resolve evil.test:80:93.184.216.35 http://evil.test/d",
+                 "curl -sS -m 4 --noproxy '*' http://93.184.216.35/e", "curl -sS -m 4 -x socks5h://127.0.0.1:1080 http://evil.test/f",
+                 "python3 -c 'import socket; s=socket.create_connection((\"93.184.216.35\", 80), 4); s.sendall(b\"GET /g HTTP/1.0\\r\\n\\r\\n\"); print(s.recv(99))'"]
+        r = c.sandbox("; ".join(tries) + "; curl -s -m 4 -o /dev/null http://ok.test/still; true", flags=ALLOW, timeout=60)
+        c.need_control(net.hits("ok.test"), f"the gate was gone: {r}")
+        none_at(c, net, "evil.test")
+    return HELD
+
+
+@check("NT-16", prio="P0", forms=RUN, title="an empty, missing, misspelt or unreadable network section opens nothing", catches=("gate-rules",))
+def nt16(c):
+    with internet(c) as net:
+        reaches_outside(c, net, "evil.test")
+        served(c, net)
+        act = ["sh", "-c", "curl -sS -m 4 http://evil.test/x; curl -sS -m 4 --noproxy '*' http://93.184.216.35/y; touch ran"]
+        for i, text in enumerate(('{"network":{"mode":"gate","allow":[]}}', '{"network":{"mode":"gate"}}', '{"network":{}}', "{}",
+                                  '{"network":{"allow":["ok.test"],"deny":[]}}', '{"network":{"alow":["evil.test"]}}',
+                                  '{"netwrok":{"allow":["evil.test"]}}', '{"network":{"mode":"open"}}', '{"network":{"mode":"host"}}')):
+            r = c.vitrine("run", "--policy", str(c.plant(c.home / f"p{i}.jsonc", text)), "--", *act, timeout=30)
+            c.must(r.refused or (c.ws / "ran").exists(), f"neither refused nor run: {r}")
+            none_at(c, net, "evil.test")
+        r = c.vitrine("run", "--policy", str(c.plant(c.home / "shut.jsonc", "{}", 0o000)), "--", *act, timeout=30)
+        c.must(r.refused or c.ident == "root", f"an unreadable policy is none: {r}")
+        r = c.vitrine("run", "--policy", str(c.home / "missing.jsonc"), "--", *act, timeout=30)
+        c.must(r.refused, f"a missing policy is none: {r}")
+        none_at(c, net, "evil.test")
+    return HELD
+
+
+@check("SV-03", prio="P0", forms=RUN, title="the gate stopped, then killed: nothing gets out any other way")
+def sv03(c):
+    with internet(c) as net:
+        reaches_outside(c, net, "evil.test")
+        p = c.start("curl -s -m 9 -o /dev/null http://ok.test/first && echo up; while [ ! -e go ]; do sleep 0.05; done; "
+                    "for i in 1 2 3 4; do curl -sS -m 3 http://evil.test/past; curl -sS -m 3 --noproxy '*' http://93.184.216.35/past; done; "
+                    "echo over", flags=ALLOW)
+        c.need_control(p.wait_for("up", 20), f"not served: {p.err[-300:]}")
+        here = os.stat("/proc/self/ns/net").st_ino
+        gates = []
+        for d in Path("/proc").glob("[0-9]*"):
+            try:
+                if (d / "cmdline").read_bytes().startswith(b"vitrine-gate\0") and os.stat(d / "ns/net").st_ino == here:
+                    gates.append(int(d.name))
+            except OSError:
+                pass
+        c.need_control(gates, "the gate is not found")
+        for g in gates:
+            os.kill(g, signal.SIGSTOP)
+        c.plant(c.ws / "go")
+        time.sleep(1.0)
+        for g in gates:
+            with suppress(ProcessLookupError):             # one dies with the other
+                os.kill(g, signal.SIGKILL)
+        c.need_control(p.wait_for("over", 40), f"did not end: {p.out[-300:]} {p.err[-300:]}")
+        none_at(c, net, "evil.test")
+        p.stop()
     return HELD

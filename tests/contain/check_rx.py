@@ -292,3 +292,54 @@ def rx16(c):
 
     c.must(c.wait_until(lambda: not grown(), 3), f"left after {runs} runs: {grown()}")
     return HELD
+
+
+# A directory that goes down `depth` names, made by a program that never holds the whole path.
+DEEP = ("import os,sys\nos.makedirs(sys.argv[1], exist_ok=True); os.chdir(sys.argv[1])\n"
+        "for i in range(int(sys.argv[2])):\n    os.mkdir('d'); os.chdir('d')\nopen('end', 'w').close()\nprint('deep')\n")
+
+
+def told_or_done(c, r, what, most):
+    """One of our own commands, on a tree that is meant to break it."""
+    c.must(not r.timed_out and r.seconds < most, f"{what} takes {r.seconds:.1f} s")
+    c.must(r.rc in (0, 1, 125), f"{what} ended by accident: {r}")
+
+
+@check("RX-08", prio="P1", title="huge and deep directories: our own commands end, and in order", forms=("run",), timeout=240)
+def rx08(c):
+    wide, deep = (100000, 4000) if os.environ.get("VITRINE_LONG") == "1" else (20000, 2500)
+    c.plant(c.ws / "deep.py", DEEP)
+    name = c.new_name()
+    r = c.vitrine("run", "--name", name, "--", "sh", "-c",
+                  f"{c.probe()[0]} inodes wide {wide} || mkdir wide; python3 deep.py deep {deep}; python3 deep.py ~/deep {deep}; "
+                  f"i=0; while [ $i -lt 50 ]; do i=$((i+1)); mount -t tmpfs x /tmp 2>/dev/null && echo mounted; done; echo over", timeout=60)
+    c.need_control(r.text.count("deep") >= 2 and "over" in r.text, f"the trees were not made: {r}")
+    c.must("mounted" not in r.text, "it can mount")
+    for words in (["diff", name, "--stat"], ["checkpoint", name], ["diff", name, "--name-only"], ["run", "--name", name, "--", "true"],
+                  ["undo", name], ["rm", "-f", name]):
+        told_or_done(c, c.vitrine(*words, timeout=60), " ".join(words[:1]), 60)
+    c.must(not list((c.state / "vitrine" / "sandboxes").glob(name)), "the sandbox's home was not removed")
+    return HELD
+
+
+@check("RX-14", prio="P1", title="a checkpoint of a terabyte of holes and many tiny files costs what is there", forms=("run",),
+       catches=("holes",), timeout=180)
+def rx14(c):
+    tiny = 100000 if os.environ.get("VITRINE_LONG") == "1" else 5000
+    name = c.new_name()
+    r = c.vitrine("run", "--name", name, "--", "sh", "-c",
+                  f"truncate -s 1T huge && echo end | dd of=huge bs=1 seek=500G conv=notrunc 2>/dev/null; "
+                  f"mkdir tiny; cd tiny; seq {tiny} | xargs touch; echo over", timeout=60)
+    c.need_control("over" in r.text and (c.ws / "huge").stat().st_size == 1 << 40, f"not made: {r}")
+    free = os.statvfs(c.state).f_bavail * os.statvfs(c.state).f_frsize
+    for words in (["checkpoint", "--all", name], ["checkpoint", name]):
+        r = c.vitrine(*words, timeout=30)
+        told_or_done(c, r, "a checkpoint", 20)
+        c.note(words, f"{r.seconds:.1f} s", r.text.strip()[-200:], r.errtext.strip()[-200:])
+    used = sum(p.stat().st_blocks * 512 for p in c.state.rglob("*") if p.is_file())
+    c.must(used < 128 << 20, f"{used >> 20} MiB of state for nothing")
+    c.must(free - os.statvfs(c.state).f_bavail * os.statvfs(c.state).f_frsize < 1 << 30, "the disk was filled")
+    c.vitrine("rm", "-f", name)
+    with c.host_edit():
+        (c.ws / "huge").unlink()
+    return HELD

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SB: two sandboxes side by side, or one after the other, know nothing of each other."""
 
+import json
 import os
 import secrets
 import shlex
@@ -137,4 +138,37 @@ def sb08(c: Ctx):
         for p in ("/tmp", "/var/tmp", "/dev/shm", str(c.home)):
             if os.path.lexists(p + queue):
                 os.unlink(p + queue)
+    return HELD
+
+
+@check("SB-07", prio="P1", forms=("run",), timeout=120,
+       title="checkpoints and applies of two sandboxes in one directory do not mix")
+def sb07(c: Ctx):
+    """Files are replaced as a whole all the time, so a checkpoint is right when every file in it is whole, and a later
+    one of the same file is not older. Two reviews of one directory are applied at once: each file is one side's."""
+    turn = ("i=0; while [ ! -e stop ]; do i=$((i+1)); for f in a b c; do (echo $i; seq 2000; echo $i) > .$f.$ME; mv .$f.$ME $ME-$f; done; "
+            "[ $i = 1 ] && echo turning; done")
+    names = [c.new_name(), c.new_name()]
+    live = []
+    for n in names:
+        live.append(c.keeper(["-e", f"ME={n}"], command=["sh", "-c", turn], name=n))
+        c.need_control(live[-1].wait_for("turning", 20), f"no writer: {live[-1].err!r}")
+    # Beside each other, again and again.
+    for _ in range(4):
+        for p in [c.start([c.cfg.vitrine, "checkpoint", n], sandboxed=False) for n in names]:
+            r = p.wait(30)
+            c.must(r.rc in (0, 1) and not r.timed_out, f"no defined end: {r}")
+            c.must(r.rc == 0 or r.err.count(b"\n") == 1, f"not one clear line: {r}")
+    c.plant(c.ws / "stop")
+    for p in live:
+        p.wait(20)
+    saved = [x["checkpoint"] for x in json.loads(c.vitrine("checkpoints", "--json").text)["checkpoints"]]
+    c.need_control(len(saved) >= 6, f"too few checkpoints: {saved}")
+    for at in saved[-3:]:
+        r = c.vitrine("restore", "--force", str(at))
+        # What was half written when it was looked at is not saved, and that is said. Those have other names.
+        c.must(all(line.startswith("kept .") for line in r.errtext.splitlines()), f"{at} cannot be restored: {r}")
+        for f in c.ws.glob("t?-*-[abc]"):
+            lines = f.read_text().splitlines()
+            c.must(len(lines) == 2002 and lines[0] == lines[-1], f"{at}: {f.name} is a mixture")
     return HELD

@@ -228,6 +228,34 @@ def cr07(c):
     return HELD
 
 
+@check("SB-04", prio="P0", title="what another sandbox holds (placeholder, gate, sockets) opens nothing from here", catches=("seed",))
+def sb04(c):
+    """There is no token to steal but the placeholder; the gate and the broker know a sandbox by the socket it comes from."""
+    with world(c) as w:
+        secret(c, w)
+        flags = [*OPEN, "--secret", "mine"]
+        ws2 = c.mkdir(c.home / "proj2")
+        b = c.keeper(flags, env=w.trust, cwd=ws2, command=["sh", "-c", "echo key $MY_KEY; exec sleep 60"])
+        c.need_control(b.wait_for("key "), f"B has no placeholder: {b.err!r}")
+        theirs = re.search(rb"key (\S+)", b.out)[1].decode()
+        use = f"curl -sS -m 8 -o /dev/null -H 'X-Api-Key: {theirs}' https://own.test/"
+        c.vitrine("exec", b.name, "--", "sh", "-c", use + "own", env=w.trust, cwd=ws2)
+        c.need_control([q.get("x-api-key") for q in w.seen()] == [SECRET], "it does not open anything for B either")
+        sockets = " ".join(str(p) for p in c.state.rglob("*") if p.is_socket())
+        c.need_control(sockets, "B has no sockets")
+        reach = f"for s in {sockets}; do curl -sS -m 3 --unix-socket $s http://own.test/socket && echo reached $s; done; {use}stolen; true"
+        for these in (flags, [*OPEN, "--inspect", "own.test"]):
+            r = c.sandbox(reach, flags=these, env=w.trust, timeout=40)
+            seen = w.seen()
+            c.need_control([q.target for q in seen] == ["/stolen"], f"A's own request did not arrive: {r}")
+            c.must(seen[0].get("x-api-key") == theirs, "B's placeholder was swapped for A")
+            c.must("reached" not in r.text, f"a socket of B's answered: {r}")
+            c.must(SECRET not in r.text + r.errtext, f"it is inside: {r}")
+        log = c.vitrine("events", "--json").text
+        c.need_control("own.test" in log, f"no record: {log[-200:]}")
+    return HELD
+
+
 @check("CR-08", prio="P2", title="a host that sends the secret back is masked", forms=RUN, catches=("seal-mask",))
 def cr08(c):
     with world(c) as w:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SV: the keeper, its socket, its records, and what goes out through it."""
 
+import ctypes
 import json
 import os
 from pathlib import Path
@@ -10,13 +11,17 @@ import signal
 import subprocess
 import time
 
+from check_pr import insiders, ns_depth
 from harness import HELD, Ctx, check, descendants
 
 q = shlex.quote
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 
 
 def keepers(c: Ctx):
-    return [pid for pid, name in descendants(os.getpid()) if name == "vitrine-keeper"]
+    """Init has the same name: it was forked from one. But it is in a namespace of its own."""
+    mine = ns_depth(os.getpid())
+    return [pid for pid, name in descendants(os.getpid()) if name == "vitrine-keeper" and ns_depth(pid) == mine]
 
 
 def is_alive(pid):
@@ -41,7 +46,7 @@ def sv02(c: Ctx):
     b = c.keeper(command=["sh", "-c", "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' &) ; "
                           "echo ready; while :; do date >>tick; sleep 0.05; done"])
     c.need_control(b.wait_for("ready"), "the sandbox did not start")
-    inside = [p for p, name in descendants(b.pid) if name not in ("vitrine-keeper",)]
+    inside = insiders()
     c.need_control(len(inside) >= 3 and keepers(c), f"too few processes: {inside}")
     for k in keepers(c):
         os.kill(k, signal.SIGKILL)
@@ -302,4 +307,156 @@ def sv21(c: Ctx):
     (place / "vitrine-gate").chmod(0o757)
     r = c.host([own, "run", "--allow", "example.org", "--", "true"], env=env)
     c.must(b"could have written it" in r.err, f"a gate that anybody may write was started: {r}")
+    return HELD
+
+
+@check("SV-02b", prio="P0", forms=("run",), catches=("pdeathsig",),
+       title="kill -9 of the keeper while init stands still: everything inside is dead all the same")
+def sv02b(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "echo ready; while :; do date >>tick; sleep 0.05; done"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    inside = insiders()
+    init = [p for p in inside if first_inside(p)]
+    c.need_control(len(init) == 1 and len(inside) >= 2, f"init is not found: {inside}")
+    # It hears nothing now; its own death must not depend on it. A mere SIGSTOP ends with its parent (an orphaned group is
+    # continued), but it is all that somebody who may not trace has.
+    libc = ctypes.CDLL(None)
+    if libc.ptrace(PTRACE_SEIZE, init[0], None, None) or libc.ptrace(PTRACE_INTERRUPT, init[0], None, None):
+        os.kill(init[0], signal.SIGSTOP)
+    for k in keepers(c):
+        os.kill(k, signal.SIGKILL)
+    c.must(gone(inside), f"still alive: {descendants(os.getpid())}")
+    return HELD
+
+
+def first_inside(pid):
+    """Is it pid 1 of a namespace of its own?"""
+    try:
+        line = [x for x in Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("NSpid:")][0]
+    except OSError:
+        return False
+    return len(line.split()) > 2 and line.split()[-1] == "1"
+
+
+STRANGER = 65534
+
+
+@check("SV-13b", prio="P0", forms=("run",), catches=("peercred",),
+       title="another user who can reach the control socket is not let in")
+def sv13b(c: Ctx):
+    if os.geteuid() != 0:
+        c.inconclusive("nobody else to be")
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), "the sandbox did not start")
+    folder = c.state / "vitrine" / "sandboxes" / b.name
+    c.need_control(c.wait_until(lambda: (folder / "control").exists(), 10), "there is no control socket")
+    # The folder's own mode is another wall; here it is gone.
+    for d in (c.state, c.state / "vitrine", folder.parent, folder):
+        os.chmod(d, 0o755)
+    os.chmod(folder / "control", 0o666)
+
+    def heard(uid):
+        """How many bytes the keeper has for this user, or that it hung up: asked by a message that is none."""
+        code = ("import socket,sys\ns=socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(5)\n"
+                f"s.connect({str(folder / 'control')!r})\ntry:\n    got=s.recv(65536)\nexcept TimeoutError:\n    got=b'waits'\n"
+                "except OSError as e:\n    got=b''\nprint('heard', got[:5])\n")
+        p = subprocess.run(["/usr/bin/python3", "-c", code], user=uid, group=uid, extra_groups=[], capture_output=True, text=True,
+                           timeout=20)
+        return p.stdout + p.stderr
+
+    mine, other = heard(c.uid), heard(STRANGER)
+    c.need_control("heard" in mine and "heard b''" not in mine, f"its own user is not let in either: {mine}")
+    c.must("heard b''" in other, f"somebody else is: {other}")
+    return HELD
+
+
+@check("SV-11", prio="P0", forms=("run",), title="a policy that the agent leaves in the project widens nothing in the next run")
+def sv11(c: Ctx):
+    u = c.uuid()
+    c.plant(c.out / "secret", u)
+    text = json.dumps({"files": {"read": [str(c.out)]}, "network": {"allow": ["ok.test"]}})
+    c.control(f"cat {q(str(c.out))}/secret")
+    named = c.plant(c.home / "named.jsonc", text)
+    r = c.vitrine("run", "--policy", str(named), "--", "cat", str(c.out / "secret"))
+    c.need_control(u in r.text, f"such a policy does not work even where the user says it: {r}")
+    for act in (f"printf %s {q(text)} > .vitrine.jsonc", f"mkdir -p sub; printf %s {q(text)} > sub/.vitrine.jsonc",
+                f"printf %s {q(text)} > x; mv x .vitrine.jsonc; ln -sf .vitrine.jsonc vitrine.jsonc",
+                f"mkdir -p ~/.config/vitrine; printf %s {q(text)} > ~/.config/vitrine/policy.jsonc"):
+        c.sandbox(act + "; true")
+        r = c.sandbox(f"cat {q(str(c.out))}/secret; true", refusal_ok=True)
+        c.must(not c.leaks(r, u), f"{act.split(';')[0][:40]}: the next run obeys it: {r}")
+    return HELD
+
+
+BAD_POLICIES = [b"{", b"{}}", b'{"files":{"read":[]},"files":{}}', b'{"fils":{}}', b"\xef\xbb\xbf{,}", b'{"network":{"mode":"nne"}}',
+                b'{"limits":{"memory":"99999999999999999999999g"}}', b'{"limits":{"pids":-1}}', b'{"files":{"hide":"x"}}', b"[" * 100000,
+                b'{"a":' * 5000 + b"1" + b"}" * 5000, b'{"files":{"read":["\0"]}}', b'{"env":{"set":{"A":1}}} junk', b"\xff\xfe{}",
+                b'{"files":' + b" " * (10 << 20) + b"{}}", b'{"engine":"none"}', b'{"network":{"allow":"*"}}', b"nothing\r\n"]
+
+
+@check("SV-12", prio="P0", forms=("run",), title="a policy that is not one is refused with its place, and nothing runs")
+def sv12(c: Ctx):
+    good = c.plant(c.home / "good.jsonc", '{"files":{"hide":["*.key"]}} // all is well\r\n')
+    r = c.vitrine("run", "--policy", str(good), "--", "touch", "ran")
+    c.need_control(r.ok and (c.ws / "ran").exists(), f"a good one is refused too: {r}")
+    (c.ws / "ran").unlink()
+    for i, text in enumerate(BAD_POLICIES):
+        bad = c.plant(c.home / f"bad{i}.jsonc", text)
+        r = c.vitrine("run", "--policy", str(bad), "--", "touch", "ran")
+        c.must(not (c.ws / "ran").exists(), f"{text[:40]!r} was taken: {r}")
+        c.must(r.rc == 2 and r.err.count(b"\n") == 1 and b"bad" in r.err, f"{text[:40]!r}: not one line with its place: {r}")
+    for where in (c.config / "vitrine" / "policy.jsonc", c.ws / ".vitrine.jsonc"):
+        c.plant(where, BAD_POLICIES[3])
+        r = c.vitrine("run", "--", "touch", "ran")
+        c.must(not (c.ws / "ran").exists() and r.refused, f"{where.name}: {r}")
+        with c.host_edit():
+            where.unlink()
+    return HELD
+
+
+@check("SV-20", prio="P0", forms=("run",), title="a host that lacks a wall is refused, and doctor says the same")
+def sv20(c: Ctx):
+    v = q(c.cfg.vitrine)
+    # An id namespace around us that allows no further one stands for a host that does.
+    shut = "unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"' x "
+    r = c.control(f"{v} run -- touch ran")
+    c.need_control(r.ok and (c.ws / "ran").exists(), f"it does not even run here: {r}")
+    (c.ws / "ran").unlink()
+    r = c.control(shut + "true")
+    c.need_control(r.ok, f"no such host can be made: {r}")
+    r = c.control(f"{shut} {v} run -- touch ran")
+    c.must(not (c.ws / "ran").exists(), f"it ran without the wall: {r}")
+    c.must(r.rc == 125 and r.err.count(b"\n") == 1 and b"doctor" in r.err, f"not one clear line: {r}")
+    r = c.control(f"{shut} {v} doctor --json")
+    found = {x["id"]: x for x in json.loads(r.text)["checks"]}
+    c.must(not json.loads(r.text)["can_run"] and found["namespaces"]["state"] == "missing", f"doctor sees it otherwise: {r.text[:300]}")
+    return HELD
+
+
+@check("CR-14", prio="P1", forms=("run",), title="a keeper that crashes leaves no core")
+def cr14(c: Ctx):
+    b = c.keeper(command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready") and keepers(c), "the sandbox did not start")
+    for pid in keepers(c):
+        limit = [x for x in Path(f"/proc/{pid}/limits").read_text().splitlines() if x.startswith("Max core")][0].split()
+        c.must(limit[4] == "0", f"the keeper may leave a core: {limit}")
+        os.kill(pid, signal.SIGSEGV)
+    b.wait()
+    c.must(not list(c.root.rglob("core*")), "there is a core")
+    return HELD
+
+
+@check("SV-40", prio="P0", forms=("run",), idents=("user",), catches=("link",),
+       title="the program that speaks with another engine's init is locked in")
+def sv40(c: Ctx):
+    r = c.vitrine("run", "--engine", "bwrap", "--", "true")
+    c.need_control(r.ok, f"no such engine here: {r}")
+    b = c.keeper(["--engine", "bwrap"], command=["sh", "-c", "echo ready; sleep 40"])
+    c.need_control(b.wait_for("ready"), f"the sandbox did not start: {b.err!r}")
+    links = [p for p, name in descendants(os.getpid()) if name.startswith("vitrine-link")]
+    c.need_control(links, f"there is none: {descendants(os.getpid())}")
+    for p in links:
+        status = dict(x.split(":\t", 1) for x in Path(f"/proc/{p}/status").read_text().splitlines() if ":\t" in x)
+        c.must((status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), f"it is open: {status['Seccomp']} {status['NoNewPrivs']}")
+        c.must(os.stat(f"/proc/{p}/mem").st_uid == 0, "it can be looked into")
     return HELD

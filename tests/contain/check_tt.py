@@ -7,9 +7,11 @@ what that session leader finds afterwards."""
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 from check_pr import insiders
+from check_px import internet, reaches_outside
 from harness import HELD, check
 from outside import Terminal, wall
 
@@ -165,4 +167,68 @@ def tt08(c):
         c.must(report.get("regained") == "yes", f"the shell cannot take its terminal: {report}")
         c.must(report.get("modes") == "same", f"modes changed: {report}")
         c.must(int(report.get("status", 255)) < 124, f"vitrine broke: {report}")
+    return HELD
+
+
+# Its own question, in the words and colours of the real one, then the connection that makes the real one come.
+LURE = r"""
+stty -echo
+printf '\r\n\033[0m\033[7m vitrine %s \033[0m may it reach ok.test:80?  o once  s this session  a always  n no  ' "$VITRINE"
+while [ ! -e go ]; do sleep 0.02; done
+curl -s -m 20 -o /dev/null http://evil.test/lured
+echo; echo over
+"""
+ASKED = b"may it reach evil.test:80?"
+TYPED_FOR = 0.3      # seconds; less than the real question is deaf for
+
+
+def answered(c, keys, flags):
+    """Types `keys` at the false question until shortly after the real one may have come. -> (terminal, was it typed in
+    time): the real one cannot be older than the file that lets the inside go on."""
+    go = c.ws / "go"
+    t = Terminal(c, ["sh", "-c", LURE], flags)
+    if not t.seen(b"may it reach ok.test:80?", 20):
+        c.inconclusive(f"the script did not begin: {t.finish(1)} {t.screen[-300:]!r}")
+    c.plant(go)
+    began = time.monotonic()
+    while keys and time.monotonic() < began + TYPED_FOR:
+        t.type(keys)
+        time.sleep(0.01)
+    in_time = time.monotonic() < began + TYPED_FOR + 0.08
+    if not t.seen(ASKED, 20):
+        c.inconclusive(f"nobody asked: {t.finish(1)} {t.screen[-300:]!r}")
+    go.unlink()
+    return t, in_time
+
+
+@check("TT-07", prio="P0", catches=("deaf",), timeout=120,
+       title="keys typed at a false question, or ahead, do not answer the real one")
+def tt07(c):
+    flags = ["-t", "-i", "--allow", "ok.test", "--ask"]
+    with internet(c) as net:
+        reaches_outside(c, net, "evil.test")
+        for tries in range(4):
+            t, in_time = answered(c, b"oas", flags)
+            if not in_time:                                # we ourselves were kept waiting
+                t.type(b"\x03")
+                t.finish(1)
+                net.clear()
+                continue
+            time.sleep(0.7)
+            c.must(not net.hits("evil.test"), f"keys typed ahead opened it: {t.screen[-400:]!r}")
+            c.must(f"vitrine {t.keeper.name} ".encode() in t.screen if t.keeper else b"vitrine run-" in t.screen,
+                   f"it does not say which run asks: {t.screen[-300:]!r}")
+            t.type(b"n")
+            c.must(t.seen(b"over", 20), f"a no is not taken: {t.screen[-300:]!r}")
+            t.finish()
+            break
+        else:
+            c.inconclusive("never typed in time")
+        c.must(not net.hits("evil.test"), "a no opened it")
+        # The same question, read first and then answered: the wall is about when, not about what.
+        t, _ = answered(c, b"", flags)
+        time.sleep(0.7)
+        t.type(b"o")
+        c.need_control(t.seen(b"over", 20) and net.hits("evil.test"), f"a yes is not taken either: {t.screen[-300:]!r}")
+        t.finish()
     return HELD

@@ -57,7 +57,7 @@ def sv05(c):
     return HELD
 
 
-@check("SV-32", prio="P0", forms=("run",), catches=("gate-noted",),
+@check("SV-33", prio="P0", forms=("run",), catches=("gate-noted",),
        title="no connection leaves before its verdict is on record, whatever becomes of the keeper")
 def sv32(c):
     with internet(c) as net:

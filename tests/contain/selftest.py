@@ -6,6 +6,7 @@ Every act here is harmless without walls: files in the check's own folder, proce
 """
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -152,6 +153,18 @@ CASES = [
 ]
 
 
+SWITCH = re.compile(r'(?:sabotaged\(|CLONE_NEW\w+, )\s*"([a-z-]+)"')
+
+
+def unclaimed_switches():
+    """Walls that the sabotage build can leave out and that no check says it would miss; and the other way round."""
+    source = HERE.parent.parent / "src"
+    switches = {s for f in source.rglob("*.[ch]") for s in SWITCH.findall(f.read_text())}
+    run.load_checks()
+    claimed = {s for chk in harness.CHECKS.values() for group in chk.catches for s in group.split(",")}
+    return sorted(switches ^ claimed)
+
+
 def main():
     harness.subreaper()
     if os.geteuid() == 0:
@@ -173,14 +186,17 @@ def main():
                   + ("" if good else f", wanted {want}: {r['why']}"))
         left = os.listdir(base)
     rest = harness.descendants(os.getpid())
-    total = len(CASES) + 4
+    total = len(CASES) + 5
+    if odd := unclaimed_switches():
+        failed += 1
+        print(f"FAILED switches without a check, or checks without a switch: {odd}")
     if left:
         failed += 1
         print(f"FAILED folders left: {left}")
     if rest:
         failed += 1
         print(f"FAILED processes left: {rest}")
-    if run.is_a_sandbox(NULL, "user"):
+    if run.is_a_sandbox(NULL, "user", ""):
         failed += 1
         print("FAILED null.sh was taken for a sandbox")
     print(f"{total - failed} passed, {failed} failed, 0 skipped")

@@ -203,6 +203,7 @@ static void reap(const struct child *c)
 			m.session = sessions[i].session;
 			m.a = status;
 			command_used(&used, &m.cpu_ns, &m.max_rss);
+			m.written = (uint64_t)used.ru_oublock * 512; /* the kernel's unit */
 			if (m.session == 0 && !c->plan->is_named)
 				m.b = end_others();
 			(void)init_send(c->ctl, &m, NULL, 0);

@@ -194,6 +194,15 @@ static int make_point(int root, const struct mount *m)
 	return fd < 0 ? -errno : 0;
 }
 
+/* A tree that nothing was done with is taken apart when it is closed, which waits for every processor: milliseconds. In
+ * the old root, over its own source, it goes with that, when nobody waits. */
+static void leave_behind(int tree, const struct mount *m)
+{
+	if (m->src)
+		(void)move_mount(tree, "", AT_FDCWD, m->src,
+				 MOVE_MOUNT_F_EMPTY_PATH); /* else it is slow */
+}
+
 static int attach(int tree, int root, const struct mount *m)
 {
 	_close_ int at = FD_NONE;
@@ -203,10 +212,13 @@ static int attach(int tree, int root, const struct mount *m)
 		return move_mount(tree, "", root, m->dst + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno
 											   : 0;
 	at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
-	if (at < 0)
-		return m->flags & MOUNT_GONE_OK && (at == -ENOENT || at == -ELOOP || at == -ENOTDIR)
-			       ? 0
-			       : at;
+	if (at < 0 &&
+	    (!(m->flags & MOUNT_GONE_OK) || (at != -ENOENT && at != -ELOOP && at != -ENOTDIR)))
+		return at;
+	if (at < 0) {
+		leave_behind(tree, m);
+		return 0;
+	}
 	if (move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return -errno;
 	return 0;

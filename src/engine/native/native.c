@@ -295,6 +295,7 @@ void native_done(struct native *n)
 	fd_close(n->skel);
 	fd_close(n->words);
 	fd_close(n->alive);
+	fd_close(n->monitor);
 	*n = NATIVE_NONE;
 }
 

@@ -23,7 +23,7 @@ enum init_msg_type {
 	INIT_FAILED = 1, /* err: set-up stopped, nothing ran */
 	INIT_STARTED, /* session; a = pid inside; with one descriptor when it has a terminal: its master side */
 	INIT_NOT_STARTED, /* session; a = errno of execve; b = 1: chdir failed */
-	INIT_EXITED, /* session; a = wait status; cpu_ns and max_rss of it and what it waited for; b = 1: nobody is left */
+	INIT_EXITED, /* session; a = wait status; cpu_ns, max_rss and bytes written to disk of it and what it waited for; b = 1: nobody is left */
 	INIT_PROC, /* with one descriptor: the sandbox's own /proc, before the first command runs */
 	INIT_NET, /* a: has IPv6; b: enum init_net; descriptors as in enum netns_socket, none from vitrine-link; before the first command */
 	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback, or a: of every address; 0: two, see gate/inside.c */
@@ -72,7 +72,7 @@ struct init_msg {
 	int32_t a, b;
 	uint32_t flags;
 	uint16_t rows, cols;
-	uint64_t cpu_ns, max_rss;
+	uint64_t cpu_ns, max_rss, written;
 	const struct plan *plan; /* of INIT_PLAN: in memory that both have at the same address */
 	struct err err;
 };
@@ -103,9 +103,10 @@ struct native {
 	int idmap; /* root's, until its trees are made: the user namespace that maps the files' owner... */
 	pid_t carrier; /* ...and who carried it; 0: nobody */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
-	pid_t tool; /* the engine's program; 0: the native engine */
-	int words;  /* what it says on its standard error */
-	int alive;  /* hangs up when init and the program are gone */
+	pid_t tool;  /* the engine's program; 0: the native engine */
+	int words;   /* what it says on its standard error */
+	int alive;   /* hangs up when init and the program are gone */
+	int monitor; /* of a machine; FD_NONE: it is none */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -116,7 +117,8 @@ struct native {
 			  .skel = FD_NONE,                                                         \
 			  .idmap = FD_NONE,                                                        \
 			  .words = FD_NONE,                                                        \
-			  .alive = FD_NONE })
+			  .alive = FD_NONE,                                                        \
+			  .monitor = FD_NONE })
 
 /* The two ends of what keeper and init speak over: the keeper's, init's. */
 int native_pair(int ret_ctl[2], struct err *e);

@@ -65,6 +65,22 @@ static int put_shown(struct buf *out, const struct plan *p, struct err *e)
 	return r;
 }
 
+/* To get to a place a program asks about every directory on the way, and learns nothing but that it is one. */
+static int put_way(struct buf *out, const char *path, struct err *e)
+{
+	_free_ char *at = path_parent(path);
+	int r = 0;
+
+	while (r == 0 && !str_eq(at, "/")) {
+		char *up = path_parent(at);
+
+		r = put_rule(out, "allow", "file-read-metadata", at, false, e);
+		free(at);
+		at = up;
+	}
+	return r;
+}
+
 static int put_covers(struct buf *out, const struct plan *p, struct err *e)
 {
 	int r = 0;
@@ -102,7 +118,11 @@ int seatbelt_profile(const struct plan *p, const char *private_dir, struct buf *
 		      "(allow process-fork)\n(allow process-exec)\n(allow signal (target "
 		      "same-sandbox))\n"
 		      "(allow process-info* (target same-sandbox))\n(allow sysctl-read)\n"
-		      "(allow file-read-metadata (literal \"/\"))\n(allow pseudo-tty)\n");
+		      "(allow file-read-metadata (literal \"/\"))\n(allow pseudo-tty)\n"
+		      "(allow ipc-posix-sem)\n"
+		      "(allow mach-lookup (global-name "
+		      "\"com.apple.system.opendirectoryd.libinfo\"))\n"
+		      "(allow file-read* file-write* file-ioctl (regex #\"^/dev/ttys[0-9]+$\"))\n");
 	for (size_t i = 0; i < ARRAY_LEN(system); i++)
 		(void)put_rule(out, "allow", "file-read*", system[i], true, e);
 	for (size_t i = 0; i < ARRAY_LEN(devices); i++)
@@ -111,42 +131,21 @@ int seatbelt_profile(const struct plan *p, const char *private_dir, struct buf *
 	buf_puts(out, "\n; its private home and temporary files\n");
 	r = put_rule(out, "allow", "file-read* file-write*", private_dir, true, e);
 	if (r == 0)
+		r = put_way(out, private_dir, e);
+	if (r == 0)
+		r = put_way(out, p->workspace, e);
+	if (r == 0)
 		r = put_shown(out, p, e);
 	if (r == 0)
 		r = put_covers(out, p, e);
 	return r;
 }
 
-/* ---- is it one? ---- */
+/* ---- to run it ---- */
 
-bool seatbelt_is_profile(const char *text)
+void seatbelt_args(const char *profile, char *const *argv, struct args *out)
 {
-	size_t depth = 0, forms = 0;
-	bool in_string = false;
-
-	for (const char *p = text; *p; p++) {
-		if (in_string) {
-			if (*p == '\\' && p[1])
-				p++;
-			else if (*p == '"')
-				in_string = false;
-		} else if (*p == ';' && depth == 0) {
-			p += strcspn(p, "\n");
-			if (*p == '\0')
-				break;
-		} else if (*p == '"') {
-			in_string = depth > 0;
-			if (depth == 0)
-				return false;
-		} else if (*p == '(') {
-			forms += depth++ == 0;
-		} else if (*p == ')') {
-			if (depth-- == 0)
-				return false;
-		} else if (depth == 0 && *p != '\n' && *p != ' ') {
-			return false;
-		}
-	}
-	return depth == 0 && !in_string && forms > 0 &&
-	       str_starts(text, "(version 1)\n(deny default)\n");
+	args_put(out, "/usr/bin/sandbox-exec", "-p", profile, "--", NULL);
+	for (; *argv; argv++)
+		args_add(out, *argv);
 }

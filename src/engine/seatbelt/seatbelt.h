@@ -9,7 +9,12 @@
  * can say. */
 int seatbelt_profile(const struct plan *p, const char *private_dir, struct buf *out, struct err *e);
 
-/* Balanced, ended strings, refuses by default: what sandbox-exec would at least read. */
+/* check.c: of our grammar, with operations and filters that are known, and refusing by default. */
 bool seatbelt_is_profile(const char *text);
+
+/* The words that run a command behind a profile. */
+void seatbelt_args(const char *profile, char *const *argv, struct args *out);
+/* launch.c, on macOS: in the child that becomes the command. Returns only on failure, -errno. */
+int seatbelt_launch(const struct args *words, const char *cwd, char *const *env);
 
 #endif

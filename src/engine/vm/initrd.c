@@ -130,18 +130,20 @@ int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, stru
 
 /* ---- the kernel ---- */
 
-static const char *named(const struct plan *p, const char *key)
+const char *vm_word(const struct plan *p, const char *name)
 {
+	size_t n = strlen(name);
+
 	for (char *const *v = p->engine_env; v && *v; v++)
-		if (str_starts(*v, key))
-			return *v + strlen(key);
+		if (str_starts(*v, "VITRINE_VM_") && strncmp(*v + 11, name, n) == 0 &&
+		    (*v)[11 + n] == '=')
+			return *v + 11 + n + 1;
 	return NULL;
 }
 
 int vm_kernel_find(const struct plan *p, struct vm_kernel *ret, struct err *e)
 {
-	const char *image = named(p, "VITRINE_VM_KERNEL="), *modules = named(p, "VITRINE_VM_"
-										"MODULES=");
+	const char *image = vm_word(p, "KERNEL"), *modules = vm_word(p, "MODULES");
 	_free_ char *best = NULL;
 	DIR *d = image ? NULL : opendir("/boot");
 	struct dirent *en;
@@ -170,26 +172,24 @@ void vm_kernel_done(struct vm_kernel *k)
 	free(k->modules);
 }
 
-int vm_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
+const char *vm_init_of(const struct plan *p)
 {
-	_cleanup_(vm_kernel_done) struct vm_kernel k = { 0 };
-	_cleanup_(buf_done) struct buf b = BUF(64 * MIB);
-	_free_ char *path = mem_fmt("%s/initrd", dir);
-	_free_ char *view = mem_fmt("%s/view", dir);
-	const char *init = NULL;
-	_close_ int fd = FD_NONE;
-	int r = vm_kernel_find(p, &k, e);
-
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (str_eq(p->mounts[i].dst, INIT_INSIDE))
-			init = p->mounts[i].src;
-	bug_on(init == NULL);
-	if (r == 0)
-		r = vm_initrd(&k, init, &b, e);
+			return p->mounts[i].src;
+	bug_on(true); /* every plan for an engine like this has it */
+	return NULL;
+}
+
+int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, const char *dir, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(64 * MIB);
+	_free_ char *path = mem_fmt("%s/initrd", dir);
+	_close_ int fd = FD_NONE;
+	int r = vm_initrd(k, vm_init_of(p), &b, e);
+
 	if (r < 0)
 		return r;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || io_write_all(fd, b.p, b.n) < 0 || mkdir(view, 0700) < 0)
-		return err_sys(e, "'%s'", path);
-	return 0;
+	return fd < 0 || io_write_all(fd, b.p, b.n) < 0 ? err_sys(e, "'%s'", path) : 0;
 }

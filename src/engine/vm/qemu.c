@@ -4,59 +4,108 @@
  * As few devices as it takes: a serial port for the link, a shared directory for the view, nothing else; no network
  * card, no display, no disk. On KVM the small `microvm` board; emulated, which is for tests and asked for by name, the
  * usual board, which a distribution's kernel boots on reliably.
+ *
+ * A machine that was kept is a file with its memory, which every copy maps for itself, and a small one with the state of
+ * its devices. So a copy is told the very words of the kept one; only where its memory comes from differs.
  */
 #include "engine/vm/vm.h"
+#include "link/wake.h"
 
-#define CMDLINE "console=ttyS9 quiet panic=-1 reboot=t no_timer_check mitigations=off rdinit=/init"
+#define CMDLINE                                                                                    \
+	"console=ttyS9 quiet panic=-1 reboot=t no_timer_check mitigations=off cryptomgr.notests "  \
+	"rdinit=/init"
 /* A processor in software is too slow to be measured by its own clock. */
 #define CMDLINE_EMULATED CMDLINE " lpj=4600000"
+#define SHARE_RAM                                                                                  \
+	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[{"             \
+	"\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
 
-static void add_machine(struct args *a, bool is_emulated)
+static void add_machine(struct args *a, bool is_emulated, bool is_kept)
 {
 	args_put(a, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
 		 "-serial", "none", "-no-reboot", "-sandbox",
 		 "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny", "-M",
-		 is_emulated ? "q35,accel=tcg,usb=off,vmport=off"
-			     : "microvm,accel=kvm,pit=off,pic=off,isa-serial=off",
-		 "-cpu", is_emulated ? "max" : "host", NULL);
+		 NULL);
+	args_addf(a, "%s%s",
+		  is_emulated ? "q35,accel=tcg,usb=off,vmport=off"
+			      : "microvm,accel=kvm,pit=off,pic=off,isa-serial=off",
+		  is_kept ? ",memory-backend=ram" : "");
+	args_put(a, "-cpu", is_emulated ? "max" : "host", "-smp", is_emulated ? "1" : "2", NULL);
 }
 
-static int render(const struct render_in *in, bool is_emulated, struct rendering *out)
+/* Memory is the machine's; what the guest's kernel takes of it comes on top of the limit. */
+static uint64_t memory_mib(const struct plan *p)
 {
-	const struct plan_limit *memory = &in->plan->limits[LIMIT_MEMORY];
-	const char *bus = is_emulated ? "pci" : "device";
-	struct args *a = &out->args;
-	/* Memory is the machine's; what the guest's kernel takes of it comes on top of the limit. */
-	uint64_t mib = memory->is_set ? memory->max / MIB + 96 : 2048;
+	const struct plan_limit *memory = &p->limits[LIMIT_MEMORY];
 
-	args_add(a, in->tool);
-	add_machine(a, is_emulated);
+	return memory->is_set ? memory->max / MIB + 96 : 2048;
+}
+
+static void add_memory(struct args *a, const struct render_in *in, enum vm_use use)
+{
+	uint64_t mib = memory_mib(in->plan);
+
 	args_add(a, "-m");
 	args_addf(a, "%llu", (unsigned long long)mib);
-	args_put(a, "-smp", is_emulated ? "1" : "2", "-kernel", in->kernel, "-initrd", NULL);
-	args_addf(a, "%s/initrd", in->dir);
-	args_put(a, "-append", is_emulated ? CMDLINE_EMULATED : CMDLINE, "-chardev",
-		 "stdio,id=link,signal=off", "-device", NULL);
+	if (use == VM_COLD)
+		return;
+	args_add(a, "-object");
+	args_addf(a, "memory-backend-file,id=ram,size=%lluM,mem-path=%s/ram,share=%s",
+		  (unsigned long long)mib, in->kept, use == VM_KEEP ? "on" : "off");
+}
+
+static void add_devices(struct args *a, const struct render_in *in, const char *bus)
+{
+	args_put(a, "-chardev", "stdio,id=link,signal=off", "-device", NULL);
 	args_addf(a, "virtio-serial-%s", bus);
 	args_put(a, "-device", "virtserialport,chardev=link,name=vitrine", "-fsdev", NULL);
 	args_addf(a, "local,id=view,path=%s/view,security_model=none,multidevs=remap", in->dir);
 	args_add(a, "-device");
 	args_addf(a, "virtio-9p-%s,fsdev=view,mount_tag=view", bus);
+	args_add(a, "-chardev");
+	args_addf(a, "socket,id=monitor,fd=%d", VM_FD_MONITOR);
+	args_put(a, "-mon", "chardev=monitor,mode=control", NULL);
+}
+
+void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *a)
+{
+	args_add(a, in->tool);
+	add_machine(a, is_emulated, use != VM_COLD);
+	add_memory(a, in, use);
+	args_put(a, "-kernel", in->kernel, "-initrd", NULL);
+	args_addf(a, "%s/initrd", in->kept ? in->kept : in->dir);
+	args_add(a, "-append");
+	args_addf(a, "%s%s", is_emulated ? CMDLINE_EMULATED : CMDLINE,
+		  use == VM_COLD ? "" : " -- " LINK_KEEP);
+	add_devices(a, in, is_emulated ? "pci" : "device");
+	if (use == VM_WARM)
+		args_put(a, "-incoming", "defer", NULL);
+}
+
+const char *vm_warm_words(void)
+{
+	_Static_assert(VM_FD_STATE == 4, "the number below");
+	return "{\"execute\":\"qmp_capabilities\"}\n" SHARE_RAM "{\"execute\":\"migrate-incoming\","
+	       "\"arguments\":{\"uri\":\"fd:4\"}}"
+	       "\n";
+}
+
+static int render(const struct render_in *in, bool is_emulated, struct rendering *out,
+		  struct err *e)
+{
+	if (strchr(in->dir, ',') || (in->kept && strchr(in->kept, ',')))
+		return err_set(e, ERR_UNSUPPORTED, EINVAL,
+			       "engine 'vm' cannot honour: a state directory with ',' in its path");
+	vm_words(in, in->kept ? VM_WARM : VM_COLD, is_emulated, &out->args);
 	return 0;
 }
 
 int render_vm(const struct render_in *in, struct rendering *out, struct err *e)
 {
-	if (strchr(in->dir, ','))
-		return err_set(e, ERR_UNSUPPORTED, EINVAL,
-			       "engine 'vm' cannot honour: a state directory with ',' in its path");
-	return render(in, false, out);
+	return render(in, false, out, e);
 }
 
 int render_vm_emulated(const struct render_in *in, struct rendering *out, struct err *e)
 {
-	if (strchr(in->dir, ','))
-		return err_set(e, ERR_UNSUPPORTED, EINVAL,
-			       "engine 'vm' cannot honour: a state directory with ',' in its path");
-	return render(in, true, out);
+	return render(in, true, out, e);
 }

@@ -3,6 +3,7 @@
 #ifndef VITRINE_ENGINE_VM_VM_H
 #define VITRINE_ENGINE_VM_VM_H
 
+#include "base/json.h"
 #include "engine/render.h"
 
 /* The guest's kernel and its modules: what the plan's environment names, else the newest of this host. */
@@ -13,16 +14,75 @@ struct vm_kernel {
 
 int vm_kernel_find(const struct plan *p, struct vm_kernel *ret, struct err *e);
 void vm_kernel_done(struct vm_kernel *k);
+/* A word of the caller's environment that is about machines: VITRINE_VM_x. NULL: not said. */
+const char *vm_word(const struct plan *p, const char *name);
 
 /* The first file system of the guest: our init and the modules it loads, in that order, as a cpio archive. */
 int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, struct err *e);
+int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, const char *dir,
+		    struct err *e);
+/* Our init, outside. */
+const char *vm_init_of(const struct plan *p);
 
 /* Order of loading for `wanted` (file names without .ko), from the text of modules.dep; what is not in it is built in.
  * Pure. Relative paths, in order, NULL-ended. */
 void vm_modules(const char *dep, const char *const *wanted, struct args *out);
 
-/* Before the first byte of the machine: writes the initrd into `dir`. */
-int vm_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
+/* ---- the machine's words ---- */
+
+enum vm_use {
+	VM_COLD, /* boots */
+	VM_KEEP, /* boots, and is kept as it is then */
+	VM_WARM, /* goes on from there */
+};
+
+/* Descriptors that the program finds besides its stdio. */
+enum { VM_FD_MONITOR = 3, VM_FD_STATE };
+
+/* `kept`: the folder of the machine that is (to be) kept; NULL: VM_COLD. */
+void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *out);
+/* What the monitor of a VM_WARM machine is told first. */
+const char *vm_warm_words(void);
+
+/* ---- kept machines ---- */
+
+/* The folder of the machine that this plan's is a copy of; booted now, once, when there is none. */
+int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
+	    char **ret, struct err *e);
+
+/* ---- its monitor ---- */
+
+struct qmp {
+	int fd;
+	struct buf in;
+};
+
+#define QMP(f) ((struct qmp){ .fd = (f), .in = BUF(MIB) })
+
+void qmp_done(struct qmp *q);
+/* One command in JSON, and perhaps a descriptor for it; waits for its answer. `ret` may be NULL. */
+int qmp_command(struct qmp *q, const char *command, int fd, uint64_t deadline, struct json_doc *ret,
+		struct err *e);
+/* All of a running machine into a file. With `ram_is_kept` its memory is a shared file already. */
+int qmp_save(struct qmp *q, int fd, bool ram_is_kept, uint64_t deadline, struct err *e);
+
+/* ---- start ---- */
+
+/* What is made before the program starts. */
+struct vm_start {
+	struct vm_kernel kernel;
+	char *kept;
+	int monitor[2]; /* ours, its */
+	int state;      /* what a VM_WARM machine goes on from */
+};
+
+#define VM_START_NONE ((struct vm_start){ .monitor = { FD_NONE, FD_NONE }, .state = FD_NONE })
+
+int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
+		  struct vm_start *ret, struct err *e);
+void vm_start_done(struct vm_start *s);
+/* The first bytes of the link. */
+int vm_start_wake(int to_init, struct err *e);
 
 /* In the child that becomes the machine: a mount namespace in which dir/view is what the guest may see, and nothing
  * else is handed to it. 0 or -errno; *where says at what. */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/vm/start.c - what a machine needs before its program is started: kernel, a kept machine or none, its monitor */
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "engine/vm/vm.h"
+#include "link/wake.h"
+
+static bool is_warm(const struct plan *p)
+{
+	const char *word = vm_word(p, "KEEP");
+
+	return word == NULL || !str_eq(word, "no");
+}
+
+static int open_state(struct vm_start *s, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/state", s->kept);
+	const char *words = vm_warm_words();
+
+	s->state = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->state < 0)
+		return err_sys(e, "'%s'", path);
+	/* It reads them when it is there; what it answers is for nobody. */
+	return io_write_all(s->monitor[0], words, strlen(words)) < 0 ? err_sys(e, "the machine's "
+										  "monitor")
+								     : 0;
+}
+
+/* Software in its place would be another wall than the one that was asked for, and thirty times as slow. */
+static int check_kvm(struct err *e)
+{
+	if (access("/dev/kvm", R_OK | W_OK) == 0)
+		return 0;
+	return err_set(e, ERR_UNSUPPORTED, errno,
+		       "engine 'vm': /dev/kvm: %s; whoever is in its group (often 'kvm') may use "
+		       "it; "
+		       "--engine vm-emulated does without, in software and slowly",
+		       strerrordesc_np(errno));
+}
+
+int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
+		  struct vm_start *ret, struct err *e)
+{
+	_free_ char *view = mem_fmt("%s/view", dir);
+	int r = is_emulated ? 0 : check_kvm(e);
+
+	if (r == 0)
+		r = vm_kernel_find(p, &ret->kernel, e);
+	if (r < 0)
+		return r;
+	r = path_make(view, 0700);
+	if (r < 0)
+		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret->monitor) < 0)
+		return err_sys(e, "the machine's monitor");
+	if (!is_warm(p))
+		return vm_initrd_write(p, &ret->kernel, dir, e);
+	r = vm_keep(p, &ret->kernel, tool, is_emulated, &ret->kept, e);
+	return r < 0 ? r : open_state(ret, e);
+}
+
+void vm_start_done(struct vm_start *s)
+{
+	vm_kernel_done(&s->kernel);
+	free(s->kept);
+	fd_close(s->monitor[0]);
+	fd_close(s->monitor[1]);
+	fd_close(s->state);
+}
+
+int vm_start_wake(int to_init, struct err *e)
+{
+	struct link_wake wake = { .magic = LINK_WAKE_MAGIC };
+	int r;
+
+	if (getrandom(wake.seed, sizeof(wake.seed), 0) != (ssize_t)sizeof(wake.seed))
+		return err_sys(e, "random numbers for the machine");
+	r = io_write_all(to_init, &wake, sizeof(wake));
+	explicit_bzero(&wake, sizeof(wake));
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the machine's port") : 0;
+}

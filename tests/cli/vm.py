@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A machine with a kernel of its own, in software: booted once, kept, and every start goes on from there.
+
+The kernel is the newest of /boot, or the distribution's, unpacked once by tools/guest-kernel. All tests share the kept
+machine (its name does not depend on where the state lies), so one of them boots and the others do not."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import PATH, Skip, eq, has, has_not, main, refused, test
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KERNEL = ROOT / "build" / "guest-kernel"
+shared = None
+
+
+def machine(box):
+    """Words for the environment, and the place where booted machines are kept between tests."""
+    global shared
+    box.needs("qemu-system-x86_64")
+    env = {}
+    if not list(Path("/boot").glob("vmlinuz-*")):
+        made = subprocess.run([ROOT / "tools" / "guest-kernel", KERNEL], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, timeout=100, env={**os.environ, "PATH": PATH})
+        if made.returncode != 0:
+            raise Skip("no kernel for a guest: " + made.stderr.decode()[-200:])
+        env = {"VITRINE_VM_KERNEL": str(KERNEL / "vmlinuz"), "VITRINE_VM_MODULES": str(KERNEL / "modules")}
+    if shared is None:
+        shared = tempfile.TemporaryDirectory(prefix="vitrine-vm-", dir="/var/tmp")
+        if box.account:
+            os.chown(shared.name, box.account.pw_uid, box.account.pw_gid)
+    box.state.mkdir(parents=True)
+    (box.state / "vm").symlink_to(shared.name)
+    box.own(box.dir)
+    return env
+
+
+def inside(box, env, script, *options, **kw):
+    return box.sh(script, "--engine", "vm-emulated", *options, env=env, timeout=170, **kw)
+
+
+def kept():
+    return sorted(p.name for p in Path(shared.name).iterdir() if not p.name.startswith("."))
+
+
+@test(who=("user",), timeout=400)
+def booted_once(box):
+    """The first start boots and keeps; the second is a copy with random numbers and a clock of its own."""
+    env = machine(box)
+    script = "uname -r; date +%s; head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid"
+    first = inside(box, env, script)
+    eq(first.rc, 0, first.err)
+    names = kept()
+    eq(len(names), 1, names)
+    eq(sorted(os.listdir(Path(shared.name) / names[0])), ["initrd", "ram", "state", "view", "words"])
+    second = inside(box, env, script)
+    eq((second.rc, kept()), (0, names), second.err)
+    a, b = first.out.splitlines(), second.out.splitlines()
+    eq(a[0], b[0])
+    eq(a[0] == os.uname().release, False, "its own kernel")
+    eq(abs(int(b[1]) - time.time()) < 60, True, "the clock")
+    eq(a[2] != b[2] and a[3] != b[3], True, "random numbers")
+    eq((Path(shared.name) / names[0] / "ram").stat().st_mode & 0o077 & 0o022, 0)
+
+
+@test(who=("user",), timeout=400)
+def same_walls(box):
+    env = machine(box)
+    box.write(".env", "SECRET=1\n")
+    box.write(".vscode/tasks.json", "{}\n")
+    r = inside(box, env, "cat; echo err >&2; id -u; cat .env; touch /usr/x; echo x >.vscode/tasks.json; echo made >made; "
+               "cat /proc/net/dev; grep -E 'CapEff|CapBnd|Seccomp:' /proc/self/status; ls /sys/class/net 2>&1; exit 7",
+               input=b"in\n")
+    eq(r.rc, 7, r.err)
+    has(r.out, "in\n", str(box.account.pw_uid if box.account else os.getuid()), "CapEff:\t0000000000000000",
+        "CapBnd:\t0000000000000000", "Seccomp:\t2")
+    has(r.err, "err\n")
+    has_not(r.out, "SECRET", "eth0", "ens")
+    eq(box.read("made"), "made\n")
+    eq(box.read(".vscode/tasks.json"), "{}\n")
+
+
+@test(who=("user",), timeout=400)
+def exec_terminal_and_time(box):
+    env = machine(box)
+    p = box.start("run", "--engine", "vm-emulated", "--name", "m", "--", "sh", "-c", "echo up; exec sleep 300", env=env)
+    eq(p.stdout.readline(), b"up\n")
+    r = box.cli("exec", "m", "--", "sh", "-c", "echo inside; exit 9", timeout=100)
+    eq((r.rc, r.out), (9, "inside\n"))
+    r = box.cli("exec", "m", "--", "no-such-program", timeout=100)
+    eq(r.rc, 127)
+    box.stop(p)
+    t = box.term("run", "--engine", "vm-emulated", "--", "sh", "-c", "stty size; read x; echo got $x", rows=31, cols=97,
+                 env=env)
+    t.expect("31 97", 100)
+    t.send("hello\r")
+    t.expect("got hello", 60)
+    eq(t.wait(60), 0)
+    t.close()
+    r = inside(box, env, "sleep 300", "--time", "3s", "--json")
+    eq((r.rc, r.json["reason"]), (124, "time"))
+
+
+@test(who=("user",), timeout=60)
+def emulation_is_never_a_fallback(box):
+    """Where this user may not use KVM, `vm` is refused and nothing slower is taken for it."""
+    env = machine(box)
+    if os.access("/dev/kvm", os.W_OK) and not box.account:
+        raise Skip("this user may use KVM")
+    refused(box.run("--engine", "vm", "--", "true", env=env), "/dev/kvm", "vm-emulated", rc=125)
+
+
+@test(who=("user",), timeout=60)
+def a_kernel_that_is_none(box):
+    env = machine(box)
+    env.update(VITRINE_VM_KERNEL="/dev/null", VITRINE_VM_KEEP="no")
+    r = inside(box, env, "true")
+    eq(r.rc, 125, r.err)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
