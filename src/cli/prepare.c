@@ -59,6 +59,7 @@ enum {
 	OPT_USER,
 	OPT_JSON,
 	OPT_DEBUG,
+	OPT_CONTAINERS,
 	OPT_DETACH,
 	OPT_DETACH_KEYS,
 	OPT_MODE,
@@ -148,6 +149,9 @@ const struct opt run_opts[] = {
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
 	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
+	{ "containers", 0, NULL,
+	  "a container engine works inside: root of the machine's own kernel (engine vm)",
+	  OPT_CONTAINERS },
 	{ "telemetry", 0, NULL, "keep what the inside says of itself (OpenTelemetry, tool calls)",
 	  OPT_TELEMETRY },
 	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
@@ -447,6 +451,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
 	case OPT_DEBUG:
 		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
+	case OPT_CONTAINERS:
+		return policy_set(p, SETTING_CONTAINERS, "true", LAYER_FLAGS, e);
 	case OPT_TELEMETRY:
 		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
 	case OPT_TEMPLATE:

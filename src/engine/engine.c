@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
 
-#define ALL (BIT(STEP_COUNT_) - 1)
+#define ALL ((BIT(STEP_COUNT_) - 1) & ~BIT(STEP_CONTAINERS))
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
 #define BY_INIT                                                                                    \
 	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
@@ -98,7 +98,7 @@ const struct engine engines[] = {
 	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .render = render_vm },
@@ -106,7 +106,7 @@ const struct engine engines[] = {
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,
@@ -135,6 +135,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_DIRECT] = "network without proxy variables",
 	[STEP_LAYERS] = "layers",
 	[STEP_SOCKETS] = "host sockets",
+	[STEP_CONTAINERS] = "containers inside",
 };
 
 static const char *const strength_names[STRENGTH_COUNT_] = {
@@ -186,6 +187,8 @@ unsigned engine_steps_of(const struct plan *p)
 
 	if (p->ids.is_root)
 		steps |= BIT(STEP_ROOT);
+	if (p->has_containers)
+		steps |= BIT(STEP_CONTAINERS);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
 	if (p->n_sockets > 0 || p->broker.is_on)

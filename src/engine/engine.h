@@ -29,12 +29,13 @@ enum engine_step {
 	STEP_MEMORY,
 	STEP_TIME,
 	STEP_DISK,
-	STEP_PTY,     /* a terminal of its own */
-	STEP_EXEC,    /* further commands in a running sandbox */
-	STEP_GATE,    /* a network through the gate */
-	STEP_DIRECT,  /* for programs that know no proxy too: connections are redirected */
-	STEP_LAYERS,  /* layers over the workspace or the home */
-	STEP_SOCKETS, /* host sockets by exact path */
+	STEP_PTY,        /* a terminal of its own */
+	STEP_EXEC,       /* further commands in a running sandbox */
+	STEP_GATE,       /* a network through the gate */
+	STEP_DIRECT,     /* for programs that know no proxy too: connections are redirected */
+	STEP_LAYERS,     /* layers over the workspace or the home */
+	STEP_SOCKETS,    /* host sockets by exact path */
+	STEP_CONTAINERS, /* a container engine inside: root of a kernel that is not the host's */
 	STEP_COUNT_
 };
 

@@ -5,9 +5,11 @@
  * diff.
  */
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "base/test.h"
 #include "engine/container/container.h"
@@ -316,6 +318,69 @@ TEST(modules_come_after_what_they_need)
 	vm_modules(dep, want, &a);
 	args_print(&a, &got);
 	CHECK_STR(buf_cstr(&got), "kernel/d.ko kernel/c.ko kernel/b.ko\n");
+}
+
+static char *key_for(size_t i, const char *image, const char *tool, bool is_emulated)
+{
+	struct vm_kernel k = { (char *)(uintptr_t)image, (char *)(uintptr_t) "/nonexistent" };
+	struct setup s;
+	char *key;
+
+	make_for(engine_find("vm"), i, &s);
+	key = vm_key(&s.plan, &k, tool, is_emulated);
+	setup_done(&s);
+	return key;
+}
+
+TEST(a_kept_machine_is_named_by_all_that_makes_it)
+{
+	size_t limited = 0;
+
+	while (!str_eq(dozen[limited].name, "limits-kernel"))
+		limited++;
+	_free_ char *one = key_for(0, "/proc/self/exe", "/usr/bin/qemu", true);
+	_free_ char *same = key_for(0, "/proc/self/exe", "/usr/bin/qemu", true);
+	_free_ char *board = key_for(0, "/proc/self/exe", "/usr/bin/qemu", false);
+	_free_ char *kernel = key_for(0, "/dev/null", "/usr/bin/qemu", true);
+	_free_ char *tool = key_for(0, "/proc/self/exe", "/usr/local/bin/qemu", true);
+	_free_ char *memory = key_for(limited, "/proc/self/exe", "/usr/bin/qemu", true);
+	const char *const others[] = { board, kernel, tool, memory };
+
+	CHECK_INT(strlen(one), 32);
+	CHECK_STR(one, same);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		CHECK(!str_eq(one, others[i]));
+}
+
+/* What a monitor says is bounded and only half believed: answers, refusals, noise, the end. */
+TEST(a_monitor_is_heard_but_not_trusted)
+{
+	static const struct {
+		const char *said;
+		int is_good;
+	} cases[] = {
+		{ "{\"QMP\":{}}\n{\"return\":{}}\n", 1 },
+		{ "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"active\"}}\n", 1 },
+		{ "{\"error\":{\"class\":\"x\",\"desc\":\"no such thing\"}}\n", 0 },
+		{ "{\"error\":7}\n", 0 },
+		{ "[]\n", 0 },
+		{ "{\n", 0 },
+		{ "", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err e = ERR_INIT;
+		int pair[2];
+
+		CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		_cleanup_(qmp_done) struct qmp q = QMP(pair[0]);
+		CHECK_INT(io_write_all(pair[1], cases[i].said, strlen(cases[i].said)), 0);
+		CHECK_INT(shutdown(pair[1], SHUT_WR), 0);
+		CHECK_INT(qmp_command(&q, "{}\n", FD_NONE, clock_now() + NS_PER_SEC, NULL, &e) == 0,
+			  cases[i].is_good);
+		fd_close(pair[0]);
+		fd_close(pair[1]);
+	}
 }
 
 /* ---- macOS ---- */

@@ -88,10 +88,10 @@ static bool read_all(int fd, void *to, size_t n)
 /* Counted as good randomness, and taken up at once: a kernel that was kept believes that it has enough of its own. */
 static bool seed(const uint8_t *bytes, size_t n)
 {
-	struct {
-		struct rand_pool_info head;
+	struct { /* struct rand_pool_info, with its bytes */
+		int entropy_bits, n;
 		uint8_t bytes[sizeof(((struct link_wake *)NULL)->seed)];
-	} pool = { .head = { .entropy_count = (int)n * 8, .buf_size = (int)n } };
+	} pool = { .entropy_bits = (int)n * 8, .n = (int)n };
 	_close_ int fd = open("/dev/random", O_RDWR | O_CLOEXEC);
 
 	bug_on(n != sizeof(pool.bytes));
@@ -185,16 +185,30 @@ static int set_clock(void)
 	return clock_settime(CLOCK_REALTIME, &now) < 0 ? -errno : 0;
 }
 
+#define SHARE_OPTIONS "trans=virtio,version=9p2000.L,msize=262144,cache="
+
+/* Where there is no such share, /usr is part of the view like everything else. */
+static int mount_system(void)
+{
+	if (mount("system", "/v/usr", "9p", MS_NOSUID | MS_NODEV | MS_RDONLY,
+		  SHARE_OPTIONS "loose") == 0)
+		return 0;
+	return errno == ENOENT ? 0 : -errno;
+}
+
 int vm_view_enter(void)
 {
 	int r;
 
 	if (mkdir("/v", 0755) < 0 ||
-	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV,
-		  "trans=virtio,version=9p2000.L,msize=262144,cache=mmap") < 0 ||
+	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") < 0 ||
 	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -errno;
-	r = set_clock();
+	r = netns_loopback();
+	if (r == 0)
+		r = mount_system();
+	if (r == 0)
+		r = set_clock();
 	if (r == 0)
 		r = hide("/v/proc/keys");
 	if (r == 0)
@@ -207,4 +221,36 @@ int vm_view_enter(void)
 	    chdir("/") < 0)
 		return -errno;
 	return sethostname("vitrine", 7) < 0 ? -errno : 0;
+}
+
+/* ---- containers ---- */
+
+static int put_number(const char *path, uint64_t n)
+{
+	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
+}
+
+/* The view is the host's file system, on which no overlay can stand: images lie in this machine's memory. The limit on
+ * processes guards the host's kernel, and here it is not the host's; it is set all the same, and root may lift it. */
+int vm_containers(const struct plan *p)
+{
+	static const struct {
+		const char *type, *dst, *options;
+	} mounts[] = {
+		{ "sysfs", "/sys", NULL },
+		{ "cgroup2", "/sys/fs/cgroup", NULL },
+		{ "tmpfs", "/var/lib/containers", "mode=0700" },
+		{ "tmpfs", "/run", "mode=0755" },
+	};
+	const struct plan_limit *pids = &p->limits[LIMIT_PIDS];
+
+	for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
+		if (mount(mounts[i].type, mounts[i].dst, mounts[i].type, MS_NOSUID,
+			  mounts[i].options) < 0)
+			return -errno;
+	return pids->is_set ? put_number("/proc/sys/kernel/threads-max", pids->max + 64) : 0;
 }

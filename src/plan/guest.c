@@ -45,6 +45,7 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "debug", p->debug);
 	put_number(out, "named", p->is_named);
 	put_number(out, "check_reads", p->check_reads);
+	put_number(out, "containers", p->has_containers);
 	put_number(out, "landlock", w->has_landlock ? p->landlock_abi : 0);
 	put_number(out, "umask", w->umask);
 	put_number(out, "sample", w->sample_ms);
@@ -101,6 +102,8 @@ static bool take_number(struct reader *r, const char *key, const char *value)
 		p->is_named = n != 0;
 	else if (str_eq(key, "check_reads"))
 		p->check_reads = n != 0;
+	else if (str_eq(key, "containers"))
+		p->has_containers = n != 0;
 	else if (str_eq(key, "landlock"))
 		p->landlock_abi = (unsigned)n;
 	else if (str_eq(key, "gate"))

@@ -163,7 +163,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	struct plan p = { .ns = NS_ALL,
 			  .landlock_abi = f->landlock_abi,
 			  .debug = pol->debug,
-			  .check_reads = pol->check_reads };
+			  .check_reads = pol->check_reads,
+			  .has_containers = pol->containers };
 	int r;
 
 	r = plan_check_workspace(f, e);
@@ -209,6 +210,11 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		plan_engine(&p, f);
 	plan_mount_points(&p);
 	plan_add_skel(&p, SKEL_DIR, "var", "");
+	if (p.has_containers) { /* where such an engine looks for its kernel and keeps its things */
+		plan_add_skel(&p, SKEL_DIR, "sys", "");
+		plan_add_skel(&p, SKEL_DIR, "var/lib", "");
+		plan_add_skel(&p, SKEL_DIR, "var/lib/containers", "");
+	}
 	plan_add_skel(&p, SKEL_FILE, ".vitrine/file", "")->mode = 0;
 	plan_add_skel(&p, SKEL_DIR, ".vitrine/dir", "")->mode = 0;
 	plan_add_skel(&p, SKEL_DIR, ".vitrine/private", "");

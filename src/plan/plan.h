@@ -263,7 +263,8 @@ struct plan {
 	unsigned landlock_abi;
 	bool debug;
 	struct plan_net net;
-	bool check_reads; /* Landlock judges reading too */
+	bool check_reads;    /* Landlock judges reading too */
+	bool has_containers; /* root of a kernel of its own: a container engine works inside */
 	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */

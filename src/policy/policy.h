@@ -69,6 +69,7 @@ enum setting_id {
 	SETTING_DEBUG,
 	SETTING_CHECK_READS,
 	SETTING_TELEMETRY,
+	SETTING_CONTAINERS,
 	SETTING_TOOLS,
 	SETTING_COUNT_
 };
@@ -156,9 +157,10 @@ struct policy {
 	bool debug;               /* features.debug: ptrace among processes inside */
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
+	bool containers; /* features.containers: root of its own kernel, for a container engine inside */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin, check_reads_origin, telemetry_origin;
+		debug_origin, check_reads_origin, telemetry_origin, containers_origin;
 	enum layer isolation_origin, tools_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */

@@ -135,8 +135,8 @@ def judge(data):
             ours, crun = (data["limits"][who]["rows"][k]["median"] for k in ("vitrine", "crun"))
             out.append(target("start with memory and process limits, after rest", who, "≤ crun",
                               f"{ours:.2f} ms against {crun:.2f} ms", ours <= crun))
-        out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who) + net.judge(data, who) + \
-            engines.judge(data, who) + vm.judge(data, who)
+        out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who) + net.judge(data, who)
+        out += engines.judge(data, who) + vm.judge(data, who)
     return out
 
 

@@ -151,6 +151,9 @@ class Box:
         for key in ("VITRINE_SABOTAGE", "ASAN_OPTIONS"):  # do nothing but in builds that are made for it
             if key in os.environ:
                 env[key] = os.environ[key]
+        for key in ("KERNEL", "MODULES", "DIR"):  # and a machine its kernel, and where it is kept once it has booted
+            if (engine or "").startswith("vm") and f"VITRINE_VM_{key}" in os.environ:
+                env[f"VITRINE_VM_{key}"] = os.environ[f"VITRINE_VM_{key}"]
         for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST"):  # where a container engine finds its own things
             if engine in ("podman", "docker") and key in os.environ:
                 env[key] = os.environ[key]

@@ -6,17 +6,33 @@ The kernel is the newest of /boot, or the distribution's, unpacked once by tools
 machine (its name does not depend on where the state lies), so one of them boots and the others do not."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from harness import PATH, Skip, eq, has, has_not, main, refused, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import PATH, Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
+from internet import Internet  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "build" / "guest-kernel"
 shared = None
+internet = None
+
+
+def net():
+    """One for all tests: its process has entered the namespaces."""
+    global internet
+    if os.geteuid() != 0:
+        raise Skip("a fake internet needs root")
+    if internet is None:
+        internet = Internet()
+        lasting.add(internet.pid)
+    return internet
 
 
 def machine(box):
@@ -86,6 +102,18 @@ def same_walls(box):
 
 
 @test(who=("user",), timeout=400)
+def the_gate_is_the_only_way(box):
+    """No network card; over the link to the gate, for programs that know of a proxy and for those that do not."""
+    env, far = machine(box), net()
+    for words in ("curl", "curl --noproxy '*'"):
+        far.clear()
+        r = inside(box, env, f"{words} -sSf -m 100 http://ok.test/; {words} -sSf -m 100 -o /dev/null http://evil.test/",
+                   "--allow", "ok.test")
+        eq((len(far.hits("ok.test", 80)), len(far.hits("evil.test", 80))), (1, 0), f"{words}: {r.out!r} {r.err!r}")
+        eq(r.rc != 0, True, words)
+
+
+@test(who=("user",), timeout=400)
 def exec_terminal_and_time(box):
     env = machine(box)
     p = box.start("run", "--engine", "vm-emulated", "--name", "m", "--", "sh", "-c", "echo up; exec sleep 300", env=env)
@@ -104,6 +132,24 @@ def exec_terminal_and_time(box):
     t.close()
     r = inside(box, env, "sleep 300", "--time", "3s", "--json")
     eq((r.rc, r.json["reason"]), (124, "time"))
+
+
+@test(who=("user",), timeout=400)
+def a_container_engine_inside(box):
+    """podman as root of the machine's kernel; outside, the same files have the user's id. No other engine has that."""
+    box.needs("podman", "crun", "busybox")
+    env = machine(box)
+    refused(box.run("--containers", "--", "true"), "native", "cannot honour: containers inside", rc=125)
+    refused(box.run("--containers", "--engine", "bwrap", "--", "true"), "cannot honour: containers inside", rc=125)
+    for name in ("bin", "proc", "sys", "dev", "etc"):
+        (box.ws / "image" / name).mkdir(parents=True)
+    shutil.copy(shutil.which("busybox", path=PATH), box.ws / "image" / "bin" / "sh")
+    box.own(box.ws / "image")
+    r = inside(box, env, "podman --cgroup-manager=cgroupfs run --rm --network none --runtime crun -v $PWD:/w "
+               "--rootfs $PWD/image:O /bin/sh -c 'echo from a container; echo made >/w/made; echo $$'", "--containers")
+    eq((r.rc, r.out), (0, "from a container\n1\n"), r.err)
+    eq(box.read("made"), "made\n")
+    eq((box.ws / "made").stat().st_uid, box.account.pw_uid if box.account else os.getuid())
 
 
 @test(who=("user",), timeout=60)

@@ -591,7 +591,8 @@ class Ctx:
         if self.cfg.engine and list(argv[:1]) == [self.cfg.vitrine] and argv[1:2] in (["run"], ["explain"]) \
                 and "--engine" not in argv:
             argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
-            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST") if k in os.environ})
+            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL",
+                                                    "VITRINE_VM_MODULES", "VITRINE_VM_DIR") if k in os.environ})
         for k, v in (env or {}).items():
             if v is None:
                 full.pop(k, None)

@@ -8,9 +8,9 @@
 #include "base/path.h"
 #include "engine/vm/vm.h"
 
-/* By bus (either is there), by device, by file system. What a kernel has built in is not in its list. */
-static const char *const wanted[] = { "virtio_pci",   "virtio_mmio", "virtio_console",
-				      "9pnet_virtio", "9p",          NULL };
+/* By bus (either is there), by device, by file system; the redirection of connections to the gate. What a kernel has built in is not in its list. */
+static const char *const wanted[] = { "virtio_pci", "virtio_mmio", "virtio_console", "9pnet_virtio",
+				      "9p",         "overlay",     "nft_tproxy",     NULL };
 
 /* ---- modules ---- */
 

@@ -48,8 +48,7 @@ static void add_file(struct buf *b, const char *path)
 		   st.st_mtim.tv_nsec);
 }
 
-static char *key_of(const struct plan *p, const struct vm_kernel *k, const char *tool,
-		    bool is_emulated)
+char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
 	_cleanup_(args_done) struct args words = { 0 };
@@ -172,7 +171,7 @@ static int make(const struct plan *p, const struct vm_kernel *k, const char *too
 {
 	_cleanup_(args_done) struct args words = { 0 };
 	_cleanup_(boot_end) struct boot b = { 0, { FD_NONE, FD_NONE }, FD_NONE };
-	_free_ char *view = mem_fmt("%s/view", part);
+	_free_ char *view = mem_fmt("%s/view/usr", part);
 	struct render_in in = {
 		.plan = p, .tool = tool, .dir = part, .kernel = k->image, .kept = part
 	};
@@ -264,8 +263,10 @@ static int make_in_place(const struct plan *p, const struct vm_kernel *k, const 
 int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
 	    char **ret, struct err *e)
 {
-	_free_ char *key = key_of(p, k, tool, is_emulated);
-	_free_ char *dir = mem_fmt("%s/vm/%s", p->state_dir, key);
+	const char *place = vm_word(p, "DIR");
+	_free_ char *key = vm_key(p, k, tool, is_emulated);
+	_free_ char *dir =
+		place ? mem_fmt("%s/%s", place, key) : mem_fmt("%s/vm/%s", p->state_dir, key);
 	int r = is_whole(dir) ? 0 : make_in_place(p, k, tool, is_emulated, dir, e);
 
 	if (r == 0)

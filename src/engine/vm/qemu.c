@@ -8,6 +8,7 @@
  * A machine that was kept is a file with its memory, which every copy maps for itself, and a small one with the state of
  * its devices. So a copy is told the very words of the kept one; only where its memory comes from differs.
  */
+#include "base/path.h"
 #include "engine/vm/vm.h"
 #include "link/wake.h"
 
@@ -54,14 +55,42 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 		  (unsigned long long)mib, in->kept, use == VM_KEEP ? "on" : "off");
 }
 
+/* The host's programs, which nobody inside can change: a share of their own, of which the guest may remember what it has
+ * read. Of everything else it may not, because the host changes it too. */
+static bool has_system(const struct plan *p)
+{
+	bool is_there = false;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (!path_is_beneath(m->dst, "/usr"))
+			continue;
+		if (!(m->flags & MOUNT_RO) && m->kind != MOUNT_HIDE)
+			return false; /* something in it can be written */
+		is_there |= str_eq(m->dst, "/usr") && m->kind == MOUNT_BIND;
+	}
+	return is_there;
+}
+
+static void add_share(struct args *a, const char *dir, const char *place, const char *tag,
+		      const char *bus)
+{
+	args_add(a, "-fsdev");
+	args_addf(a, "local,id=%s,path=%s/view%s,security_model=none,multidevs=remap", tag, dir,
+		  place);
+	args_add(a, "-device");
+	args_addf(a, "virtio-9p-%s,fsdev=%s,mount_tag=%s", bus, tag, tag);
+}
+
 static void add_devices(struct args *a, const struct render_in *in, const char *bus)
 {
 	args_put(a, "-chardev", "stdio,id=link,signal=off", "-device", NULL);
 	args_addf(a, "virtio-serial-%s", bus);
-	args_put(a, "-device", "virtserialport,chardev=link,name=vitrine", "-fsdev", NULL);
-	args_addf(a, "local,id=view,path=%s/view,security_model=none,multidevs=remap", in->dir);
-	args_add(a, "-device");
-	args_addf(a, "virtio-9p-%s,fsdev=view,mount_tag=view", bus);
+	args_put(a, "-device", "virtserialport,chardev=link,name=vitrine", NULL);
+	add_share(a, in->dir, "", "view", bus);
+	if (has_system(in->plan))
+		add_share(a, in->dir, "/usr", "system", bus);
 	args_add(a, "-chardev");
 	args_addf(a, "socket,id=monitor,fd=%d", VM_FD_MONITOR);
 	args_put(a, "-mon", "chardev=monitor,mode=control", NULL);

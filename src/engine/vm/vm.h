@@ -46,6 +46,8 @@ const char *vm_warm_words(void);
 
 /* ---- kept machines ---- */
 
+/* The name of the machine that this plan's is a copy of: another one wherever a booted machine would be another. */
+char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated);
 /* The folder of the machine that this plan's is a copy of; booted now, once, when there is none. */
 int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
 	    char **ret, struct err *e);
