@@ -3,6 +3,7 @@
 
     host = docker(dir)      starts dockerd; "unix://..." for DOCKER_HOST, that everybody may use; None: it cannot be had
     stop()                  ends what was started here
+    stop_podman(dir)        ends the process that holds podman's user namespace, where podman kept its things below dir
 """
 
 import os
@@ -53,3 +54,13 @@ def stop():
             except subprocess.TimeoutExpired:
                 p.kill()
                 p.wait()
+
+
+def stop_podman(base):
+    for f in Path(base).rglob("pause.pid"):
+        try:
+            pid = int(f.read_text())
+            if b"podman" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+        except (OSError, ValueError):
+            pass

@@ -169,6 +169,9 @@ static bool is_inner_link(const char *target, int depth)
 
 static const char *why_not(int r)
 {
+	if (r == -ENOTSUP)
+		return "the engine of this sandbox hands out no files; the native engine does, and "
+		       "'vitrine exec' with cat or tar works behind every one";
 	return r == -EINVAL ? "not a plain file or directory" : strerrordesc_np(-r);
 }
 

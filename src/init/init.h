@@ -76,7 +76,8 @@ struct server_net {
 	const char *
 		mode; /* "redirect", "ports", "proxy": how much comes to us; NULL: there is no gate */
 	struct part *waiting;
-	size_t n_waiting;
+	size_t n_waiting, n_joined;
+	bool is_full; /* no more files */
 };
 
 struct server {

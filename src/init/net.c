@@ -82,6 +82,8 @@ static int join(struct part *part, int take_fd, const struct head *h)
 	port_is_socket(part->to);
 	port_join(part->from, part->stream);
 	port_join(part->to, part->stream);
+	if (++part->server->net.n_joined <= WIDE_GATES)
+		stream_widen(part->stream, WIDE_GATE);
 	return stream_respond(part->stream, h, part_pull, false);
 }
 
@@ -90,7 +92,7 @@ static int join(struct part *part, int take_fd, const struct head *h)
 static void settle(struct server *sv)
 {
 	for (size_t i = 0; i < sv->net.n; i++)
-		watch_set(sv->net.v[i].watch, sv->net.waiting != NULL);
+		watch_set(sv->net.v[i].watch, sv->net.waiting != NULL && !sv->net.is_full);
 }
 
 static void on_listener(void *arg)
@@ -104,8 +106,11 @@ static void on_listener(void *arg)
 		int fd = accept4(o->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct head h;
 
-		if (fd < 0)
+		if (fd < 0) {
+			/* No more files: when one of the connections ends there is room again. */
+			sv->net.is_full = errno == EMFILE || errno == ENFILE;
 			break;
+		}
 		(void)getsockname(fd, (struct sockaddr *)&to, &m); /* zeros are refused outside */
 		h = hello(sv, o->way, &from, &to);
 		(void)join(take_waiting(sv), fd, &h); /* a dead link is seen elsewhere */
@@ -237,6 +242,11 @@ void net_part_gone(struct part *part)
 				sv->net.n_waiting--;
 				break;
 			}
+	if (part->kind == PART_GATE) {
+		sv->net.n_joined--;
+		sv->net.is_full = false;
+		settle(sv);
+	}
 	if (part->kind == PART_GATE && !(part->has_end && source_is_ended(part->from))) {
 		port_option(part->to, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 		port_free(part->to);

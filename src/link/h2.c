@@ -14,10 +14,9 @@
 #include "base/num.h"
 #include "link/link.h"
 
-#define STREAM_WINDOW (256 * 1024)
-#define WIDE_WINDOW (1024 * 1024)
+#define STREAM_WINDOW (64 * 1024)
 #define LINK_WINDOW (4 * 1024 * 1024)
-#define STREAMS_MAX 1024
+#define STREAMS_MAX 4096
 #define FRAME_MAX (64 * 1024)
 #define OUT_FULL ((size_t)128 * 1024)
 #define OUT_MAX ((size_t)1024 * 1024)
@@ -566,10 +565,10 @@ void stream_consumed(struct stream *s, size_t n)
 	kick(s->link);
 }
 
-void stream_widen(struct stream *s)
+void stream_widen(struct stream *s, int32_t window)
 {
 	if (!s->link->is_down)
-		(void)nghttp2_session_set_local_window_size(s->link->h2, 0, s->id, WIDE_WINDOW);
+		(void)nghttp2_session_set_local_window_size(s->link->h2, 0, s->id, window);
 	kick(s->link);
 }
 

@@ -93,8 +93,11 @@ int stream_trailers(struct stream *s, const struct head *h);
 void stream_wake(struct stream *s);
 void stream_consumed(struct stream *s, size_t n);
 void stream_reset(struct stream *s);
-/* More may be on its way to us than is usual: fewer turns for the same bytes. When its head has come. */
-void stream_widen(struct stream *s);
+/* More may be on its way to us than is usual (64 KiB): fewer turns for the same bytes. When its head has come. */
+#define WIDE_STDIO (1024 * 1024)
+#define WIDE_GATE (256 * 1024)
+#define WIDE_GATES 64 /* so many at once; what is held for all of them is bounded */
+void stream_widen(struct stream *s, int32_t window);
 void stream_set_arg(struct stream *s, void *arg); /* for pull, and for whoever asks */
 void *stream_arg(const struct stream *s);
 

@@ -89,21 +89,23 @@ static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
 
 void plan_engine(struct plan *p, const struct facts *f)
 {
+	bool is_podman = str_eq(p->engine, "podman");
 	size_t n = 0;
 
 	plan_add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
 	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
 	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
 				     "sbin:/bin");
-	p->engine_env[n++] = mem_fmt("HOME=%s", f->home);
+	/* What podman keeps for itself lies with our state and not in the user's home. */
+	p->engine_env[n++] = is_podman ? mem_fmt("HOME=%s/podman/home", f->state_dir)
+				       : mem_fmt("HOME=%s", f->home);
 	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
 		for (char *const *v = f->environ; v && *v; v++)
 			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=') {
 				p->engine_env[n++] = mem_str(*v);
 				break; /* a caller may name one twice */
 			}
-	/* What podman keeps for itself lies with our state and not in the user's home. */
-	if (str_eq(p->engine, "podman")) {
+	if (is_podman) {
 		p->engine_env[n++] = mem_fmt("XDG_CONFIG_HOME=%s/podman/config", f->state_dir);
 		p->engine_env[n++] = mem_fmt("XDG_DATA_HOME=%s/podman/data", f->state_dir);
 	}

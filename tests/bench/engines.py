@@ -188,8 +188,7 @@ class Engines:
         if self.stage:
             self.stage.kill()
             self.stage.wait()
-        for f in self.dir.rglob("pause.pid"):
-            os.kill(int(f.read_text()), signal.SIGKILL)
+        daemons.stop_podman(self.dir)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

@@ -133,6 +133,29 @@ def root_is_refused_by_name(box):
         refused(box.run("--engine", name, "--", "true"), name, "root's ids mapped away", "--user NAME", rc=125)
 
 
+@test(who=("user",), timeout=60)
+def no_files_are_handed_out(box):
+    """Another engine's init has no descriptors to give: cp says so, and what works instead."""
+    name = each(box)[0]
+    p = box.start("run", "--engine", name, "--name", "files", "--", "sh", "-c", "echo up; exec sleep 30")
+    eq(p.stdout.readline(), b"up\n")
+    refused(box.cli("cp", "files:/etc/passwd", "."), "hands out no files", "vitrine exec", rc=125)
+    box.stop(p)
+
+
+@test(who=("user",), timeout=60)
+def a_limit_on_files_is_kept_or_refused(box):
+    """bubblewrap bounds bytes and not files: who asks for a limit is told; crun's kernel keeps it."""
+    found = each(box)
+    if "bwrap" in found:
+        refused(box.run("--engine", "bwrap", "--disk", "16m", "--", "true"), "limit disk", "number of files", ",optional",
+                rc=125)
+        eq(box.run("--engine", "bwrap", "--disk", "16m,optional", "--", "true").rc, 0)
+    if "crun" in found:
+        r = box.sh("cd /tmp; i=0; while [ $i -lt 6000 ]; do : >$i || exit 9; i=$((i+1)); done", "--engine", "crun", "--disk", "16m")
+        eq(r.rc != 0, True, "more files than a limit of 16 MiB has room for")
+
+
 @test
 def refusals(box):
     refused(box.run("--engine", "firejail", "--", "true"), "firejail", "cannot honour: mounts", rc=125)

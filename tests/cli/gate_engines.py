@@ -103,8 +103,7 @@ def containers(box):
         over.set()
         reaper.join()
         daemons.stop()
-        for pid in (box.dir / "run").rglob("pause.pid"):  # the process that holds podman's user namespace
-            os.kill(int(pid.read_text()), signal.SIGKILL)
+        daemons.stop_podman(box.dir / "run")
 
 
 @test(who=("user",), timeout=60)

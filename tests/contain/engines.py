@@ -6,19 +6,28 @@
     engines.py --vitrine build/vitrine --engines bwrap,crun  some of them
     ... --write docs/ENGINES.md                              put the matrix between its marks in that file
 
-Docker's daemon and podman are not started here: DOCKER_HOST and XDG_RUNTIME_DIR say where they are. As an ordinary
-user only, because none of these engines maps root's ids away. Exit status 1: a P0 check was breached somewhere.
+A docker daemon of our own is started unless DOCKER_HOST names one, and podman gets a place of its own unless
+XDG_RUNTIME_DIR does. As an ordinary user only, because none of these engines maps root's ids away. An engine whose
+checks take longer than --most is left out with a word. Exit status 1: a P0 check was breached somewhere, or an engine
+was not finished.
 """
 
 import argparse
 import json
 import os
+import pwd
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import daemons  # noqa: E402
+import harness  # noqa: E402
+
 BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 # Said by the engine itself: it ends the sandbox rather than leave a name bare.
 ENDS = "cannot cover it again"
@@ -39,7 +48,18 @@ def run_engine(args, name):
                "--json", f.name, "--jobs", str(args.jobs)]
         cmd += ["--engine", name] if name != "native" else []
         cmd += ["--only", args.only] if args.only else []
-        subprocess.run(cmd, stdout=subprocess.DEVNULL, stderr=sys.stderr)
+        p = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=sys.stderr, start_new_session=True)
+        try:
+            p.wait(args.most)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGTERM)
+            try:
+                p.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(p.pid, signal.SIGKILL)
+                p.wait()
+            print(f"{name}: not finished within {args.most} s", file=sys.stderr)
+            return {}
         text = Path(f.name).read_text()
     out = {}
     for r in json.loads(text)["results"] if text else []:
@@ -48,6 +68,25 @@ def run_engine(args, name):
             word = "refused"
         out[r["id"]] = (r["prio"], r["title"], word, r["why"])
     return out
+
+
+def places(names, tmp):
+    """What container engines need outside; those that cannot be had are left out."""
+    tmp.chmod(0o755)
+    if "podman" in names and "XDG_RUNTIME_DIR" not in os.environ:
+        run = tmp / "run"
+        run.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            who = pwd.getpwnam(harness.TEST_USER)
+            os.chown(run, who.pw_uid, who.pw_gid)
+        os.environ["XDG_RUNTIME_DIR"] = str(run)
+    if "docker" in names and "DOCKER_HOST" not in os.environ:
+        host = daemons.docker(tmp / "docker")
+        if host is None:
+            print("docker: no daemon can be started: left out", file=sys.stderr)
+            return [n for n in names if n != "docker"]
+        os.environ["DOCKER_HOST"] = host
+    return names
 
 
 def matrix(results):
@@ -82,15 +121,25 @@ def main():
     p.add_argument("--engines")
     p.add_argument("--only")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--most", type=int, default=1200, metavar="SECONDS", help="for one engine")
     p.add_argument("--write", type=Path)
     p.add_argument("--json", type=Path, help="keep the results, and take those of engines not run now from there")
     args = p.parse_args()
     args.vitrine = os.path.abspath(args.vitrine)
     kept = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
-    for name in args.engines.split(",") if args.engines else engines_here(args.vitrine):
-        kept[name] = run_engine(args, name)
-        if args.json:
-            args.json.write_text(json.dumps(kept))
+    names = args.engines.split(",") if args.engines else engines_here(args.vitrine)
+    with tempfile.TemporaryDirectory(prefix="vitrine-engines-", ignore_cleanup_errors=True) as tmp:
+        try:
+            names = places(names, Path(tmp))
+            for name in names:
+                kept[name] = run_engine(args, name)
+                if args.json:
+                    args.json.write_text(json.dumps(kept))
+        finally:
+            daemons.stop()
+            daemons.stop_podman(tmp)
+    unfinished = [n for n in names if not kept[n]]
+    kept = {n: r for n, r in kept.items() if r}
     text = matrix(kept)
     print(text)
     if args.write:
@@ -98,7 +147,7 @@ def main():
     p0 = [(n, i) for n, r in kept.items() for i, v in r.items() if v[0] == "P0" and "BREACH" in v[2]]
     for n, i in p0:
         print(f"P0 breached: {n} {i}: {kept[n][i][3][:300]}")
-    return 1 if p0 else 0
+    return 1 if p0 or unfinished else 0
 
 
 if __name__ == "__main__":

@@ -809,7 +809,9 @@ class Ctx:
         left = []
         end = time.monotonic() + 3.0
         while True:
-            left = descendants(os.getpid())
+            # Podman keeps one process per user to hold its user namespace; nothing of a sandbox is in it.
+            left = [(pid, name) for pid, name in descendants(os.getpid())
+                    if self.cfg.engine != "podman" or name != "podman pause"]
             if not left or time.monotonic() > end:
                 break
             time.sleep(0.02)

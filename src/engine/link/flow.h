@@ -52,7 +52,7 @@ struct outer_gate {
 	int fd; /* FD_NONE: there is none, or none any more */
 	struct watch *on_in, *on_out;
 	struct flow *flows; /* all of ROLE_GATE */
-	size_t n_waiting, n_joined;
+	size_t n_waiting, n_joined, most;
 	uint32_t last_id;
 };
 
@@ -78,6 +78,7 @@ struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, st
 void outer_fail(struct outer *o, const char *what);
 
 /* gate.c: connections of the inside, to and from the gate. */
+size_t gate_most(size_t files); /* connections at once, of a process that may have so many files */
 void gate_open(struct outer *o, int take_fd);
 int gate_head(struct flow *f, const struct head *h);
 int gate_data(struct flow *f, const void *p, size_t n);

@@ -16,7 +16,8 @@
 #include "engine/link/flow.h"
 #include "policy/addr.h"
 
-#define JOINED_MAX 512 /* connections at once */
+#define JOINED_MAX 2048 /* connections at once */
+#define SPARE_FILES 400 /* of those we may have open, for everything else */
 
 /* ---- what init says of one ---- */
 
@@ -115,12 +116,20 @@ static ssize_t pull(void *arg, void *p, size_t n)
 	return r == PULL_END && f->is_cut ? PULL_RESET : r;
 }
 
+/* Each has two descriptors here. */
+size_t gate_most(size_t files)
+{
+	size_t most = files < (size_t)2 * SPARE_FILES ? LINK_WAITING : (files - SPARE_FILES) / 2;
+
+	return most > JOINED_MAX ? JOINED_MAX : most;
+}
+
 static void refill(struct outer *o)
 {
 	struct outer_gate *g = &o->gate;
 
 	while (g->fd >= 0 && !o->is_down && g->n_waiting < LINK_WAITING &&
-	       g->n_waiting + g->n_joined < JOINED_MAX) {
+	       g->n_waiting + g->n_joined < g->most) {
 		struct head h = outer_request("POST", "/gate");
 		struct flow *f = outer_ask(o, ROLE_GATE, &h, pull);
 
@@ -203,7 +212,7 @@ static void open_inside(struct outer *o, const struct gate_msg *m)
 {
 	struct head h = outer_request("POST", "/connect/%u", m->port);
 	struct gate_msg no = { .type = GATE_OPENED, .id = m->id };
-	struct flow *f = o->gate.n_joined < JOINED_MAX ? outer_ask(o, ROLE_GATE, &h, pull) : NULL;
+	struct flow *f = o->gate.n_joined < o->gate.most ? outer_ask(o, ROLE_GATE, &h, pull) : NULL;
 
 	if (f == NULL) {
 		(void)gate_send(o->gate.fd, &no, NULL, 0); /* unheard, the caller waits in vain */
@@ -231,6 +240,8 @@ int gate_head(struct flow *f, const struct head *h)
 		refill(f->outer);
 		return 0;
 	}
+	if (g->n_joined <= WIDE_GATES)
+		stream_widen(f->stream, WIDE_GATE);
 	f->hello = mem_new(1, sizeof(*f->hello));
 	*f->hello = m;
 	if (give(f))

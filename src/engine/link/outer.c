@@ -499,7 +499,7 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 		return gate_head(f, h);
 	case ROLE_STDIO:
 		if (f->to)
-			stream_widen(st);
+			stream_widen(st, WIDE_STDIO);
 		return 0;
 	case ROLE_SAMPLES:
 	case ROLE_NONE:
@@ -639,13 +639,14 @@ static const struct link_ops outer_ops = {
 
 /* ---- life ---- */
 
-struct outer *outer_new(struct loop *l, int ctl, int in, int out)
+struct outer *outer_new(struct loop *l, int ctl, int in, int out, size_t files)
 {
 	struct outer *o = mem_new(1, sizeof(*o));
 
 	o->loop = l;
 	o->ctl = ctl;
 	o->gate.fd = FD_NONE;
+	o->gate.most = gate_most(files);
 	o->on_ctl = watch_fd(l, ctl, WATCH_READ, on_ctl, o);
 	o->link = link_new(LINK_OUTER, l, in, out, &outer_ops, o);
 	return o;
@@ -668,10 +669,10 @@ void outer_free(struct outer *o)
 	free(o);
 }
 
-int outer_run(int ctl, int in, int out)
+int outer_run(int ctl, int in, int out, size_t files)
 {
 	struct loop *l = loop_new();
-	struct outer *o = outer_new(l, ctl, in, out);
+	struct outer *o = outer_new(l, ctl, in, out, files);
 
 	loop_run(l);
 	(void)o; /* the process ends here */

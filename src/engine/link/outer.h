@@ -11,11 +11,12 @@
 int link_confine(void);
 
 struct outer;
-/* `ctl`: the keeper, in init_msg packets; the other two: the stream to init. Runs until the sandbox is over. */
-int outer_run(int ctl, int in, int out);
+/* `ctl`: the keeper, in init_msg packets; the other two: the stream to init. Runs until the sandbox is over.
+ * `files`: how many we may have open. */
+int outer_run(int ctl, int in, int out, size_t files);
 
 /* For the fuzzer: bytes from inside, no descriptors but `ctl`. */
-struct outer *outer_new(struct loop *l, int ctl, int in, int out);
+struct outer *outer_new(struct loop *l, int ctl, int in, int out, size_t files);
 void outer_free(struct outer *o);
 int outer_feed(struct outer *o, const void *p, size_t n);
 void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS]);

@@ -11,14 +11,18 @@
 #include <sys/socket.h>
 
 #include "engine/link/outer.h"
+#include "gate/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static int front[2]; /* ours, and vitrine-link's */
 
 static void start(struct outer *o)
 {
 	struct init_msg guest = { .type = INIT_GUEST, .a = 50 };
 	struct init_msg first = { .type = INIT_START, .flags = INIT_PTY_IN };
 	int fds[PACKET_FDS] = { memfd_create("x", MFD_CLOEXEC), FD_NONE, FD_NONE, FD_NONE };
+	struct init_msg gate = { .type = INIT_GATE };
 	int out[2];
 
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -26,9 +30,30 @@ static void start(struct outer *o)
 	bug_on(pipe2(out, O_CLOEXEC | O_NONBLOCK) < 0);
 	fds[1] = fds[2] = out[1];
 	outer_message(o, &first, fds);
+	fds[1] = fds[2] = FD_NONE;
+	bug_on(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, front) < 0);
+	fds[3] = fds[0];
+	fds[0] = front[1];
+	outer_message(o, &gate, fds);
+	fds[0] = fds[3];
+	fds[3] = FD_NONE;
 	fd_close(out[0]);
 	fd_close(out[1]);
 	fd_close(fds[0]);
+}
+
+/* What comes to the gate is a client with a descriptor, or none for what it asked to be opened, and nothing else. */
+static void hear_gate(void)
+{
+	int fds[PACKET_FDS];
+	struct gate_msg m;
+
+	while (gate_recv(front[0], &m, fds) == 1) {
+		bug_on(m.type != GATE_CLIENT || fds[0] < 0 || fds[1] >= 0);
+		bug_on(m.via != VIA_NONE && m.via != VIA_DNS && m.via != VIA_HOST_PORT);
+		fd_close(fds[0]);
+	}
+	fd_close(front[0]);
 }
 
 static void hear(int keeper)
@@ -51,12 +76,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	int pair[2];
 
 	bug_on(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0);
-	o = outer_new(l, pair[0], FD_NONE, FD_NONE);
+	o = outer_new(l, pair[0], FD_NONE, FD_NONE, 1024);
 	start(o);
 	/* In two pieces, so that what is cut is seen cut. */
 	if (outer_feed(o, data, n / 2) == 0)
 		(void)outer_feed(o, data + n / 2, n - n / 2);
 	hear(pair[1]);
+	hear_gate();
 	outer_free(o);
 	loop_free(l);
 	fd_close(pair[0]);
