@@ -230,6 +230,20 @@ COPILOT_MODEL = {
                      "supports": {"tool_calls": True, "streaming": True, "parallel_tool_calls": True}}}
 
 
+REPOSITORY = {"id": "R_1", "name": "app", "nameWithOwner": "me/app", "owner": {"login": "me", "id": "U_1"}, "hasIssuesEnabled": True,
+              "description": "", "isPrivate": False, "viewerPermission": "ADMIN", "parent": None, "isFork": False, "url": "https://github.com/me/app",
+              "defaultBranchRef": {"name": "main"}, "mergeCommitAllowed": True, "rebaseMergeAllowed": True, "squashMergeAllowed": True,
+              "hasWikiEnabled": False, "pullRequests": {"nodes": [], "totalCount": 0}, "pullRequestTemplates": [], "issueTemplates": []}
+
+
+def graphql(asked):
+    """As much as `gh pr create` asks."""
+    query, given = asked.get("query", ""), asked.get("variables", {})
+    if "createPullRequest" in query:
+        return {"createPullRequest": {"pullRequest": {"id": "PR_7", "url": "https://github.com/me/app/pull/7"}}}, {"made": given["input"]}
+    return {"repository": REPOSITORY, "repo_000": REPOSITORY, "viewer": {"login": "octo"}}, {"query": query, "given": given}
+
+
 def github(host, path):
     """What Copilot asks about its user before it asks the model; None: not known."""
     if path == "/copilot_internal/user":
@@ -279,6 +293,9 @@ def answer(host, head, body):
         asked = json.loads(body or b"{}")
     except ValueError:
         asked = {}
+    if path == "/graphql":
+        out, more = graphql(asked)
+        return 200, "application/json", json.dumps({"data": out}).encode(), {**log, **more}
     if path == "/mcp":
         out = mcp(asked) if method == "POST" else None
         log = {**log, "call": asked.get("method", ""), "said": asked.get("params", {}).get("arguments")}

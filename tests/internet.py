@@ -86,6 +86,23 @@ def ip(*lines):
         raise RuntimeError(f"ip: {r.stderr.decode()}")
 
 
+def make_chain(d, hosts):
+    """A certificate of these names, signed by d/trust.pem; the file for Internet(tls=)."""
+    def openssl(*args):
+        subprocess.run(["openssl", *args], cwd=d, check=True, capture_output=True)
+
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", "-x509", *new, "-days", "2", "-keyout", "root.key", "-out", "trust.pem", "-subj", "/CN=Test Root",
+            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
+    (d / "ext").write_text("subjectAltName=" + ",".join("DNS:" + h for h in hosts))
+    openssl("req", *new, "-keyout", "s.key", "-out", "csr", "-subj", "/CN=test")
+    openssl("x509", "-req", "-in", "csr", "-CA", "trust.pem", "-CAkey", "root.key", "-CAcreateserial", "-days", "2",
+            "-extfile", "ext", "-out", "s.pem")
+    chain = d / "chain.pem"
+    chain.write_text((d / "s.pem").read_text() + (d / "s.key").read_text())
+    return chain
+
+
 # ------------------------------------------------------------------------------ in the internet's process
 
 
@@ -251,7 +268,10 @@ class Far:
     def count(self, s):
         n = 0
         while True:
-            data, where = s.recvfrom(64)
+            try:
+                data, where = s.recvfrom(64)
+            except OSError:  # the host's end is gone
+                return
             link, v6, is_icmp = where[1], data[14:15] != b"" and data[14] >> 4 == 6, data[20:21] == b":"
             multicast = data[0] & 1
             if where[2] == socket.PACKET_OUTGOING or link not in (0x0800, 0x86dd) or (v6 and (is_icmp or multicast)):

@@ -8,6 +8,7 @@
  */
 #include "agent/preset.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "base/path.h"
 
 #define MAX_FILES 64
@@ -109,23 +110,16 @@ static void put_preset(struct buf *out, const struct preset *p)
 
 static int put_doc(struct buf *out, const struct file *v, size_t n, const char *page)
 {
-	static const char begin[] = "<!-- agents: made from agents/ by the build -->\n",
-			  end[] = "<!-- end of agents -->";
-	_cleanup_(buf_done) struct buf text = BUF(MIB);
+	_cleanup_(buf_done) struct buf part = BUF(MIB);
 	struct err e = ERR_INIT;
-	const char *from, *to;
+	int r;
 
-	if (io_read_file(page, &text, &e) < 0)
-		return -1;
-	from = strstr(buf_cstr(&text), begin);
-	to = from ? strstr(from, end) : NULL;
-	if (to == NULL)
-		return -1;
-	buf_add(out, text.p, (size_t)(from - text.p) + strlen(begin));
 	for (size_t i = 0; i < n; i++)
-		put_preset(out, &v[i].preset);
-	buf_puts(out, to);
-	return 0;
+		put_preset(&part, &v[i].preset);
+	r = page_fill(page, "agents", &part, out, &e);
+	if (r < 0)
+		(void)fprintf(stderr, "%s\n", e.msg);
+	return r;
 }
 
 int main(int argc, char **argv)
@@ -141,7 +135,6 @@ int main(int argc, char **argv)
 	if (!is_doc) {
 		put_c(&out, files, n);
 	} else if (put_doc(&out, files, n, argv[2]) < 0) {
-		(void)fprintf(stderr, "%s: the marks are missing\n", argv[2]);
 		return 1;
 	}
 	(void)fputs(buf_cstr(&out), stdout);

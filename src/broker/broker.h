@@ -122,6 +122,8 @@ bool is_oid(const char *s);
 
 /* What kind of secret stands in these bytes; NULL: none that is known. */
 const char *scan_secret(const char *p, size_t n);
+/* Does a pointer of git-lfs stand here instead of a file's content? */
+bool scan_is_lfs(const char *p, size_t n);
 
 /* ---- decide.c: pure ---- */
 

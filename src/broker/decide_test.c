@@ -91,6 +91,8 @@ TEST(pull_requests)
 
 TEST(secrets)
 {
+	static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid "
+				  "sha256:4d7a\nsize 12\n";
 	static const char key[] = "-----BEGIN OPENSSH "
 				  "PRIVATE KEY-----\nAAAA\nBBBB\nCCCC\nDDDDDDDDDDDD\n-----END "
 				  "OPENSSH "
@@ -110,6 +112,9 @@ TEST(secrets)
 	CHECK(scan_secret("task-ant-colony of sk-ants, AKIA, ghp_short", 44) == NULL);
 	CHECK(scan_secret("-----BEGIN PUBLIC KEY-----\nAAAA", 31) == NULL);
 	CHECK(scan_secret("", 0) == NULL);
+	CHECK(scan_is_lfs(lfs, strlen(lfs)));
+	CHECK(!scan_is_lfs(lfs, 43) && !scan_is_lfs(lfs + 1, strlen(lfs) - 1) &&
+	      !scan_is_lfs("", 0));
 }
 
 TEST(ports)

@@ -191,24 +191,37 @@ int repo_git(const struct repo *r, const char *const *words, bool is_remote, str
 	return x;
 }
 
-/* The same, where anything but success is a failure with git's own last line. */
+/* The line that says what went wrong: the first one, less warnings; what git adds behind it is advice. */
+static const char *first_complaint(struct buf *errors)
+{
+	static const char *const noise[] = { "warning:", "Warning:", "hint:" };
+	char *line = errors->n ? errors->p : NULL;
+
+	while (line && *line) {
+		char *end = strchrnul(line, '\n');
+		bool is_noise = end == line;
+
+		for (size_t i = 0; i < ARRAY_LEN(noise); i++)
+			is_noise |= str_starts(line, noise[i]);
+		if (!is_noise) {
+			line[strcspn(line, "\r\n")] = '\0';
+			return line;
+		}
+		line = *end ? end + 1 : end;
+	}
+	return "failed";
+}
+
+/* The same, where anything but success is a failure with git's own words. */
 static int repo_must(const struct repo *r, const char *const *words, bool is_remote,
 		     struct buf *out, struct err *e)
 {
 	_cleanup_(buf_done) struct buf errors = BUF(64 * KIB);
 	int x = repo_git(r, words, is_remote, out, &errors, e);
-	char *text, *line;
 
-	if (x <= 0)
-		return x;
-	text = errors.p;
-	while (errors.n > 0 && errors.p[errors.n - 1] == '\n')
-		errors.p[--errors.n] = '\0';
-	line = text ? strrchr(text, '\n') : NULL;
-	return err_set(e, ERR_SYSTEM, EIO, "git %s: %.300s", words[0],
-		       line   ? line + 1
-		       : text ? text
-			      : "failed");
+	return x <= 0 ? x
+		      : err_set(e, ERR_SYSTEM, EIO, "git %s: %.300s", words[0],
+				first_complaint(&errors));
 }
 
 /* ---- the remote ---- */
@@ -441,6 +454,29 @@ static void name_object(const struct buf *list, const char *oid, size_t n, char 
 		(void)snprintf(to, size, "%.*s", len < 120 ? (int)len : 120, at + n + 1);
 }
 
+/* One object's bytes; `line` begins with its name. */
+static int scan_object(const char *p, size_t n, const char *line, const struct buf *list,
+		       struct err *e)
+{
+	const char *kind = scan_secret(p, n);
+	char where[128];
+
+	if (kind == NULL && !scan_is_lfs(p, n))
+		return 0;
+	name_object(list, line, strcspn(line, " \n"), where, sizeof(where));
+	if (kind)
+		return err_set(e, ERR_DENIED, EPERM,
+			       "secret found: something like a %s in %s; take it out of every new "
+			       "commit, or have a person say 'no-scan'",
+			       kind, where);
+	return err_set(e, ERR_DENIED, EPERM,
+		       "%s is a pointer of git-lfs, whose content does not go through the broker; "
+		       "commit "
+		       "the file itself, or have a person say 'no-scan' and push the content from "
+		       "outside",
+		       where);
+}
+
 /* The output of `cat-file --batch`: "OID TYPE SIZE\n", the bytes, "\n". */
 static int scan_batch(const struct buf *all, const struct buf *list, struct err *e)
 {
@@ -448,7 +484,7 @@ static int scan_batch(const struct buf *all, const struct buf *list, struct err 
 		const char *line = all->p + at, *end = memchr(line, '\n', all->n - at),
 			   *size = NULL;
 		size_t n = 0, head;
-		const char *kind;
+		int x;
 
 		if (end == NULL)
 			break;
@@ -461,17 +497,9 @@ static int scan_batch(const struct buf *all, const struct buf *list, struct err 
 		if (size == NULL || at + head + n > all->n)
 			return err_set(e, ERR_SYSTEM, EBADMSG,
 				       "git cat-file gave what cannot be read");
-		kind = scan_secret(end + 1, n < BLOB_MAX_BYTES ? n : BLOB_MAX_BYTES);
-		if (kind) {
-			char where[128];
-
-			name_object(list, line, strcspn(line, " \n"), where, sizeof(where));
-			return err_set(e, ERR_DENIED, EPERM,
-				       "secret found: something like a %s in %s; take it out of "
-				       "every new commit, or have a "
-				       "person say 'no-scan'",
-				       kind, where);
-		}
+		x = scan_object(end + 1, n < BLOB_MAX_BYTES ? n : BLOB_MAX_BYTES, line, list, e);
+		if (x < 0)
+			return x;
 		at += head + n + 1;
 	}
 	return 0;

@@ -6,6 +6,8 @@
  */
 #include "broker/broker.h"
 
+#define LFS_POINTER_MAX 1024 /* git-lfs itself takes nothing larger for one */
+
 enum alphabet { ALNUM, UPPER, HEX, WORD };
 
 static bool is_of(char c, enum alphabet a)
@@ -99,4 +101,14 @@ const char *scan_secret(const char *p, size_t n)
 				return shapes[i].kind;
 	}
 	return NULL;
+}
+
+bool scan_is_lfs(const char *p, size_t n)
+{
+	static const char first[] = "version https://git-lfs.github.com/spec/v1\n", oid[] = "\noid "
+											    "sha256"
+											    ":";
+
+	return n > strlen(first) && n < LFS_POINTER_MAX && memcmp(p, first, strlen(first)) == 0 &&
+	       memmem(p, n, oid, strlen(oid));
 }

@@ -68,6 +68,14 @@ int cli_print(const struct buf *out, struct err *e);
 /* "vitrine: TEXT" on stderr, foreign bytes escaped. */
 void cli_complain(const char *text);
 
+struct sibling_verb {
+	const char *name;
+	int (*fn)(int argc, char **argv, struct err *e);
+};
+
+/* main() of a program that `vitrine` executes in its place: the verb argv[1], its failure reported once. Ends with NULL. */
+int cli_sibling(const struct sibling_verb *table, const char *program, int argc, char **argv);
+
 int cmd_agents(int argc, char **argv, struct err *e);
 int cmd_run(int argc, char **argv, struct err *e);
 int cmd_exec(int argc, char **argv, struct err *e);

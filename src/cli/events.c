@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/path.h"
+#include "cli/events_guard.h"
 #include "cli/store_opts.h"
 #include "core/facts.h"
 #include "core/settings.h"
@@ -26,7 +27,7 @@ struct events {
 	uint16_t types[128];
 	enum { AS_LINES, AS_JSON, AS_IDS, AS_FORMAT } as;
 	const char *format;
-	bool is_verify, is_quiet;
+	bool is_verify, is_quiet, is_guard;
 	char *state_dir;
 	struct store_bounds bounds;
 	struct buf out;
@@ -212,6 +213,9 @@ static int take_option(struct events *v, const struct opts *o, int id, struct er
 		v->as = AS_FORMAT;
 		v->format = o->value;
 		return check_format(o->value, e);
+	case OPT_GUARD:
+		v->is_guard = true;
+		return 0;
 	case OPT_FILE:
 		v->filter.file = o->value;
 		return 0;
@@ -241,6 +245,12 @@ static int check_together(const struct events *v, struct err *e)
 
 	if (f->sandbox && !store_name_ok(f->sandbox))
 		return bad(e, "sandbox", f->sandbox, "is not a name");
+	if (v->is_guard &&
+	    (v->is_verify || f->is_following || f->session || f->n_types || f->file || f->sandbox))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--guard shows what the guard decided outside of sandboxes; it "
+			       "takes "
+			       "only --since, --tail and the forms of output");
 	if (v->is_verify && (f->is_following || f->session || f->n_types))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "--verify looks at every event; it takes only NAME, --file, --json "
@@ -490,12 +500,25 @@ static int check_sandbox(const struct events *v, struct err *e)
 		       v->filter.sandbox);
 }
 
+static int show_guard(struct events *v, struct err *e)
+{
+	int r = guard_events(&(struct guard_events){ .since_ns = v->filter.since_ns,
+						     .tail = v->filter.tail,
+						     .tell = print,
+						     .arg = v },
+			     v->state_dir, e);
+
+	return r < 0 ? r : flush(v);
+}
+
 static int show(struct events *v, struct err *e)
 {
 	struct ingest_done done = { 0 };
 	struct err why = ERR_INIT;
 	int r;
 
+	if (v->is_guard)
+		return show_guard(v, e);
 	if (v->filter.file == NULL) {
 		r = check_sandbox(v, e);
 		if (r < 0)

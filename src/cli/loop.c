@@ -87,10 +87,11 @@ static int take_opt(struct loop *l, struct wish *w, const struct opts *o, int id
 		return o->value[0] ? 0 : err_set(e, ERR_USAGE, EINVAL, "--marker is empty");
 	case LOOP_OPT_MODE:
 		w->mode = o->value;
-		return str_eq(o->value, "review") || str_eq(o->value, "direct")
+		return str_eq(o->value, "review") || str_eq(o->value, "direct") ||
+				       str_eq(o->value, "clone")
 			       ? 0
-			       : err_set(e, ERR_USAGE, EINVAL, "--mode '%.40s': review or direct",
-					 o->value);
+			       : err_set(e, ERR_USAGE, EINVAL,
+					 "--mode '%.40s': review, direct or clone", o->value);
 	case LOOP_OPT_NAME:
 		w->name = o->value;
 		return def_is_name(o->value) ? 0

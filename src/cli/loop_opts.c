@@ -25,7 +25,9 @@ const struct opt loop_opts[] = {
 	  "wait so long when the service is busy, then twice as long (default: 30s)",
 	  LOOP_OPT_BACKOFF },
 	{ "mode", 0, "MODE",
-	  "review: changes wait for 'vitrine apply' (default); direct: they appear on the host",
+	  "review: changes wait for 'vitrine apply' (default); direct: they appear on the host; "
+	  "clone: in a git clone "
+	  "of its own, whose commits 'vitrine fetch' takes out",
 	  LOOP_OPT_MODE },
 	{ "name", 0, "NAME",
 	  "the sandbox to work in (default: one for loops of this agent and directory)",

@@ -189,8 +189,8 @@ static int restore(const struct loop *l, const struct try *t, struct err *e)
 {
 	_free_ char *id = mem_fmt("%llu", (unsigned long long)t->begin.checkpoint);
 	char verb[] = "restore", force[] = "--force";
-	bool is_review = str_eq(l->def.mode, "review");
-	char *argv[] = { verb, l->name, id, is_review ? NULL : force, NULL };
+	bool is_direct = str_eq(l->def.mode, "direct");
+	char *argv[] = { verb, l->name, id, is_direct ? force : NULL, NULL };
 	int r = patiently(l, argv, NULL, e);
 
 	if (r < 0)
@@ -473,7 +473,7 @@ static int what_changed(const struct loop *l, struct try *t, struct err *e)
 static int look_before(const struct loop *l, const struct try *t, struct err *e)
 {
 	_cleanup_(buf_done) struct buf tree = BUF(8 * MIB);
-	int r = str_eq(l->def.mode, "review") ? loop_tree(l, t->begin.checkpoint, &tree, e) : 0;
+	int r = !str_eq(l->def.mode, "direct") ? loop_tree(l, t->begin.checkpoint, &tree, e) : 0;
 
 	return r < 0 ? r : loopdir_put(t->dir, "before.txt", buf_cstr(&tree), tree.n, e);
 }

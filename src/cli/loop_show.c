@@ -188,6 +188,12 @@ int loop_summary(const struct loop *l, enum loop_stop why, struct err *e)
 			   "the changes wait: 'vitrine diff %s', 'vitrine apply %s'; 'vitrine loop "
 			   "report %s' says more\n",
 			   l->name, l->name, l->name);
+	if (str_eq(l->def.mode, "clone"))
+		buf_printf(&out,
+			   "the commits wait: 'git fetch vitrine/%s' in your repository; 'vitrine "
+			   "loop "
+			   "report %s' says more\n",
+			   l->name, l->name);
 	if (why == LOOP_SIGNAL || why == LOOP_ASKED || why == LOOP_BUSY)
 		buf_printf(&out, "'vitrine loop --resume %s' goes on\n", l->name);
 	return cli_print(&out, e);
@@ -306,6 +312,8 @@ static int open_inside(const struct loop *l, char *const *layers, const char *re
 		return path_openat2(dir, rel, O_RDONLY | O_NONBLOCK | O_CLOEXEC,
 				    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	}
+	if (str_eq(l->def.mode, "clone"))
+		return -ENOENT; /* below its layers there is nothing */
 	_close_ int ws = open(l->def.workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	return ws < 0 ? -ENOENT
@@ -334,7 +342,7 @@ static void all_tasks(const struct loop *l, struct tasks *t)
 	struct err e = ERR_INIT;
 	char **paths = NULL;
 
-	if (str_eq(l->def.mode, "review") &&
+	if (!str_eq(l->def.mode, "direct") &&
 	    layers_read(l->host.state_dir, l->name, &layers, &e) == 0)
 		paths = layers_paths(&layers, &layers.ws);
 	for (const char *const *v = tasks_files; *v; v++)

@@ -2,11 +2,17 @@
 /* cli/loop_tree.c - which files an iteration changed
  *
  * `vitrine diff` says how the workspace differs from the host's (review) or from the checkpoint (direct), in git's form.
- * The piece of each file is made into a number; two such lists tell which files are not what they were.
+ * The piece of each file is made into a number; two such lists tell which files are not what they were. A clone (which
+ * `vitrine diff` leaves to git) is read in its layers, never by running git on it.
  */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "base/io.h"
 #include "base/sha256.h"
 #include "cli/loop.h"
+#include "core/layers.h"
+#include "git/git.h"
 
 #define HEAD "diff --git "
 #define DIFF_MAX (64 * MIB)
@@ -46,7 +52,58 @@ static const char *next_head(const char *p, const char *end)
 	return end;
 }
 
-int loop_tree(const struct loop *l, uint64_t checkpoint, struct buf *out, struct err *e)
+/* ---- a clone ---- */
+
+/* Of git's own files those that say which commits there are; the rest moves whenever git looks at something. */
+static bool is_told(const struct tree_entry *en)
+{
+	if (S_ISDIR(en->mode))
+		return false;
+	return !str_starts(en->path, ".git/") || str_starts(en->path, ".git/refs/") ||
+	       str_eq(en->path, ".git/HEAD") || str_eq(en->path, ".git/packed-refs");
+}
+
+static void put_entry(const struct tree_entry *en, struct buf *out)
+{
+	_free_ char *state = mem_fmt("%u %llu %llu %lld", en->mode, (unsigned long long)en->ino,
+				     (unsigned long long)en->size, (long long)en->mtime);
+	char hex[SHA256_HEX_BYTES];
+
+	sha256_hex(state, strlen(state), hex);
+	buf_printf(out, "%.16s ", hex);
+	buf_esc(out, en->path, strlen(en->path));
+	buf_putc(out, '\n');
+}
+
+/* There is nothing below a clone to compare it with, so it is listed whole. */
+static int clone_tree(const struct loop *l, struct buf *out, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, l->host.state_dir, l->name);
+	_close_ int empty = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct layers layers = { 0 };
+	struct overlay o = { 0 };
+	struct overlay_diff d = { 0 };
+	int r;
+
+	if (empty < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path); /* not cloned yet */
+	r = layers_read(l->host.state_dir, l->name, &layers, e);
+	if (r == 0)
+		r = layers_open(&layers, &layers.ws, empty, &o, e);
+	if (r == 0)
+		r = overlay_names(&o, &d, e);
+	for (size_t i = 0; r == 0 && i < d.after.n; i++)
+		if (is_told(&d.after.v[i]))
+			put_entry(&d.after.v[i], out);
+	overlay_diff_done(&d);
+	layers_close(&o);
+	layers_done(&layers);
+	return r;
+}
+
+/* ---- the others: what `vitrine diff` says ---- */
+
+static int diff_tree(const struct loop *l, uint64_t checkpoint, struct buf *out, struct err *e)
 {
 	char since[32], diff[] = "diff", flag[] = "--since";
 	bool is_review = str_eq(l->def.mode, "review");
@@ -72,6 +129,16 @@ int loop_tree(const struct loop *l, uint64_t checkpoint, struct buf *out, struct
 		put_piece(p, (size_t)(next - p), out);
 		p = next;
 	}
+	return 0;
+}
+
+int loop_tree(const struct loop *l, uint64_t checkpoint, struct buf *out, struct err *e)
+{
+	int r = str_eq(l->def.mode, "clone") ? clone_tree(l, out, e)
+					     : diff_tree(l, checkpoint, out, e);
+
+	if (r < 0)
+		return r;
 	return out->is_over ? err_set(e, ERR_SYSTEM, E2BIG,
 				      "more changed than a loop can keep a list of")
 			    : 0;

@@ -24,6 +24,8 @@ const struct opt events_opts[] = {
 	  "one line per event, with {{.Time}} {{.Type}} {{.Sandbox}} {{.Session}} {{.Run}} "
 	  "{{.Number}} or a field such as {{.status}}",
 	  OPT_FORMAT },
+	{ "guard", 0, NULL, "what the guard decided on this host, outside of sandboxes",
+	  OPT_GUARD },
 	{ "file", 0, "PATH", "read this events.db instead of the state directory", OPT_FILE },
 	{ NULL },
 };

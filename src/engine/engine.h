@@ -51,7 +51,8 @@ struct engine {
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
-	bool has_cgroups;     /* limits by a daemon's control groups: it is not our child */
+	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
+	bool init_is_child; /* our init is a child of the tool, which has one thread, and pid 1 of a pid namespace */
 	bool counts_no_files; /* its tmpfs have a size and no bound on the number of files */
 	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
 	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
@@ -92,6 +93,9 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 int engine_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 /* Everything inside shall die now. */
 void engine_kill(const struct native *n);
+/* The sandbox's one command has ended: is everything inside dead, by the kernel's word and not by that of what was inside?
+ * Waits for a moment, because init is ending. False: not known, or not so. */
+bool engine_is_empty(const struct native *n, const struct plan *p);
 /* Init (or what stands for it) is dead: waits until nothing of the engine is left. True: it ended by itself. */
 bool engine_reap(struct native *n, const struct plan *p);
 void engine_done(struct native *n);
@@ -112,5 +116,6 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	       const struct cgroup *cg, struct native *ret, struct err *e);
 int wall_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 void wall_reap(struct native *n, const struct plan *p);
+bool wall_is_empty(const struct native *n);
 
 #endif

@@ -48,6 +48,13 @@ void engine_kill(const struct native *n)
 		      0); /* it may be dead already */
 }
 
+bool engine_is_empty(const struct native *n, const struct plan *p)
+{
+	const struct engine *en = engine_find(p->engine);
+
+	return n->tool > 0 && en && en->init_is_child && wall_is_empty(n);
+}
+
 bool engine_reap(struct native *n, const struct plan *p)
 {
 	int status = 0;

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/num.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "base/sabotage.h"
@@ -28,6 +29,7 @@
 #include "plan/guest.h"
 
 #define SAMPLE_MS 50
+#define EMPTY_MS 300  /* for init to end */
 #define GRACE_MS 5000 /* for a tool to see that its command has ended */
 
 /* Both ends of everything between the two processes and us. */
@@ -251,7 +253,8 @@ static int write_file(const char *dir, const char *name, const struct buf *text,
 static int send_plan(const struct engine *en, const struct plan *p, int ctl, struct err *e)
 {
 	_cleanup_(buf_done) struct buf guest = BUF(GUEST_MAX);
-	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS };
+	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS,
+				     .has_cgroups = en->has_cgroups };
 	struct init_msg m = { .type = INIT_GUEST,
 			      .a = plan_needs_samples(p) ? SAMPLE_MS : 0,
 			      .b = p->argv[0] == NULL,
@@ -408,6 +411,52 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	return 0;
 }
 
+static bool wait_pidfd(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int r;
+
+	do {
+		r = poll(&p, 1, ms);
+	} while (r < 0 && errno == EINTR);
+	return r > 0;
+}
+
+/* Every thread has its own list of children. */
+static bool has_one_thread(pid_t pid)
+{
+	_free_ char *path = mem_fmt("/proc/%d/task", (int)pid);
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_nlink == 3;
+}
+
+/* The first process of a pid namespace is dead only when every other one in it is; what the tool does then is tidying up.
+ * Its children are init, or nobody any more. */
+bool wall_is_empty(const struct native *n)
+{
+	_free_ char *path = mem_fmt("/proc/%d/task/%d/children", (int)n->tool, (int)n->tool);
+	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
+	struct err ignored = ERR_INIT;
+
+	if (!has_one_thread(n->tool) || io_read_file(path, &text, &ignored) < 0)
+		return false;
+	for (const char *at = buf_cstr(&text); *at;) {
+		_free_ char *word = mem_strn(at, strcspn(at, " "));
+		_close_ int fd = FD_NONE;
+		uint64_t pid;
+
+		if (num_parse(word, 1, INT32_MAX, &pid, &ignored) < 0)
+			return false;
+		fd = open_pidfd((pid_t)pid);
+		if (fd >= 0 ? !wait_pidfd(fd, EMPTY_MS) : errno != ESRCH)
+			return false;
+		at += strlen(word);
+		at += strspn(at, " ");
+	}
+	return true;
+}
+
 /* The other end of this pipe is held by init and by the tool alone: when nobody holds it, nothing inside lives. */
 static bool is_over(const struct native *n, int ms)
 {
@@ -423,15 +472,8 @@ static bool is_over(const struct native *n, int ms)
 static bool wait_tool(const struct native *n, int ms)
 {
 	_close_ int fd = open_pidfd(n->tool);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int r;
 
-	if (fd < 0)
-		return true;
-	do {
-		r = poll(&p, 1, ms);
-	} while (r < 0 && errno == EINTR);
-	return r > 0;
+	return fd < 0 || wait_pidfd(fd, ms);
 }
 
 void wall_reap(struct native *n, const struct plan *p)

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "guard/rule.h"
 
 #define MAX_FILES 32
@@ -262,22 +263,15 @@ static void put_table(struct buf *out, const struct set *s)
 
 static int put_doc(struct buf *out, const struct set *s, const char *page)
 {
-	static const char begin[] = "<!-- rules: made from rules/ by the build -->\n";
-	static const char end[] = "<!-- end of rules -->";
-	_cleanup_(buf_done) struct buf text = BUF(MIB);
+	_cleanup_(buf_done) struct buf part = BUF(MIB);
 	struct err e = ERR_INIT;
-	const char *from, *to;
+	int r;
 
-	if (io_read_file(page, &text, &e) < 0)
-		return -1;
-	from = strstr(buf_cstr(&text), begin);
-	to = from ? strstr(from, end) : NULL;
-	if (to == NULL)
-		return -1;
-	buf_add(out, text.p, (size_t)(from - text.p) + strlen(begin));
-	put_table(out, s);
-	buf_puts(out, to);
-	return 0;
+	put_table(&part, s);
+	r = page_fill(page, "rules", &part, out, &e);
+	if (r < 0)
+		(void)fprintf(stderr, "%s\n", e.msg);
+	return r;
 }
 
 static int load(struct set *s, const char *path)
@@ -306,10 +300,10 @@ int main(int argc, char **argv)
 	for (int i = is_doc ? 3 : 2; i < argc; i++)
 		if (load(&s, argv[i]) < 0)
 			return 1;
-	if (is_doc ? put_doc(&out, &s, argv[2]) < 0 : (put_c(&out, &s), false)) {
-		(void)fprintf(stderr, "%s: the marks are missing\n", argv[2]);
+	if (!is_doc)
+		put_c(&out, &s);
+	else if (put_doc(&out, &s, argv[2]) < 0)
 		return 1;
-	}
 	(void)fputs(buf_cstr(&out), stdout);
 	arena_done(&s.mem);
 	return 0;

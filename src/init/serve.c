@@ -97,6 +97,8 @@ static int open_stream(struct part *part, struct command_session *s, const struc
 	}
 	if (r < 0)
 		return answer(part, 503);
+	if (part->to)
+		stream_widen(part->stream);
 	if (part->kind == PART_IN)
 		return 0; /* answered when all of it has come */
 	return stream_respond(part->stream, &(struct head){ .status = 200 }, part_pull, false);

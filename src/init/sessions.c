@@ -68,6 +68,7 @@ int session_pipe(struct command_session *s, struct part *part, int which)
 	s->end[which] = p[which == 0 ? 0 : 1];
 	(void)fcntl(near, F_SETFL,
 		    O_NONBLOCK); /* our end only: the command's stays as it expects it */
+	(void)fcntl(near, F_SETPIPE_SZ, 256 * 1024); /* fewer turns; not everybody may */
 	s->part[which] = part;
 	part->session = s;
 	if (which == 0)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "engine/engine.h"
 #include "keep/keeper.h"
 
 struct session *session_find(struct keeper *k, uint32_t id)
@@ -190,8 +191,11 @@ static void on_exited(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->written = m->written;
 	s->has_ended = true;
 	if (s->id == 0 && !keeper_is_named(k)) {
-		/* Init ends by itself. Only a native one's word is ours; and a control group cannot be removed before. */
-		k->is_empty = m->b == 1 && k->native.tool == 0 && !k->in->plan->has_cgroup;
+		/* Init ends by itself. Only a native one's word is ours, of others the kernel's; and a control group cannot
+		 * be removed before. */
+		k->is_empty = !k->in->plan->has_cgroup &&
+			      (k->native.tool == 0 ? m->b == 1
+						   : engine_is_empty(&k->native, k->in->plan));
 		if (k->is_empty)
 			loop_stop(k->loop);
 		return;

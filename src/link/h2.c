@@ -14,7 +14,8 @@
 #include "base/num.h"
 #include "link/link.h"
 
-#define STREAM_WINDOW (128 * 1024)
+#define STREAM_WINDOW (256 * 1024)
+#define WIDE_WINDOW (1024 * 1024)
 #define LINK_WINDOW (4 * 1024 * 1024)
 #define STREAMS_MAX 1024
 #define FRAME_MAX (64 * 1024)
@@ -562,6 +563,13 @@ void stream_consumed(struct stream *s, size_t n)
 		return;
 	/* A stream that has gone needs no window. */
 	(void)nghttp2_session_consume_stream(s->link->h2, s->id, n);
+	kick(s->link);
+}
+
+void stream_widen(struct stream *s)
+{
+	if (!s->link->is_down)
+		(void)nghttp2_session_set_local_window_size(s->link->h2, 0, s->id, WIDE_WINDOW);
 	kick(s->link);
 }
 

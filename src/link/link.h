@@ -93,6 +93,8 @@ int stream_trailers(struct stream *s, const struct head *h);
 void stream_wake(struct stream *s);
 void stream_consumed(struct stream *s, size_t n);
 void stream_reset(struct stream *s);
+/* More may be on its way to us than is usual: fewer turns for the same bytes. When its head has come. */
+void stream_widen(struct stream *s);
 void stream_set_arg(struct stream *s, void *arg); /* for pull, and for whoever asks */
 void *stream_arg(const struct stream *s);
 

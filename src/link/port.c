@@ -6,7 +6,7 @@
 
 #include "link/port.h"
 
-#define HOLD_MAX ((size_t)512 * 1024) /* more than a stream's window */
+#define HOLD_MAX (2 * MIB) /* more than a stream's window */
 
 struct port {
 	struct loop *loop;

@@ -59,7 +59,7 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 		buf_putc(out, '\0');
 	}
 	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++)
-		if (p->limits[id].is_set)
+		if (p->limits[id].is_set && (id != LIMIT_PIDS || !w->has_cgroups))
 			put_number(out, limit_name(id), p->limits[id].max);
 }
 

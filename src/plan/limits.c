@@ -40,8 +40,9 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 		break;
 	case LIMIT_PIDS:
 		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
-		l.how = f->has_own_kernel ? "keeper samples every 50 ms"
-					  : "rlimit of the user namespace";
+		l.how = f->has_own_kernel       ? "keeper samples every 50 ms"
+			: f->engine_has_cgroups ? "the engine's control group"
+						: "rlimit of the user namespace";
 		break;
 	case LIMIT_DISK:
 		l.by = f->engine_counts_no_files ? BY_NONE : BY_KERNEL;

@@ -212,6 +212,9 @@ void plan_broker_git(const struct plan_broker *b, struct buf *out)
 		line = mem_fmt("\n%s\n", r.v[0].url);
 		if (strstr(buf_cstr(&seen), line))
 			continue;
+		/* git asks who named the URL: of a submodule it is a file of the repository. The broker asks its rules. */
+		if (seen.n == 0)
+			buf_puts(out, "[protocol \"vitrine\"]\n\tallow = always\n");
 		buf_puts(&seen, line);
 		put_rewrites(r.v[0].url, out);
 	}

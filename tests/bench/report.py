@@ -2,6 +2,7 @@
 """Judges the figures against the targets and writes the document, whose prose is all here."""
 
 import measure
+import engines
 import net
 import undo
 import vm
@@ -135,7 +136,7 @@ def judge(data):
             out.append(target("start with memory and process limits, after rest", who, "≤ crun",
                               f"{ours:.2f} ms against {crun:.2f} ms", ours <= crun))
         out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who) + net.judge(data, who)
-        out += vm.judge(data, who)
+        out += engines.judge(data, who) + vm.judge(data, who)
     return out
 
 
@@ -323,6 +324,7 @@ def document(data):
                       ("work", work_part),
                       ("undo", lambda d: undo.document(d, table, WHO_NAMES)),
                       ("net", lambda d: net.document(d, table, WHO_NAMES)),
+                      ("engines", lambda d: engines.document(d, table, WHO_NAMES)),
                       ("vm", lambda d: vm.document(d, table, WHO_NAMES))):
         if data.get(key):
             parts.append(part(data))

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
 from harness import PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
-from internet import Internet  # noqa: E402
+from internet import Internet, make_chain  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
@@ -53,20 +53,9 @@ class World:
     def __init__(self):
         self.d = Path(tempfile.mkdtemp(prefix="agents-"))
         self.d.chmod(0o755)
-        new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        self.openssl("req", "-x509", *new, "-days", "2", "-keyout", "root.key", "-out", "trust.pem", "-subj", "/CN=Test Root",
-                     "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
-        (self.d / "ext").write_text("subjectAltName=" + ",".join("DNS:" + h for h in agent_api.HOSTS))
-        self.openssl("req", *new, "-keyout", "s.key", "-out", "csr", "-subj", "/CN=test")
-        self.openssl("x509", "-req", "-in", "csr", "-CA", "trust.pem", "-CAkey", "root.key", "-CAcreateserial", "-days", "2",
-                     "-extfile", "ext", "-out", "s.pem")
-        chain = self.d / "chain.pem"
-        chain.write_text((self.d / "s.pem").read_text() + (self.d / "s.key").read_text())
+        chain = make_chain(self.d, agent_api.HOSTS)
         self.net = Internet(tls=str(chain))
         lasting.add(self.net.pid)
-
-    def openssl(self, *args):
-        subprocess.run(["openssl", *args], cwd=self.d, check=True, capture_output=True)
 
     def env(self):
         return {**KEYS, "SSL_CERT_FILE": str(self.d / "trust.pem"), "PATH": f"{AGENTS}/node_modules/.bin:{PATH}"}

@@ -4,6 +4,7 @@
 
 Each engine that is here; the internet is the fake one of tests/internet.py, and what arrived there is the evidence."""
 
+import contextlib
 import json
 import os
 import signal
@@ -207,8 +208,9 @@ def the_gate_ends(box):
         eq(p.stdout.readline(), b"ready\n")
         if i > 0:
             gate = [q for q in below(p.pid) if describe(q).startswith("vitrine-gate")]
-            for q in gate:
-                os.kill(q, signal.SIGKILL)
+            for q in gate:  # one goes with the other
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(q, signal.SIGKILL)
             soon(lambda: not set(gate) & set(below(p.pid)), "the gate is gone")
         p.stdin.write(b"\n")
         p.stdin.flush()

@@ -26,6 +26,8 @@ def call(command, agent="claude", **extra):
                    "cursor_version": "2"},
         "opencode": {"event": "tool.execute.before", "tool": "bash", "sessionID": "s", "callID": "c",
                      "args": {"command": command}},
+        "droid": {"session_id": "s", "transcript_path": "/h/.factory/sessions/s.jsonl", "hook_event_name": "PreToolUse",
+                  "tool_name": "Execute", "tool_input": {"command": command}, "permission_mode": "off"},
     }
     return calls[agent] | extra
 
@@ -44,7 +46,7 @@ def hook(box, payload, *args, **kw):
     return box.cli("hook", *args, input=text, **kw)
 
 
-AGENTS = ("claude", "codex", "gemini", "copilot", "cursor", "opencode")
+AGENTS = ("claude", "codex", "gemini", "copilot", "cursor", "opencode", "droid")
 
 
 @test
@@ -262,6 +264,32 @@ def test_and_explain(box):
 def an_agent_cannot_take_the_guard_away(box):
     eq(decision(hook(box, call("vitrine guard uninstall claude"))), "deny")
     eq(decision(hook(box, call("/usr/local/bin/vitrine guard uninstall claude"))), "deny")
+
+
+@test
+def decisions_of_the_bare_host_are_events(box):
+    def shown(*args):
+        r = box.cli("events", "--guard", "--json", *args)
+        eq(r.rc, 0, r.err)
+        return [json.loads(line) for line in r.out.splitlines()]
+
+    eq(shown(), [], "none yet")
+    for command in ("ls", "git reset --hard", "curl -H 'Authorization: Bearer sk-ant-api03-" + "a1B2" * 10 + "' x"):
+        hook(box, call(command))
+    got = shown()
+    eq([(e["type"], e["number"], e["sandbox"], e["run"]) for e in got], [("guard.decision", n, "", "guard") for n in (1, 2, 3)])
+    eq([(e["data"]["agent"], e["data"]["tool"], e["data"]["verdict"], e["data"]["input"]) for e in got[:2]],
+       [("claude", "Bash", "allow", "ls"), ("claude", "Bash", "deny", "git reset --hard")])
+    eq(got[1]["data"]["rule"], "git.reset-hard")
+    has_not(json.dumps(got), "a1B2a1B2")
+    assert time.time() - 60 < time.mktime(time.strptime(got[0]["time"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone < time.time() + 60
+    eq([e["number"] for e in shown("--tail", "1")], [3])
+    eq(shown("--since", "2100-01-01"), [])
+    has(box.cli("events", "--guard").out, "guard.decision", "git reset --hard")
+    (box.state / "guard.log.1").write_text('{"time":1.500,"verdict":"deny","tool":"Bash"}\nnonsense\n')
+    box.own(box.state)
+    eq([e["number"] for e in shown()], [1, 3, 4, 5], "the older half first; what cannot be read is left out")
+    refused(box.cli("events", "--guard", "--follow"), "--guard shows what the guard decided")
 
 
 if __name__ == "__main__":

@@ -308,10 +308,12 @@ def below(pid):
     """All processes below pid."""
     found, todo = [], [pid]
     while todo:
-        try:
-            kids = Path(f"/proc/{(p := todo.pop())}/task/{p}/children").read_text().split()
-        except OSError:
-            continue
+        kids = []
+        for tasks in Path(f"/proc/{todo.pop()}/task").glob("*/children"):  # each thread has its own
+            try:
+                kids += tasks.read_text().split()
+            except OSError:
+                continue
         found += [int(k) for k in kids]
         todo += [int(k) for k in kids]
     return found

@@ -77,6 +77,83 @@ def direct_mode(box):
     eq(box.read("log"), "1\n2\n")
 
 
+COMMIT = "git -c user.name=a -c user.email=a@a commit -q"
+
+
+@test(timeout=60)
+def clone_mode(box):
+    """In a clone of its own: nothing reaches the workspace, commits come out by fetch, a cut-off iteration is put back."""
+    box.needs("git")
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.write("old", "1\n")
+    box.host("git", "add", "-A")
+    box.host("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "first")
+    before = sorted(p.name for p in box.ws.iterdir())
+    prompt = box.dir / "prompt.sh"
+    prompt.write_text(f"{APPEND}; test $VITRINE_ITERATION = 1 || rm -f old; git add -A; {COMMIT} -m n$VITRINE_ITERATION; "
+                      "test $VITRINE_ITERATION != 3 || sleep 20")
+    prompt.chmod(0o644)
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "3", "--mode", "clone", "--json")
+    third = loops(box) / "1" / "runs" / "0003"
+    soon((third / "begin.json").exists, "the third iteration", 20)
+    soon(lambda: json.loads(box.cli("ls", "--json").out)[0]["status"] == "running", "its session", 20)
+    soon(lambda: "n3" in box.cli("exec", name_of(box), "--", "git", "log", "--format=%s").out, "its commit", 20)
+    r = box.stop(p, signal.SIGTERM)
+    eq((r.rc, json.loads(r.out)["reason"]), (143, "signal"))
+    prompt.write_text("cat log; git log --format=%s; : > third")
+    s = loop(box, "--resume", name_of(box))
+    eq((s["mode"], s["iterations"]), ("clone", 3))
+    eq([sorted(f for f in x["files"] if not f.startswith(".git/")) for x in s["runs"]], [["log"], ["log", "old"], ["third"]])
+    assert all(any(f.startswith(".git/refs/heads/") for f in x["files"]) for x in s["runs"][:2]), s["runs"]
+    eq(s["runs"][2]["said"].split(), ["1", "2", "n2", "n1", "first"], "what the third did before it was cut off is gone")
+    eq(sorted(p.name for p in box.ws.iterdir()), before, "nothing reaches the workspace")
+    box.host("git", "fetch", "-q", f"vitrine/{name_of(box)}")
+    eq(box.host("git", "log", "--format=%s", f"vitrine/{name_of(box)}/main").split(), ["n2", "n1", "first"])
+
+
+@test(who=("user",), timeout=60)
+def pushes_of_a_cut_off_iteration_are_listed(box):
+    """What the broker did for it cannot be put back; the record and the report say so."""
+    box.needs("git")
+    up = box.dir / "up.git"
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", "remote", "add", "origin", up)
+    prompt = box.dir / "prompt.sh"
+    prompt.write_text(f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x; sleep 20")
+    prompt.chmod(0o644)
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--", "--broker-push", f"{up} refs/heads/agent/*")
+    soon((up / "refs/heads/agent/x").exists, "the push", 30)
+    soon(lambda: '"status":0' in box.cli("events", name_of(box), "--json", "--type", "broker").out, "its end on record", 20)
+    eq(box.stop(p, signal.SIGTERM).rc, 143)
+    pushed = box.host("git", "-C", up, "rev-parse", "refs/heads/agent/x").strip()
+    prompt.write_text("git log --format=%s; : > second")
+    s = loop(box, "--resume", name_of(box))
+    eq((s["runs"][-1]["attempt"], s["runs"][-1]["said"]), (2, None), "the commit was put back, the push was not")
+    has("\n".join(s["runs"][-1]["outside"]), f"git push {up} {pushed}:refs/heads/agent/x")
+    has(box.cli("loop", "report", s["name"]).out, "Done outside by an attempt that was cut off", "refs/heads/agent/x")
+
+
+@test(who=("user",), timeout=60)
+def watched(box):
+    """status --watch shows the loop again and again, with its tasks, and ends with it."""
+    box.write("TODO.md", "- [ ] one\n- [ ] two\n")
+    p = box.start("loop", "shell", ".", "--prompt", "until test -e go.$VITRINE_ITERATION; do sleep 0.05; done; "
+                  "sed -i '0,/\\[ \\]/s//[x]/' TODO.md", "--max", "2", "--mode", "direct", "--json")
+    soon((loops(box) / "1" / "runs" / "0001" / "begin.json").exists, "the first iteration", 20)
+    log = box.dir / "watched"
+    with open(log, "wb") as out:
+        w = box.start("status", "--watch", "--tasks", name_of(box), stdout=out)
+        soon(lambda: "tasks: 0 done, 2 open" in log.read_text(), "the first look", 20)
+        box.write("go.1", "")
+        soon(lambda: "tasks: 1 done, 1 open" in log.read_text(), "the second iteration", 20)
+        eq(w.poll(), None, "it goes on")
+        box.write("go.2", "")
+        eq(box.finish(p).rc, 0)
+        eq(w.wait(20), 0, "it ends with the loop")
+    has(log.read_text(), "tasks: 2 done, 0 open")
+
+
 @test(who=("user",), timeout=200)
 def thirty_iterations(box):
     """All that a loop adds, walls included: under three seconds, or where the machine is busy, no more than the plain runs
@@ -264,7 +341,7 @@ def wrong_words(box):
     refused(box.cli("loop", "shell", "."), "--prompt FILE or TEXT")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--max", "0"), "at least 1")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "much"), "no amount")
-    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "clone"), "review or direct")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "sideways"), "review, direct or clone")
     refused(box.cli("loop", "shell", "/none", "--prompt", "x"), "/none")
     refused(box.cli("loop", "--resume"), "no loop was interrupted", rc=125)
     refused(box.cli("loop", "report", "nobody"), "there is no sandbox", rc=125)

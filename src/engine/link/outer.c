@@ -498,6 +498,9 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	case ROLE_GATE:
 		return gate_head(f, h);
 	case ROLE_STDIO:
+		if (f->to)
+			stream_widen(st);
+		return 0;
 	case ROLE_SAMPLES:
 	case ROLE_NONE:
 	case ROLE_COUNT_:
