@@ -210,7 +210,9 @@ int vm_view_enter(void)
 
 	if (mkdir("/v", 0755) < 0 ||
 	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") < 0 ||
-	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	    /* The threads of this kernel are no more to be seen than another's would be. */
+	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "hidepid=invisible") < 0)
 		return -errno;
 	r = netns_loopback();
 	if (r == 0)
