@@ -111,6 +111,7 @@ def the_gate_is_the_only_way(box):
                    "--allow", "ok.test")
         eq((len(far.hits("ok.test", 80)), len(far.hits("evil.test", 80))), (1, 0), f"{words}: {r.out!r} {r.err!r}")
         eq(r.rc != 0, True, words)
+        has_not(r.err, "cannot redirect")
 
 
 @test(who=("user",), timeout=400)

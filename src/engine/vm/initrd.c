@@ -11,8 +11,9 @@
 /* By bus (either is there), by device, by file system. What a kernel has built in is not in its list. */
 static const char *const wanted[] = { "virtio_pci",   "virtio_mmio", "virtio_console",
 				      "9pnet_virtio", "9p",          NULL };
-/* What only some sandboxes need: the redirection of connections to the gate, layers of containers. */
-static const char *const extra[] = { "nft_tproxy", "overlay", NULL };
+/* What only some sandboxes need: the redirection of connections to the gate (whose tables ask for a checksum by name, and
+ * nobody is there to load it), layers of containers. */
+static const char *const extra[] = { "crc32c_generic", "nft_tproxy", "overlay", NULL };
 
 /* ---- modules ---- */
 
