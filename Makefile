@@ -31,7 +31,7 @@ werror_asan = true
 env_asan = CC=clang
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-tools
+targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-sudo vitrine-tools
 VARIANTS = build services asan sabotage
 
 all: build
@@ -55,7 +55,7 @@ define compile
 endef
 
 # Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-tools
+SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools
 
 build: services
 	$(call compile,build)
@@ -102,6 +102,8 @@ fuzz: asan
 soak: build
 	@VITRINE=build/vitrine python3 tests/cli/crowd.py --soak $(or $(SOAK_SECONDS),3600)
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
+	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/image.py
+	@TREE_FILES=1 build/src/tree/tree_test
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
 SCRIPTS = tools/deps .ci/run install.sh

@@ -28,6 +28,7 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define BIT(n) (1U << (n))
+#define BIT64(n) (1ULL << (n))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define UNUSED __attribute__((unused))
 

@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "cli/past.h"
 #include "cli/run.h"
 #include "core/review.h"
 #include "core/seed.h"
@@ -161,9 +162,26 @@ static int clone(struct run *r, struct err *e)
 	return x < 0 ? x : layers_put_full(&r->layers, part, e);
 }
 
+/* Its home, its layers and those of its checkpoints. They grow while it runs; whether it may run again is asked here. */
+static int check_disk(const struct run *r, struct err *e)
+{
+	const struct limit *l = &r->policy.limits[LIMIT_DISK];
+	uint64_t has = l->is_set ? past_disk(r->host.state_dir, r->def.name) : 0;
+
+	if (!l->is_set || has <= l->max)
+		return 0;
+	return err_set(e, ERR_DENIED, EDQUOT,
+		       "'%s' keeps %llu MiB on the disk, and its limit is %llu; 'vitrine "
+		       "checkpoints --keep 1 "
+		       "%s' or 'vitrine reset' make room, --disk SIZE,optional allows more",
+		       r->def.name, (unsigned long long)(has / MIB),
+		       (unsigned long long)(l->max / MIB), r->def.name);
+}
+
 struct answer {
 	struct keeper_saved saved;
 	struct err err;
+	bool is_over; /* nothing was tried */
 };
 
 static _Noreturn void begin_child(struct run *r, int out)
@@ -173,7 +191,10 @@ static _Noreturn void begin_child(struct run *r, int out)
 
 	mem_share_end();
 	spread_end();
-	if (r->policy.mode == WS_CLONE)
+	x = check_disk(r, &a.err);
+	if (x < 0)
+		a.is_over = true;
+	else if (r->policy.mode == WS_CLONE)
 		x = clone(r, &a.err);
 	else
 		x = r->policy.mode == WS_REVIEW ? remember(r, &a.err) : save(r, &a.saved, &a.err);
@@ -255,6 +276,8 @@ int run_begin(struct run *r, struct err *e)
 	if (x == 0)
 		return 0;
 	*e = a.err;
+	if (a.is_over)
+		return -e->num;
 	return err_wrap(e, e->num > 0 ? -e->num : -EIO,
 			"the workspace could not be saved before the start");
 }

@@ -10,19 +10,23 @@
 
 #include "base/path.h"
 #include "base/program.h"
+#include "plan/plan.h"
 
 #define PART ".part-"
 #define SECONDS 3600
 
-static void clean_parts(const char *dir)
+static void clean_parts(const char *state_dir, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *en;
 
-	while (d && (en = readdir(d)) != NULL)
-		if (str_starts(en->d_name, PART))
-			(void)path_remove(dirfd(d),
-					  en->d_name); /* what stays is tried again the next time */
+	while (d && (en = readdir(d)) != NULL) {
+		_free_ char *path = mem_fmt("%s/%s", dir, en->d_name);
+		struct err ignored;
+
+		if (str_starts(en->d_name, PART)) /* what stays is tried again the next time */
+			(void)workshop_remove(state_dir, path, &ignored);
+	}
 	if (d)
 		(void)closedir(d);
 }
@@ -33,6 +37,7 @@ int bench_open(struct bench *b, const char *state_dir, struct err *e)
 	uint64_t n = 0;
 	int r;
 
+	b->state_dir = state_dir;
 	b->dir = mem_fmt("%s/images", state_dir);
 	r = path_make(b->dir, 0700);
 	if (r < 0)
@@ -41,17 +46,27 @@ int bench_open(struct bench *b, const char *state_dir, struct err *e)
 	b->lock = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (b->lock < 0 || flock(b->lock, LOCK_EX) < 0)
 		return err_sys(e, "'%s'", lock);
-	clean_parts(b->dir);
+	clean_parts(state_dir, b->dir);
 	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
 		return err_sys(e, "getrandom");
 	b->part = mem_fmt("%s/" PART "%016llx", b->dir, (unsigned long long)n);
 	return mkdir(b->part, 0700) < 0 ? err_sys(e, "'%s'", b->part) : 0;
 }
 
+/* For an ordinary user it stays theirs, whom that root knows. */
+int bench_give(const struct bench *b, struct err *e)
+{
+	return geteuid() == 0 && chown(b->part, PLAN_ROOT_SUBIDS, PLAN_ROOT_SUBIDS) < 0
+		       ? err_sys(e, "'%s'", b->part)
+		       : 0;
+}
+
 void bench_close(struct bench *b)
 {
+	struct err ignored;
+
 	if (b->part)
-		(void)path_remove(AT_FDCWD, b->part);
+		(void)workshop_remove(b->state_dir, b->part, &ignored);
 	free(b->part);
 	free(b->dir);
 	fd_close(b->lock);
@@ -96,7 +111,11 @@ int image_run(struct image_job *j, int out, struct err *e)
 	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
 	_free_ char *found = NULL, *program = NULL, *last = NULL;
 	struct job job = {
-		.state_dir = j->state_dir, .seconds = SECONDS, .in = FD_NONE, .out = out
+		.state_dir = j->state_dir,
+		.seconds = SECONDS,
+		.in = FD_NONE,
+		.out = out,
+		.is_as_root = j->is_as_root,
 	};
 	int pair[2], status, r = program_find("vitrine-image", &found, e);
 	pid_t pid;

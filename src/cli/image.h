@@ -10,8 +10,11 @@ struct bench {
 	char *dir;  /* STATE/images */
 	char *part; /* an empty directory in it, removed by bench_close() unless it was moved away */
 	int lock;
+	const char *state_dir;
 };
 #define BENCH_NONE ((struct bench){ .lock = FD_NONE })
+/* Gives it to the root of its own ids, so that they can write in it. */
+int bench_give(const struct bench *b, struct err *e);
 int bench_open(struct bench *b, const char *state_dir, struct err *e);
 void bench_close(struct bench *b);
 
@@ -24,6 +27,7 @@ struct image_job {
 	size_t n_words;
 	char *owned[2 * WORKSHOP_VIEWS_MAX]; /* texts that go with it */
 	size_t n_owned;
+	bool is_as_root;
 };
 void image_view(struct image_job *j, char *take_text);
 void image_word(struct image_job *j, const char *word);

@@ -17,13 +17,15 @@
 #include "cli/past.h"
 #include "cli/table.h"
 
-enum { OPT_JSON = 1, OPT_QUIET, OPT_FORMAT, OPT_FOLLOW, OPT_ALL };
+enum { OPT_JSON = 1, OPT_QUIET, OPT_FORMAT, OPT_FOLLOW, OPT_ALL, OPT_SIZE };
 
 const struct opt list_opts[] = {
 	{ "json", 0, NULL, "print JSON", OPT_JSON },
 	{ "quiet", 'q', NULL, "print the names only", OPT_QUIET },
 	{ "format", 0, "TEXT", "print each row by a text with {{.Field}}s", OPT_FORMAT },
 	{ "all", 'a', NULL, "runs without a name too", OPT_ALL },
+	{ "size", 's', NULL, "ls: what each keeps on the disk, layers and checkpoints too",
+	  OPT_SIZE },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -45,10 +47,11 @@ const struct opt inspect_opts[] = {
 struct list {
 	struct host host;
 	struct table_how how;
-	bool is_followed, is_all;
+	bool is_followed, is_all, is_sized;
 	char *const *names;
 	size_t n;
-	char **found; /* owned */
+	char **found;              /* owned */
+	struct column columns[16]; /* of ls: one is shown only when it was looked at */
 };
 
 static int parse(struct list *l, const struct opt *opts, int argc, char **argv, struct err *e)
@@ -67,6 +70,8 @@ static int parse(struct list *l, const struct opt *opts, int argc, char **argv, 
 			l->how.format = o.value;
 		else if (id == OPT_FOLLOW)
 			l->is_followed = true;
+		else if (id == OPT_SIZE)
+			l->is_sized = true;
 		else
 			l->is_all = true;
 	}
@@ -103,7 +108,17 @@ static int names_of(struct list *l, bool runs, char *const **ret, struct err *e)
 
 /* ---- ls ---- */
 
-enum { LS_NAME, LS_AGENT, LS_STATUS, LS_SESSIONS, LS_CREATED, LS_WORKSPACE, LS_ID, LS_COUNT };
+enum {
+	LS_NAME,
+	LS_AGENT,
+	LS_STATUS,
+	LS_SESSIONS,
+	LS_CREATED,
+	LS_WORKSPACE,
+	LS_DISK,
+	LS_ID,
+	LS_COUNT
+};
 
 static const struct column ls_columns[LS_COUNT] = {
 	[LS_NAME] = { "name", "Name", "SANDBOX", COLUMN_TEXT },
@@ -112,6 +127,7 @@ static const struct column ls_columns[LS_COUNT] = {
 	[LS_SESSIONS] = { "sessions", "Sessions", "SESSIONS", COLUMN_NUMBER },
 	[LS_CREATED] = { "created", "Created", "CREATED", COLUMN_AGO },
 	[LS_WORKSPACE] = { "workspace", "Workspace", "WORKSPACE", COLUMN_TEXT },
+	[LS_DISK] = { "disk", "Disk", NULL, COLUMN_BYTES },
 	[LS_ID] = { "id", "Id", NULL, COLUMN_TEXT },
 };
 
@@ -146,6 +162,8 @@ static int ls_row(struct list *l, const char *name, struct table *t, struct err 
 	row[LS_SESSIONS].num = live.n;
 	row[LS_CREATED].num = d.id ? d.created : live.state.v[VALUE_STARTED];
 	row[LS_WORKSPACE].text = d.workspace ? mem_str(d.workspace) : NULL;
+	row[LS_DISK] = (struct cell){ .num = l->is_sized ? past_disk(l->host.state_dir, name) : 0,
+				      .is_null = !l->is_sized };
 	row[LS_ID].text = d.id ? mem_str(d.id) : NULL;
 	return 0;
 }
@@ -155,7 +173,9 @@ static int ls_table(struct list *l, struct table *t, struct err *e)
 	char *const *names = NULL;
 	int x = names_of(l, l->is_all, &names, e);
 
-	*t = (struct table){ .columns = ls_columns, .n_columns = LS_COUNT };
+	memcpy(l->columns, ls_columns, sizeof(ls_columns));
+	l->columns[LS_DISK].title = l->is_sized ? "DISK" : NULL;
+	*t = (struct table){ .columns = l->columns, .n_columns = LS_COUNT };
 	for (; x == 0 && *names; names++)
 		x = ls_row(l, *names, t, e);
 	return x;

@@ -387,7 +387,7 @@ static int work(struct loop *l, const struct wish *w, struct err *e)
 		return r;
 	if (w->is_resumed)
 		loopdir_forget_stop(&l->dir);
-	why = loop_run(l, e);
+	why = loop_drive(l, e);
 	if (why < 0)
 		return why;
 	r = loop_summary(l, (enum loop_stop)why, e);

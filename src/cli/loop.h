@@ -40,7 +40,7 @@ int loop_tool(const struct loop *l, const struct tool *t, struct err *e);
 /* ---- loop_run.c ---- */
 
 /* From where it is to its end. The reason, or < 0. */
-int loop_run(struct loop *l, struct err *e);
+int loop_drive(struct loop *l, struct err *e);
 
 /* ---- loop_tree.c ---- */
 

@@ -546,7 +546,7 @@ static void wait_ns(const struct loop *l, uint64_t ns)
 	}
 }
 
-int loop_run(struct loop *l, struct err *e)
+int loop_drive(struct loop *l, struct err *e)
 {
 	int r = loopdir_sum(&l->dir, &l->sum, e);
 

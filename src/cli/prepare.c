@@ -65,6 +65,7 @@ enum {
 	OPT_MODE,
 	OPT_FRESH,
 	OPT_TEMPLATE,
+	OPT_AS_ROOT,
 	OPT_TELEMETRY,
 	OPT_FREE,
 	OPT_SHARE,
@@ -154,6 +155,10 @@ const struct opt run_opts[] = {
 	  OPT_CONTAINERS },
 	{ "telemetry", 0, NULL, "keep what the inside says of itself (OpenTelemetry, tool calls)",
 	  OPT_TELEMETRY },
+	{ "as-root", 0, NULL,
+	  "be root of subordinate ids inside, without a name: for what makes templates "
+	  "(docs/TEMPLATES.md)",
+	  OPT_AS_ROOT },
 	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -230,6 +235,10 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 			r->is_fresh = true;
 		else if (id == OPT_FREE)
 			r->is_free = true;
+		else if (id == OPT_AS_ROOT)
+			r->is_as_root = true;
+		else if (id == OPT_TEMPLATE)
+			r->template = o.value;
 		else if (id == OPT_INTERACTIVE)
 			r->flags |= KEEP_WANT_STDIN;
 		else if (id == OPT_TTY)
@@ -455,9 +464,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return policy_set(p, SETTING_CONTAINERS, "true", LAYER_FLAGS, e);
 	case OPT_TELEMETRY:
 		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
-	case OPT_TEMPLATE:
-		free(take(r->host.root_dir));
-		return template_find(r->host.state_dir, value, &r->host.root_dir, e);
+	case OPT_TEMPLATE: /* known already: find_template() */
+		return 0;
 	case OPT_TOOLS:
 		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
 	case OPT_BROKER_FETCH:
@@ -478,7 +486,8 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH || id == OPT_FREE;
+	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH || id == OPT_FREE ||
+	       id == OPT_AS_ROOT;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -637,6 +646,12 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	lasts = r->name || r->n_words > 0;
 	x = host_become(&r->host, r->user, e);
+	if (x == 0 && r->is_as_root)
+		x = lasts || r->template ? err_set(e, ERR_USAGE, EINVAL,
+						   "--as-root is for a run without a name and on "
+						   "the host's own system; in a "
+						   "sandbox of a template there is 'sudo'")
+					 : host_root(&r->host, ROOT_JOB, e);
 	/* A run without a name needs to know nothing of those that have one; of those, some will only be joined. */
 	if (x == 0 && r->is_eager && !lasts)
 		x = begin_early(r, e);
@@ -646,15 +661,27 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 	return x == 0 && lasts ? run_target(r, e) : x;
 }
 
-/* The one flag of a definition that must be known before the others are applied. */
-static const char *def_policy(const struct def *d)
+/* The last word of a definition on what must be known before its flags are applied. */
+static const char *def_flag(const struct def *d, const char *flag)
 {
-	const char *file = NULL;
+	const char *value = NULL;
 
 	for (size_t i = 0; i < d->n_flags; i++)
-		if (str_starts(d->flags[i], "--policy="))
-			file = d->flags[i] + strlen("--policy=");
-	return file;
+		if (str_starts(d->flags[i], flag))
+			value = d->flags[i] + strlen(flag);
+	return value;
+}
+
+/* Whose ids there are inside depends on it. */
+static int find_template(struct run *r, struct err *e)
+{
+	const char *name = r->template ? r->template : def_flag(&r->def, "--template=");
+	char *root = NULL;
+	int x = name ? template_find(r->host.state_dir, name, &root, e) : 0;
+
+	if (x == 0 && name)
+		x = host_template(&r->host, root, r->has_def, e);
+	return x < 0 ? err_wrap(e, x, "--template '%.64s'", name) : 0;
 }
 
 /* Where a preset's agent finds the program that its hooks call. */
@@ -686,8 +713,10 @@ int run_plan(struct run *r, struct err *e)
 {
 	struct settings_in in = { .use_project = true };
 	char name[24];
-	int x = r->is_eager && r->early.conn < 0 ? begin_early(r, e) : 0;
+	int x = find_template(r, e);
 
+	if (x == 0 && r->is_eager && r->early.conn < 0)
+		x = begin_early(r, e);
 	if (x == 0)
 		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
 	if (x == 0)
@@ -696,7 +725,7 @@ int run_plan(struct run *r, struct err *e)
 		return x;
 	in.config_dir = r->host.config_dir;
 	in.workspace = r->host.workspace;
-	in.policy_file = r->policy_file ? r->policy_file : def_policy(&r->def);
+	in.policy_file = r->policy_file ? r->policy_file : def_flag(&r->def, "--policy=");
 	in.preset = r->has_def ? add_preset : NULL;
 	in.arg = r;
 	x = settings_load(&r->policy, &in, e);

@@ -46,13 +46,22 @@ int review_refuse_clone(const struct spot *s, struct err *e)
 		       s->sandbox, s->sandbox, s->sandbox);
 }
 
+static void narrow(struct changes *c, char *const *paths)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (tree_is_among(paths, c->v[i].b ? c->v[i].b->path : c->v[i].a->path))
+			c->v[n++] = c->v[i];
+	c->n = n;
+}
+
 int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
 		    struct err *e)
 {
 	struct seen seen = { .r = &s->review };
 	struct show show = { .form = form, .read = read_content, .note = note, .arg = &seen };
 	char **paths = NULL;
-	size_t n = 0;
 	int r = review_refuse_clone(s, e);
 
 	if (r == 0)
@@ -60,15 +69,45 @@ int review_cli_diff(struct spot *s, char *const *words, enum show_form form, str
 	if (r == 0)
 		r = overlay_compare(&s->review.overlay, true, &seen.d, e);
 	if (r == 0) {
-		struct changes *c = &seen.d.changes;
-
-		for (size_t i = 0; i < c->n; i++)
-			if (tree_is_among(paths, c->v[i].b ? c->v[i].b->path : c->v[i].a->path))
-				c->v[n++] = c->v[i];
-		c->n = n;
-		tree_show(c, &show, out);
+		narrow(&seen.d.changes, paths);
+		tree_show(&seen.d.changes, &show, out);
 	}
 	overlay_diff_done(&seen.d);
+	spot_paths_free(paths);
+	return r;
+}
+
+static int read_since(void *arg, const struct tree_entry *en, bool is_new, struct buf *out)
+{
+	return overlay_since_read(arg, en, is_new, out);
+}
+
+int review_cli_diff_since(struct spot *s, uint64_t since, char *const *words, enum show_form form,
+			  struct buf *out, struct err *e)
+{
+	const struct layers *l = &s->review.layers;
+	const struct point *p = layers_point(l, since);
+	struct overlay_since d = { 0 };
+	struct show show = { .form = form, .read = read_since, .arg = &d };
+	struct overlay then = { 0 };
+	char **paths = NULL;
+	int r = review_refuse_clone(s, e);
+
+	if (r == 0 && p == NULL)
+		r = err_set(e, ERR_NOTFOUND, ENOENT, "'%s' has no checkpoint %llu", l->name,
+			    (unsigned long long)since);
+	if (r == 0)
+		r = layers_open(l, &p->ws, s->review.overlay.base, &then, e);
+	if (r == 0)
+		r = spot_paths(s, words, &paths, e);
+	if (r == 0)
+		r = overlay_since(&then, &s->review.overlay, &d, e);
+	if (r == 0) {
+		narrow(&d.changes, paths);
+		tree_show(&d.changes, &show, out);
+	}
+	overlay_since_done(&d);
+	layers_close(&then);
 	spot_paths_free(paths);
 	return r;
 }

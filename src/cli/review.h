@@ -9,6 +9,9 @@
 int review_refuse_clone(const struct spot *s, struct err *e);
 int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
 		    struct err *e);
+/* With a checkpoint instead of the host's workspace. */
+int review_cli_diff_since(struct spot *s, uint64_t since, char *const *words, enum show_form form,
+			  struct buf *out, struct err *e);
 int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e);
 int review_cli_list(struct spot *s, bool as_json, struct buf *out, struct err *e);
 int review_cli_prune(struct spot *s, uint64_t keep, struct err *e);

@@ -27,10 +27,12 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
-	bool is_free;       /* "no questions" was said */
-	bool is_eager;      /* have a keeper make the namespaces while we plan */
-	struct early early; /* it */
-	unsigned flags;     /* enum keep_flags */
+	bool is_as_root;      /* the command is root inside */
+	const char *template; /* the caller's */
+	bool is_free;         /* "no questions" was said */
+	bool is_eager;        /* have a keeper make the namespaces while we plan */
+	struct early early;   /* it */
+	unsigned flags;       /* enum keep_flags */
 	uint8_t keys[KEEP_KEYS];
 	char *const *command;
 	/* A sandbox that lasts: which, and whether it is yet to be made. */

@@ -66,7 +66,9 @@ const struct opt diff_opts[] = {
 	{ "stat", 0, NULL, "one line per file", OPT_STAT },
 	{ "name-only", 0, NULL, "only the names", OPT_NAMES },
 	{ "json", 0, NULL, "print JSON", OPT_JSON },
-	{ "since", 0, "CHECKPOINT", "compare with this one (default: the newest)", OPT_SINCE },
+	{ "since", 0, "CHECKPOINT",
+	  "compare with this one (default: the newest; under review: the host's workspace)",
+	  OPT_SINCE },
 	ALL_OPT,
 	WORKSPACE_OPT,
 	{ NULL, 0, NULL, NULL, 0 },
@@ -578,11 +580,8 @@ static int diff_review(const struct args *a, char *const *words, struct spot *s,
 	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
 	int r;
 
-	if (a->since)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "changes under review are compared with the host's workspace; "
-			       "--since is for workspaces that are written in place");
-	r = review_cli_diff(s, words, a->form, &out, e);
+	r = a->since ? review_cli_diff_since(s, a->since, words, a->form, &out, e)
+		     : review_cli_diff(s, words, a->form, &out, e);
 	return r < 0 ? r : print_foreign(&out, e);
 }
 

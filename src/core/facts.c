@@ -198,6 +198,67 @@ int host_locate(struct host *h, struct err *e)
 	return 0;
 }
 
+/* ---- ids for a root inside ---- */
+
+static int find_range(const char *file, const char *user, uint32_t *ret_first, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	struct err ignored;
+
+	if (io_read_file(file, &b, &ignored) < 0 ||
+	    !subids_find(buf_cstr(&b), user, geteuid(), ret_first))
+		return err_set(e, ERR_UNSUPPORTED, ENOENT,
+			       "'%s' gives this account no %u ids to be root with; 'vitrine "
+			       "doctor' says how to get them",
+			       file, SUBIDS_COUNT);
+	return 0;
+}
+
+int host_root(struct host *h, enum root_kind kind, struct err *e)
+{
+	struct account a = { 0 };
+	struct facts *f = &h->facts;
+	uint32_t uid = PLAN_ROOT_SUBIDS, gid = PLAN_ROOT_SUBIDS;
+	int r = 0;
+
+	if (!f->is_root) {
+		const char *name = find_account(NULL, geteuid(), &a) ? a.name : "";
+
+		r = find_range("/etc/subuid", name, &uid, e);
+		if (r == 0)
+			r = find_range("/etc/subgid", name, &gid, e);
+		account_done(&a);
+	}
+	if (r < 0)
+		return r;
+	f->inner_root = kind;
+	f->sub_uid = uid;
+	f->sub_gid = gid;
+	return 0;
+}
+
+int host_template(struct host *h, char *take_root_dir, bool is_named, struct err *e)
+{
+	struct stat st;
+	int r;
+
+	free(h->root_dir);
+	h->root_dir = take_root_dir;
+	h->facts.inner_root = ROOT_NONE;
+	if (lstat(h->root_dir, &st) < 0)
+		return err_sys(e, "'%s'", h->root_dir);
+	if (st.st_uid == h->facts.uid)
+		return 0; /* all of it is the user's */
+	r = host_root(h, is_named ? ROOT_SETUID : ROOT_NONE, e);
+	if (r == 0 && (st.st_uid != h->facts.sub_uid || st.st_gid != h->facts.sub_gid))
+		r = err_set(e, ERR_CONFLICT, ESTALE,
+			    "it was made with other subordinate ids (%u) than this account has now "
+			    "(%u); "
+			    "make it anew",
+			    st.st_uid, h->facts.sub_uid);
+	return r;
+}
+
 /* ---- where ---- */
 
 int host_workspace(struct host *h, const char *path, struct err *e)
@@ -254,6 +315,7 @@ static struct entry *look_at(struct entries *l, char *take_path, bool wants_none
 	if (lstat(take_path, &st) == 0) {
 		en.kind = kind_of(st.st_mode);
 		en.dev = st.st_dev;
+		en.uid = st.st_uid;
 		en.ino = st.st_ino;
 		en.size = (uint64_t)st.st_size;
 		en.mtime_ns =
@@ -296,7 +358,10 @@ static void look_tables(struct host *h)
 	look_system(h, &f->root, plan_root_paths);
 	if (h->root_dir)
 		look_system(h, &f->root, plan_template_paths);
-	look_system(h, &f->etc, plan_etc_paths);
+	if (f->inner_root == ROOT_SETUID)
+		look_system(h, &f->root, plan_own_root_paths);
+	else
+		look_system(h, &f->etc, plan_etc_paths);
 	for (const char *const *p = plan_tool_paths; *p; p++)
 		(void)look_at(&f->tools, path_join(h->home, *p), false);
 	for (size_t i = f->tools.n, k = 0; i > 0 && plan_secret_paths[k]; k++)

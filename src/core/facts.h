@@ -31,6 +31,10 @@ struct host {
 int host_init(struct host *h, const char *user, struct err *e);
 int host_become(struct host *h, const char *user, struct err *e);
 int host_locate(struct host *h, struct err *e);
+/* Ids for a root inside: the account's subordinate ones, root's own range. */
+int host_root(struct host *h, enum root_kind kind, struct err *e);
+/* The root file system to start from. One with ids of its own has a root inside, in a sandbox with a name. */
+int host_template(struct host *h, char *take_root_dir, bool is_named, struct err *e);
 /* Resolves and opens the workspace (NULL: the current directory). */
 int host_workspace(struct host *h, const char *path, struct err *e);
 /* All that plan_build() needs, once the policy is final: entries, scan, limits. */

@@ -57,8 +57,10 @@ int layers_put_first(struct layers *l, int ws_fd, struct err *e);
 int layers_put_full(struct layers *l, const char *full, struct err *e);
 
 /* For whoever holds the sandbox's lock and is about to mount: is this still the layer on top, and clean for it?
- * `top` is its directory. */
-int layers_claim(const char *state_dir, const char *name, const char *top, struct err *e);
+ * `top` is its directory. Root gives it to `owner`, where its files have ids of their own; LAYERS_NO_OWNER: it is not so. */
+#define LAYERS_NO_OWNER ((uid_t)-1)
+int layers_claim(const char *state_dir, const char *name, const char *top, uid_t owner,
+		 struct err *e);
 
 /* Paths as struct facts wants them, top first, NULL-ended. NULL when the stack is empty. */
 char **layers_paths(const struct layers *l, const struct stack *s);

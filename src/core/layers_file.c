@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "core/layers.h"
 #include "core/layers_own.h"
+#include "core/workshop.h"
 
 #define FILE_NAME "layers.json"
 #define NEW_NAME "layers.json.new"
@@ -266,11 +267,19 @@ static int find_named(const char *state_dir, struct named *n, struct err *e)
 	struct dirent *en;
 	int r = 0;
 
-	while (d && r == 0 && (en = readdir(d)) != NULL)
+	if (d == NULL)
+		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path);
+	while (r == 0) {
+		errno = 0;
+		en = readdir(d);
+		if (en == NULL) /* whoever was not read may name any layer */
+			break;
 		if (en->d_name[0] != '.')
 			r = add_sandbox(n, state_dir, en->d_name, e);
-	if (d)
-		(void)closedir(d);
+	}
+	if (r == 0 && errno != 0)
+		r = err_sys(e, "'%s'", path);
+	(void)closedir(d);
 	return r;
 }
 
@@ -290,9 +299,13 @@ int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e)
 	lock = layers_lock(state_dir, e);
 	r = lock < 0 ? lock : find_named(state_dir, &n, e);
 	d = r < 0 ? NULL : opendir(path);
-	while (d && (en = readdir(d)) != NULL)
+	while (d && (en = readdir(d)) != NULL) {
+		_free_ char *gone = mem_fmt("%s/%s", path, en->d_name);
+		struct err ignored; /* what stays is tried again the next time */
+
 		if (is_id(en->d_name) && !is_named(&n, en->d_name))
-			*ret_removed += path_remove(dirfd(d), en->d_name) == 0;
+			*ret_removed += workshop_remove(state_dir, gone, &ignored) == 0;
+	}
 	if (d)
 		(void)closedir(d);
 	free(n.v);

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/layers_own.h - what layers.c and layers_file.c share */
+/* core/layers_own.h - what layers.c, layers_file.c and layers_points.c share */
 #ifndef VITRINE_CORE_LAYERS_OWN_H
 #define VITRINE_CORE_LAYERS_OWN_H
+
+#include <sys/stat.h>
 
 #include "core/layers.h"
 
 int layers_lock(const char *state_dir, struct err *e);
 int layers_finish_move(struct layers *l, struct err *e);
+
+void stack_push(struct stack *s, const char *id);
+void stack_copy(struct stack *to, const struct stack *from);
+
+char *layers_path_of(const struct layers *l, const char *id, const char *part);
+/* A new layer that nobody names yet; without fs/ where that is about to be moved there. */
+int layers_make(const struct layers *l, mode_t mode, bool with_fs, char id[LAYER_ID_BYTES],
+		struct err *e);
+mode_t layers_mode(const struct layers *l, const struct stack *s);
+/* A head that shows what `frozen` does: a new layer on top of it. */
+int layers_new_head(struct layers *l, struct stack *head, const struct stack *frozen,
+		    struct err *e);
 
 #endif

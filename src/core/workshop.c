@@ -108,6 +108,8 @@ pid_t workshop_start(const struct job *j, struct err *e)
 	word(&w, "--engine=native");
 	word(&w, "--workspace");
 	word(&w, desk);
+	if (j->is_as_root)
+		word(&w, "--as-root");
 	word(&w, "--time");
 	word(&w, time);
 	for (size_t i = 0; i < WORKSHOP_VIEWS_MAX && j->views[i]; i++) {
@@ -246,4 +248,38 @@ int workshop_run(struct job *j, struct buf *out, struct err *e)
 	last = workshop_last_line(&said);
 	return err_set(e, ERR_SYSTEM, ECHILD, "%s: %s", j->argv[0],
 		       last[0] ? last : "failed without a word");
+}
+
+/* Its own files are the caller's to remove; for others somebody must be root of their ids. Only that directory is seen. */
+int workshop_remove(const char *state_dir, const char *path, struct err *e)
+{
+	_free_ char *view = mem_fmt("%s:/gone:rw", path);
+	const char *const argv[] = { "find", "/gone", "-mindepth", "1", "-delete", NULL };
+	struct job j = {
+		.state_dir = state_dir, .views = { view }, .argv = argv, .is_as_root = true
+	};
+	int r = path_remove(AT_FDCWD, path);
+
+	if (r == 0 || geteuid() == 0 || access(path, F_OK) < 0)
+		return r;
+	r = workshop_run(&j, NULL, e);
+	if (r == 0)
+		r = path_remove(AT_FDCWD, path);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", path, strerrordesc_np(-r)) : 0;
+}
+
+/* Ids that are not mapped, which all look like nobody's, are the host's own affair. */
+int workshop_give_back(const char *state_dir, const char *workspace, struct err *e)
+{
+	_free_ char *view = mem_fmt("%s:/ws:rw", workspace), *uid = mem_fmt("%u", geteuid());
+	_free_ char *gid = mem_fmt("%u", getegid()), *both = mem_fmt("%s:%s", uid, gid);
+	const char *const argv[] = { "find", "/ws",  "-xdev", "(",  "!",     "-uid",  uid,
+				     "!",    "-uid", "65534", "-o", "!",     "-gid",  gid,
+				     "!",    "-gid", "65534", ")",  "-exec", "chown", "-h",
+				     both,   "{}",   "+",     NULL };
+	struct job j = {
+		.state_dir = state_dir, .views = { view }, .argv = argv, .is_as_root = true
+	};
+
+	return workshop_run(&j, NULL, e);
 }

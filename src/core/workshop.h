@@ -23,6 +23,7 @@ struct job {
 	const char *env[WORKSHOP_ENV_MAX];  /* "K=V", beside PATH and HOME */
 	const char *const *argv;            /* NULL-ended; a path is one inside */
 	uint64_t seconds;                   /* then it is ended */
+	bool is_as_root;                    /* it is root of the account's subordinate ids */
 	int in, out, err;                   /* pipes, or FD_NONE for /dev/null */
 };
 
@@ -41,6 +42,12 @@ int workshop_wait(pid_t pid);
 /* To its end, without input: 0, or an error that ends with its last line on stderr. `out` may be NULL; what is over
  * its ceiling is refused. */
 int workshop_run(struct job *j, struct buf *out, struct err *e);
+
+/* Removes a directory with all that is in it, also what belongs to ids of a root inside. 0 when it is gone. */
+int workshop_remove(const char *state_dir, const char *path, struct err *e);
+
+/* What a root inside has made in the workspace, or given away there, is its owner's again. Not root's: there it cannot be. */
+int workshop_give_back(const char *state_dir, const char *workspace, struct err *e);
 
 /* Reads from pipes until all are closed or the time is over. */
 struct listen {

@@ -42,6 +42,7 @@ char *render_source(const struct render_in *in, const struct mount *m)
 	case MOUNT_PTS:
 	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
 	case MOUNT_OVERLAY:
+	case MOUNT_PART:
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

@@ -3,8 +3,8 @@
  *
  * libarchive reads, we write: a path is taken apart by image_path(), its directory is opened within the root (a link on
  * the way leads to where it would lead inside the image, never out), what is there under the name goes first, and the
- * new thing is made with O_EXCL. Owners, devices, set-user-id bits and attributes other than user.* are not taken over:
- * all of it belongs to who runs us.
+ * new thing is made with O_EXCL. Devices and attributes other than user.* are not taken over. Neither are owners and
+ * set-user-id bits, and all of it belongs to who runs us; unless that is the root of a range of ids (has_owners).
  */
 #include <archive_entry.h>
 #include <dirent.h>
@@ -67,6 +67,27 @@ static int open_parent(int root, const char *path, struct err *e)
 		      : fd;
 }
 
+/* Ids that cannot be there are nobody's. */
+static uint32_t bounded(int64_t id)
+{
+	return id >= 0 && id < IMAGE_IDS_MAX ? (uint32_t)id : 65534;
+}
+
+/* Giving a file away takes such bits off, so its mode comes after. */
+static int own(const struct extract *x, struct archive_entry *en, int dir, const char *name)
+{
+	if (!x->has_owners)
+		return 0;
+	return fchownat(dir, name, bounded(archive_entry_uid(en)), bounded(archive_entry_gid(en)),
+			AT_SYMLINK_NOFOLLOW);
+}
+
+static mode_t mode_of(const struct extract *x, struct archive_entry *en, mode_t mask, mode_t least)
+{
+	return x->has_owners ? archive_entry_perm(en) & 07777
+			     : (archive_entry_perm(en) & mask) | least;
+}
+
 static void set_xattrs(struct archive_entry *en, int fd)
 {
 	const char *name;
@@ -123,7 +144,7 @@ static int put_file(struct archive *a, struct archive_entry *en, struct extract 
 	if (r < 0)
 		return r;
 	set_xattrs(en, fd);
-	if (fchmod(fd, (archive_entry_perm(en) & 0777) | 0400) < 0)
+	if (own(x, en, dir, name) < 0 || fchmod(fd, mode_of(x, en, 0777, 0400)) < 0)
 		return err_sys(e, "'%.200s'", name);
 	(void)futimens(fd, times); /* a time is not worth the file */
 	return 0;
@@ -154,15 +175,18 @@ static int put_link(const struct extract *x, const char *target, int dir, const 
 		       : 0;
 }
 
-static int put_dir(struct archive_entry *en, int dir, const char *name, struct err *e)
+static int put_dir(const struct extract *x, struct archive_entry *en, int dir, const char *name,
+		   struct err *e)
 {
-	mode_t mode = (archive_entry_perm(en) & 01777) | 0700;
+	mode_t mode = mode_of(x, en, 01777, 0700);
 	struct stat st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-		return fchmodat(dir, name, mode, 0) < 0 ? err_sys(e, "'%.200s'", name) : 0;
-	(void)path_remove(dir, name); /* if it stays, making it says so */
-	return mkdirat(dir, name, 0700) < 0 || fchmodat(dir, name, mode, 0) < 0
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)) {
+		(void)path_remove(dir, name); /* if it stays, making it says so */
+		if (mkdirat(dir, name, 0700) < 0)
+			return err_sys(e, "'%.200s'", name);
+	}
+	return own(x, en, dir, name) < 0 || fchmodat(dir, name, mode, 0) < 0
 		       ? err_sys(e, "'%.200s'", name)
 		       : 0;
 }
@@ -220,7 +244,7 @@ static int put_one(struct archive *a, struct archive_entry *en, struct extract *
 	if (dir < 0)
 		return dir;
 	if (archive_entry_filetype(en) == AE_IFDIR)
-		return put_dir(en, dir, name, e);
+		return put_dir(x, en, dir, name, e);
 	(void)path_remove(dir,
 			  name); /* what an earlier layer had; if it stays, making it says so */
 	if (archive_entry_hardlink(en))
@@ -228,11 +252,13 @@ static int put_one(struct archive *a, struct archive_entry *en, struct extract *
 	if (archive_entry_filetype(en) == AE_IFREG)
 		return put_file(a, en, x, dir, name, e);
 	if (archive_entry_filetype(en) == AE_IFLNK && archive_entry_symlink(en))
-		return symlinkat(archive_entry_symlink(en), dir, name) < 0
+		return symlinkat(archive_entry_symlink(en), dir, name) < 0 ||
+				       own(x, en, dir, name) < 0
 			       ? err_sys(e, "'%.200s'", path)
 			       : 0;
 	if (archive_entry_filetype(en) == AE_IFIFO)
-		return mkfifoat(dir, name, archive_entry_perm(en) & 0777) < 0
+		return mkfifoat(dir, name, archive_entry_perm(en) & 0777) < 0 ||
+				       own(x, en, dir, name) < 0
 			       ? err_sys(e, "'%.200s'", path)
 			       : 0;
 	x->left_out++;

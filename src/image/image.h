@@ -63,8 +63,13 @@ char *image_path(const char *path);
 
 /* ---- the verbs ---- */
 
+/* Run with `--as-root`? Then files have owners. */
+bool image_is_root(void);
+#define IMAGE_IDS_MAX 65536
+
 int image_pack(int argc, char **argv, struct err *e);
 int image_unpack(int argc, char **argv, struct err *e);
+int image_settle(int argc, char **argv, struct err *e);
 
 /* One layer, or a whole root, onto a directory. */
 struct extract {
@@ -73,6 +78,7 @@ struct extract {
 	struct buf *
 		whites; /* names that are marked as gone, each with its NUL; NULL: they are removed */
 	bool is_white_pass; /* only the marks, else all but them */
+	bool has_owners; /* owners and set-user-id bits are taken over: we are root of ids that are for it */
 	uint64_t entries, bytes, left_out;
 };
 #define EXTRACT_ENTRIES_MAX ((uint64_t)4 << 20)

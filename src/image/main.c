@@ -17,6 +17,8 @@ int main(int argc, char **argv)
 		r = image_pack(argc - 1, argv + 1, &e);
 	else if (argc > 1 && str_eq(argv[1], "unpack"))
 		r = image_unpack(argc - 1, argv + 1, &e);
+	else if (argc > 1 && str_eq(argv[1], "settle"))
+		r = image_settle(argc - 1, argv + 1, &e);
 	else
 		(void)err_set(&e, ERR_USAGE, EINVAL, "vitrine-image is run by 'vitrine'");
 	if (r < 0)

@@ -4,8 +4,8 @@
  *	pack OUT TAG LABEL=VALUE... -- PART PREFIX BASE LAYER... [-- PART PREFIX BASE LAYER...]
  *
  * A part is a stack of layers, top first, above BASE; it becomes one layer of the image, with all that it holds at the
- * path PREFIX, and marks for what is gone from BASE. Names are sorted and owners left out, so the same state gives the
- * same image. The layout goes to the directory OUT, the tar of it to stdout.
+ * path PREFIX, and marks for what is gone from BASE. Names are sorted and owners left out (but for --as-root), so the same
+ * state gives the same image. The layout goes to the directory OUT, the tar of it to stdout.
  */
 #include <archive_entry.h>
 #include <dirent.h>
@@ -84,6 +84,16 @@ static struct archive_entry *new_entry(const struct layer_out *l, const char *pa
 				(long)(mtime % (int64_t)NS_PER_SEC));
 	archive_entry_set_size(en, 0);
 	return en;
+}
+
+/* Of a root file system with ids of its own: the owner, and what setting the owner may mean. */
+static void set_owner(struct archive_entry *en, const struct tree_entry *t)
+{
+	if (!image_is_root())
+		return;
+	archive_entry_set_uid(en, t->uid);
+	archive_entry_set_gid(en, t->gid);
+	archive_entry_set_mode(en, t->mode & (S_IFMT | 07777));
 }
 
 static int put_header(const struct layer_out *l, struct archive_entry *en)
@@ -183,6 +193,7 @@ static int put_file(struct layer_out *l, const struct tree_entry *t, int layer)
 	int r;
 
 	en = new_entry(l, t->path, t->mode, t->mtime);
+	set_owner(en, t);
 	if (first) {
 		archive_entry_set_hardlink(en, first);
 		return put_simple(l, en);
@@ -209,6 +220,7 @@ static int put_entry(struct layer_out *l, const struct tree_entry *t)
 	if (!S_ISDIR(t->mode) && !S_ISLNK(t->mode) && !S_ISFIFO(t->mode))
 		return 0; /* sockets and devices are of one machine */
 	en = new_entry(l, t->path, t->mode, t->mtime);
+	set_owner(en, t);
 	if (S_ISLNK(t->mode)) {
 		_free_ char *target = mem_strn(t->target, t->target_len);
 

@@ -294,6 +294,7 @@ int image_unpack(int argc, char **argv, struct err *e)
 	if (argc != 4 || (!str_eq(argv[1], "root") && !str_eq(argv[1], "sandbox")))
 		return err_set(e, ERR_USAGE, EINVAL, "unpack root|sandbox IN OUT");
 	is_root = str_eq(argv[1], "root");
+	u.x.has_owners = is_root && image_is_root();
 	fd = open(argv[2], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	u.out = open(argv[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || u.out < 0)
@@ -301,5 +302,9 @@ int image_unpack(int argc, char **argv, struct err *e)
 	r = find_files(&u, fd);
 	if (r == 0)
 		return is_root ? put_plain_root(&u, fd) : fail(&u, "it has no index");
-	return r < 0 ? r : put_image(&u, is_root);
+	r = r < 0 ? r : put_image(&u, is_root);
+	if (image_is_root())
+		(void)path_remove(u.out,
+				  "in"); /* nobody else can; if it stays it only takes space */
+	return r;
 }

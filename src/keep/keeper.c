@@ -296,6 +296,7 @@ static void finish(struct keeper *k)
 				 "the sandbox died before the command did");
 		k->status = 125;
 	}
+	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
 	gate_finish(k);
 	receiver_finish(k);

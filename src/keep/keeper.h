@@ -113,6 +113,8 @@ static inline bool keeper_is_named(const struct keeper *k)
 
 /* layers.c: before a named sandbox's view is built, and after its last process died. */
 int keeper_claim_layers(const struct keeper *k, struct err *e);
+/* What a root inside made in the workspace is the caller's again. Everything inside is dead. */
+void keeper_give_back(struct keeper *k);
 void keeper_look(struct keeper *k);
 void keeper_seal(struct keeper *k); /* when the clients know */
 

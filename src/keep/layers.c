@@ -3,6 +3,7 @@
 #include "core/layers.h"
 
 #include "core/undo.h"
+#include "core/workshop.h"
 #include "keep/keeper.h"
 
 int keeper_claim_layers(const struct keeper *k, struct err *e)
@@ -10,13 +11,32 @@ int keeper_claim_layers(const struct keeper *k, struct err *e)
 	const struct plan *p = k->in->plan;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_LAYER && !(p->mounts[i].flags & MOUNT_RO))
-			r = layers_claim(p->state_dir, p->name, p->mounts[i].src, e);
+	for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+		bool is_roots = p->ids.is_root && !(m->flags & MOUNT_IDMAP);
+
+		if (m->kind == MOUNT_LAYER && !(m->flags & MOUNT_RO))
+			r = layers_claim(p->state_dir, p->name, m->src,
+					 is_roots ? p->ids.uids.v[0].out : LAYERS_NO_OWNER, e);
+	}
 	return r;
 }
 
 /* ---- what it left ---- */
+
+/* Root's own ids are not on disk there: see MOUNT_IDMAP. */
+void keeper_give_back(struct keeper *k)
+{
+	const struct plan *p = k->in->plan;
+	struct err e = ERR_INIT;
+	_free_ char *note = NULL;
+
+	if (p->ids.root != ROOT_SETUID || p->ids.is_root || plan_is_review(p) ||
+	    workshop_give_back(p->state_dir, p->workspace, &e) == 0)
+		return;
+	note = mem_fmt("what root made in the workspace is not yours yet: %.300s", e.msg);
+	keeper_note(k, note);
+}
 
 struct left {
 	struct undo undo;

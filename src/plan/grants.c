@@ -52,7 +52,9 @@ static int check_grant(const struct facts *f, const struct grant *g, struct err 
 static int add_grant(struct plan *p, const struct facts *f, const struct grant *g, struct err *e)
 {
 	const struct entry *en = g->what;
-	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | MOUNT_IDMAP |
+	/* What belongs to ids of a root inside has them on disk as well. */
+	bool is_mapped = p->ids.root == ROOT_NONE || en->uid - f->sub_uid >= SUBIDS_COUNT;
+	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | (is_mapped ? MOUNT_IDMAP : 0) |
 			 (g->is_write ? 0 : MOUNT_RO);
 	int r = check_grant(f, g, e);
 

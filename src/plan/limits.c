@@ -38,9 +38,9 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 			: cg & BIT(CG_CPU)    ? "cgroup"
 					      : "no cpu controller";
 		break;
-	case LIMIT_PIDS:
-		l.by = f->has_own_kernel ? BY_WATCHED : BY_KERNEL;
-		l.how = f->has_own_kernel       ? "keeper samples every 50 ms"
+	case LIMIT_PIDS: /* the kernel counts for each id; with many ids there are many counts */
+		l.by = f->has_own_kernel || f->inner_root != ROOT_NONE ? BY_WATCHED : BY_KERNEL;
+		l.how = l.by == BY_WATCHED      ? "keeper samples every 50 ms"
 			: f->engine_has_cgroups ? "the engine's control group"
 						: "rlimit of the user namespace";
 		break;
@@ -90,8 +90,8 @@ int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
 			continue;
 		*l = decide(id, f);
 		if (id == LIMIT_DISK && p->is_named && pol->home == HOME_PRIVATE) {
-			l->by = BY_NONE;
-			l->how = "a kept home lies on the disk";
+			l->by = BY_WATCHED;
+			l->how = "what it keeps lies on the disk: looked at before each start";
 		}
 		l->is_set = true;
 		l->max = want->max;

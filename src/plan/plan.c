@@ -65,6 +65,12 @@ int plan_check_workspace(const struct facts *f, struct err *e)
 
 static int check_policy(const struct policy *p, const struct facts *f, struct err *e)
 {
+	if (f->inner_root != ROOT_NONE && !str_eq(p->engine, "native"))
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "a root inside needs the native engine, and this is '%s'",
+			       p->engine);
+	if (f->inner_root == ROOT_SETUID && f->sys_layers == NULL)
+		return err_set(e, ERR_BUG, EINVAL, "a root inside without layers of its own");
 	if (p->mode == WS_REVIEW && f->ws_layers == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "workspace mode 'review' needs a sandbox that lasts, to keep the "
@@ -118,13 +124,48 @@ static void plan_covers(struct plan *p, const struct facts *f)
 
 /* ---- ids ---- */
 
+/* With ids for a root inside: the user stays who they are, or is that root. */
+static void own_ids(struct ids *ids, const struct facts *f)
+{
+	ids->root = f->inner_root;
+	ids->uids = f->is_root ? subids_map_all(f->sub_uid) : subids_map(f->uid, f->sub_uid);
+	ids->gids = f->is_root ? subids_map_all(f->sub_gid) : subids_map(f->gid, f->sub_gid);
+	if (f->inner_root == ROOT_JOB)
+		ids->uid_in = ids->gid_in = 0;
+	if (f->is_root || f->inner_root == ROOT_JOB) {
+		ids->uid_out = f->sub_uid + ids->uid_in;
+		ids->gid_out = f->sub_gid + ids->gid_in;
+	}
+}
+
 struct ids plan_ids(const struct facts *f)
 {
-	return (struct ids){ .is_root = f->is_root,
-			     .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
-			     .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
-			     .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
-			     .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+	struct ids ids = { .is_root = f->is_root,
+			   .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
+			   .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			   .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
+			   .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
+
+	if (f->inner_root != ROOT_NONE)
+		own_ids(&ids, f);
+	return ids;
+}
+
+/* A file with the set-user-id bit that belongs to the caller would be a gift to the other users of the host, so it can be
+ * made only where nobody else on the host can see it: in what lies in our own state. A job's own directory is its
+ * maker's to choose. */
+static bool may_make_suid(const struct plan *p)
+{
+	if (p->ids.root == ROOT_NONE)
+		return false;
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (m->kind == MOUNT_BIND && !(m->flags & MOUNT_RO) && p->ids.root != ROOT_JOB &&
+		    !path_is_beneath(m->src, p->state_dir))
+			return false;
+	}
+	return true;
 }
 
 static void plan_names(struct plan *p, const struct facts *f)
@@ -188,7 +229,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_private(&p, pol, f);
 	plan_toolchains(&p, f);
 	plan_workspace(&p, pol, f);
-	plan_add_access(&p, ACCESS_WRITE, p.workspace);
+	if (p.ids.root != ROOT_JOB)
+		plan_add_access(&p, ACCESS_WRITE, p.workspace);
 	r = plan_grants(&p, pol, f, e);
 	plan_sockets(&p, pol);
 	plan_safe_tools(&p, pol, f);
@@ -208,6 +250,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_covers(&p, f);
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);
+	p.may_suid = may_make_suid(&p);
 	plan_mount_points(&p);
 	plan_add_skel(&p, SKEL_DIR, "var", "");
 	if (p.has_containers) { /* where such an engine looks for its kernel and keeps its things */

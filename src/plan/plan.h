@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "policy/policy.h"
+#include "sys/subids.h"
 
 /* ---- facts: what the host is like, gathered once by core/facts.c ---- */
 
@@ -31,6 +32,7 @@ struct entry {
 	char *target; /* of a link */
 	enum entry_kind kind;
 	uint64_t dev, ino, size, mtime_ns;
+	uint32_t uid;   /* whose it is, on disk */
 	char **sockets; /* of a granted directory: what must not be reachable in it, relative */
 	size_t n_sockets;
 };
@@ -66,9 +68,19 @@ struct secret_fact {
 	bool is_open;      /* a login that is not there yet: no placeholder, no terms */
 };
 
+/* May there be a root inside, with ids that the account was given for it, and a few capabilities over them? */
+enum root_kind {
+	ROOT_NONE,   /* no: one id, no capability, ever */
+	ROOT_SETUID, /* a template with ids of its own: programs with the set-user-id bit make one of its ids of the user's */
+	ROOT_JOB, /* the command itself is root, and gains nothing more: for what makes and packs such templates */
+	ROOT_KIND_COUNT_
+};
+
 struct facts {
 	uid_t uid, gid; /* of the caller, after dropping to the user of sudo or --user */
 	bool is_root;   /* then ids are mapped away */
+	enum root_kind inner_root;
+	uint32_t sub_uid, sub_gid; /* where the ranges begin, when there is a root inside */
 	const char *user, *home, *shell;
 	const char *workspace; /* real path */
 	uint64_t ws_dev, ws_ino;
@@ -148,6 +160,7 @@ enum mount_kind {
 	MOUNT_PIN,     /* a directory over itself, so that it cannot be renamed */
 	MOUNT_LAYER, /* part of the overlay that follows at the same place; never visible itself */
 	MOUNT_OVERLAY, /* the layers before it, top first, as one tree */
+	MOUNT_PART,    /* what lies at src, a path inside without its first slash */
 	MOUNT_KIND_COUNT_
 };
 
@@ -161,6 +174,7 @@ enum mount_flags {
 	MOUNT_VERIFY = 64, /* dev and ino must be those */
 	MOUNT_OWN = 128,   /* our own space: mount points below may be made */
 	MOUNT_SKEL = 256,  /* the target is a mount point of the skeleton */
+	MOUNT_SUID = 512,  /* set-user-id bits count */
 };
 
 struct mount {
@@ -220,6 +234,8 @@ struct ids {
 	uid_t uid_in, uid_out;
 	gid_t gid_in, gid_out;
 	bool is_root; /* the caller is, and is mapped away */
+	enum root_kind root;
+	struct id_map uids, gids; /* when there is a root inside */
 };
 
 /* A socket of the host: inside, at the same path, lies one of the keeper's that carries its bytes. */
@@ -265,6 +281,7 @@ struct plan {
 	struct plan_net net;
 	bool check_reads;    /* Landlock judges reading too */
 	bool has_containers; /* root of a kernel of its own: a container engine works inside */
+	bool may_suid; /* set-user-id files can be made: there is a root inside, and nothing of the host's to write */
 	struct plan_broker broker;
 	char *state_dir;
 	char **env; /* NULL-ended */
@@ -313,6 +330,12 @@ size_t plan_net_ports(const struct plan_net *n, uint16_t ret[PLAN_PORTS_MAX]);
 /* For people, or as JSON. The plan's whole content, in order. */
 void plan_print(const struct plan *p, bool as_json, struct buf *out);
 
+/* Root's ids on this host, where the caller is root: above systemd's ranges, below 2^31, so that nothing belongs to them. */
+#define PLAN_ROOT_SUBIDS 1888065536U
+
+/* The layers of a template with ids of its own, as one tree: here until its parts are in their places. */
+#define PLAN_SYSTEM "/.vitrine/system"
+
 /* Where a clone finds the host's commits. */
 #define PLAN_REPO "/vitrine/repo.git"
 
@@ -341,6 +364,7 @@ int plan_broker_check(const struct plan *p, const struct policy *pol, struct err
 /* The candidates core/facts.c looks at, from the tables in plan/view_table.c. */
 extern const char *const plan_root_paths[];
 extern const char *const plan_template_paths[]; /* of a template beside those */
+extern const char *const plan_own_root_paths[]; /* of one with ids of its own beside those */
 extern const char *const plan_etc_paths[];
 extern const char *const plan_tool_paths[];   /* below home, read-only when present */
 extern const char *const plan_secret_paths[]; /* below home: hidden when a tool path covers them */

@@ -6,7 +6,7 @@ static const char *const mount_names[MOUNT_KIND_COUNT_] = {
 	[MOUNT_BIND] = "bind",       [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",
 	[MOUNT_PTS] = "pts",         [MOUNT_DEVICE] = "device",   [MOUNT_HIDE] = "hide",
 	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",         [MOUNT_LAYER] = "layer",
-	[MOUNT_OVERLAY] = "overlay",
+	[MOUNT_OVERLAY] = "overlay", [MOUNT_PART] = "part",
 };
 static const char *const access_names[ACCESS_KIND_COUNT_] = { "read", "write", "device", "proc" };
 static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy" };
@@ -24,6 +24,11 @@ static void esc(struct buf *b, const char *s)
 	buf_esc(b, s, strlen(s));
 }
 
+static const char *filter_name(const struct plan *p)
+{
+	return p->debug ? "debug" : p->may_suid ? "root" : "base";
+}
+
 /* ---- for people ---- */
 
 static void text_head(const struct plan *p, struct buf *b)
@@ -38,13 +43,20 @@ static void text_head(const struct plan *p, struct buf *b)
 	}
 	buf_puts(b, "\nin         ");
 	esc(b, p->cwd);
-	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\nnamespaces", p->ids.uid_in,
-		   p->ids.gid_in, p->ids.uid_out, p->ids.gid_out);
+	buf_printf(b, "\nids        %u:%u inside, %u:%u outside\n", p->ids.uid_in, p->ids.gid_in,
+		   p->ids.uid_out, p->ids.gid_out);
+	if (p->ids.root != ROOT_NONE)
+		buf_printf(b, "root       %u ids from %u on; %s\n", SUBIDS_COUNT,
+			   p->ids.uids.v[0].out,
+			   p->ids.root == ROOT_JOB ? "the command is root inside"
+						   : "set-user-id programs of the template count "
+						     "(no no_new_privs)");
+	buf_puts(b, "namespaces");
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++)
 		if (p->ns & ns_names[i].bit)
 			buf_printf(b, " %s", ns_names[i].name);
 	buf_printf(b, "\nfilter     %s (docs/SYSCALLS.md)\nlandlock   ABI %u, %s\nnetwork    %s\n",
-		   p->debug ? "debug" : "base", p->landlock_abi,
+		   filter_name(p), p->landlock_abi,
 		   p->check_reads ? "changes, programs and reading" : "changes and programs",
 		   p->net.has_gate ? "through the gate" : "none");
 	if (p->net.has_receiver)
@@ -255,8 +267,13 @@ static void print_json(const struct plan *p, struct buf *b)
 	field(b, "workspace", p->workspace);
 	buf_putc(b, ',');
 	field(b, "cwd", p->cwd);
-	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]},\"namespaces\":[", p->ids.uid_in,
-		   p->ids.uid_out, p->ids.gid_in, p->ids.gid_out);
+	buf_printf(b, ",\"ids\":{\"uid\":[%u,%u],\"gid\":[%u,%u]", p->ids.uid_in, p->ids.uid_out,
+		   p->ids.gid_in, p->ids.gid_out);
+	if (p->ids.root != ROOT_NONE)
+		buf_printf(b, ",\"root\":\"%s\",\"from\":[%u,%u],\"count\":%u",
+			   p->ids.root == ROOT_JOB ? "command" : "setuid", p->ids.uids.v[0].out,
+			   p->ids.gids.v[0].out, SUBIDS_COUNT);
+	buf_puts(b, "},\"namespaces\":[");
 	for (size_t i = 0; i < ARRAY_LEN(ns_names); i++) {
 		if (!(p->ns & ns_names[i].bit))
 			continue;
@@ -267,7 +284,7 @@ static void print_json(const struct plan *p, struct buf *b)
 		   "],\"filter\":\"%s\",\"landlock_abi\":%u,\"check_reads\":%s,\"network\":"
 		   "\"%s\",\"private_bytes\":"
 		   "%llu",
-		   p->debug ? "debug" : "base", p->landlock_abi, p->check_reads ? "true" : "false",
+		   filter_name(p), p->landlock_abi, p->check_reads ? "true" : "false",
 		   p->net.has_gate ? "gate" : "none", (unsigned long long)p->private_bytes);
 	list(b, "argv", p->argv);
 	list(b, "env", p->env);

@@ -48,7 +48,8 @@ void plan_mount_points(struct plan *p)
 		const struct mount *holder;
 
 		if (is_cover(m) || m->kind == MOUNT_LAYER ||
-		    (m->kind == MOUNT_BIND && (m->flags & MOUNT_GONE_OK)))
+		    ((m->kind == MOUNT_BIND || m->kind == MOUNT_PART) &&
+		     (m->flags & MOUNT_GONE_OK)))
 			continue; /* only ever over what exists; nowhere */
 		holder = holder_of(p, i);
 		if (holder == NULL) {

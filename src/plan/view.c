@@ -11,12 +11,12 @@
 static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
 
 /* The layers, then the overlay that shows them as one. */
-static void add_overlay(struct plan *p, char *const *layers, const char *dst, const char *why)
+static void add_overlay(struct plan *p, char *const *layers, const char *dst, unsigned idmap,
+			const char *why)
 {
 	for (size_t i = 0; layers[i]; i++)
 		plan_add_mount(p, MOUNT_LAYER, layers[i], dst,
-			       MOUNT_DIR | MOUNT_IDMAP | (i ? MOUNT_RO : 0),
-			       i ? "frozen" : "written");
+			       MOUNT_DIR | idmap | (i ? MOUNT_RO : 0), i ? "frozen" : "written");
 	plan_add_mount(p, MOUNT_OVERLAY, "overlay", dst, MOUNT_DIR, why);
 }
 
@@ -25,23 +25,53 @@ static const char *source_of(const struct entry *en)
 	return en->src ? en->src : en->path;
 }
 
+/* The sandbox's layers above a tree of the template. */
+static struct mount *add_system(struct plan *p, const struct facts *f, const char *src,
+				const char *dst, unsigned idmap)
+{
+	struct mount *lowest, overlay;
+
+	add_overlay(p, f->sys_layers, dst, idmap, "template, kept");
+	lowest = plan_add_mount(p, MOUNT_LAYER, src, dst, MOUNT_DIR | idmap | MOUNT_RO, "template");
+	overlay = lowest[-1];
+	lowest[-1] = *lowest;
+	*lowest = overlay;
+	return lowest;
+}
+
 /* What is written in the /usr of a template stays with the sandbox. All of it belongs to its user, so nobody needs to
  * be root for that. */
 static void plan_usr(struct plan *p, const struct facts *f, const struct entry *en)
 {
-	struct mount *lowest, overlay;
-
-	add_overlay(p, f->sys_layers, en->path, "template, kept");
-	lowest = plan_add_mount(p, MOUNT_LAYER, en->src, en->path,
-				MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO, "template");
-	overlay = lowest[-1];
-	lowest[-1] = *lowest;
-	*lowest = overlay;
+	(void)add_system(p, f, en->src, en->path, MOUNT_IDMAP);
 	plan_add_access(p, ACCESS_WRITE, en->path);
+}
+
+/* A template with ids of its own: all of its root is one overlay, and its directories are parts of that. On disk the files
+ * have the very ids that they have outside, so nothing is mapped. */
+static void plan_own_root(struct plan *p, const struct facts *f)
+{
+	add_system(p, f, f->root_dir, PLAN_SYSTEM, 0)->flags |= MOUNT_SUID;
+	for (size_t i = 0; i < f->root.n; i++) {
+		const struct entry *en = &f->root.v[i];
+		_free_ char *src = mem_fmt("%s%s", &PLAN_SYSTEM[1], en->path);
+
+		if (en->kind == ENTRY_LINK)
+			plan_add_skel(p, SKEL_LINK, en->path, en->target);
+		if (en->kind != ENTRY_DIR || str_eq(en->path, p->home))
+			continue;
+		plan_add_mount(p, MOUNT_PART, src, en->path, MOUNT_DIR | MOUNT_OWN | MOUNT_SUID,
+			       "template, kept");
+		plan_add_access(p, ACCESS_WRITE, en->path);
+	}
 }
 
 void plan_root(struct plan *p, const struct facts *f)
 {
+	if (p->ids.root == ROOT_SETUID) {
+		plan_own_root(p, f);
+		return;
+	}
 	for (size_t i = 0; i < f->root.n; i++) {
 		const struct entry *en = &f->root.v[i];
 
@@ -58,19 +88,54 @@ void plan_root(struct plan *p, const struct facts *f)
 
 /* What is hidden is also ignored by git, so that `git add -A` passes over it instead of failing to read it. The two
  * kinds of pattern mean the same. Names that git tracks are not touched by this. */
-static void plan_git(struct plan *p, const struct policy *pol)
+static void plan_git(struct plan *p, const struct policy *pol, const char *dir)
 {
 	_cleanup_(buf_done) struct buf ignore = BUF(MIB), config = BUF(MIB);
+	_free_ char *ignore_path = mem_fmt("%s/gitignore", dir);
+	_free_ char *config_path = mem_fmt("%s/gitconfig", dir);
 
 	for (size_t i = 0; i < pol->hide.n; i++)
 		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
-	plan_add_skel(p, SKEL_FILE, "etc/gitignore", buf_cstr(&ignore));
+	plan_add_skel(p, SKEL_FILE, ignore_path, buf_cstr(&ignore));
 	buf_puts(&config, "[core]\n\texcludesFile = /etc/gitignore\n");
 	plan_broker_git(&p->broker, &config);
-	plan_add_skel(p, SKEL_FILE, "etc/gitconfig", buf_cstr(&config));
+	plan_add_skel(p, SKEL_FILE, config_path, buf_cstr(&config));
 }
 
-void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
+static char *text_resolv(const struct policy *pol)
+{
+	return mem_str(pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 "
+						  "attempts:2\n"
+						: "# no name server: this sandbox has no "
+						  "network\n");
+}
+
+static char *text_hosts(const struct plan *p)
+{
+	return mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
+}
+
+/* A root of its own has an /etc of its own, with its users in it. Of ours only what says where it is lies above that. */
+static void plan_own_etc(struct plan *p, const struct policy *pol)
+{
+	static const char *const names[] = { "gitconfig", "gitignore", "hostname", "hosts",
+					     "resolv.conf" };
+	_free_ char *hosts = text_hosts(p), *resolv = text_resolv(pol);
+
+	plan_add_skel(p, SKEL_DIR, "etc", "");
+	plan_git(p, pol, ".vitrine/etc");
+	plan_add_skel(p, SKEL_FILE, ".vitrine/etc/hosts", hosts);
+	plan_add_skel(p, SKEL_FILE, ".vitrine/etc/hostname", "vitrine\n");
+	plan_add_skel(p, SKEL_FILE, ".vitrine/etc/resolv.conf", resolv);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		_free_ char *src = mem_fmt(".vitrine/etc/%s", names[i]);
+		_free_ char *dst = mem_fmt("/etc/%s", names[i]);
+
+		plan_add_mount(p, MOUNT_PART, src, dst, MOUNT_RO | MOUNT_GONE_OK, "sandbox");
+	}
+}
+
+static void plan_made_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	_free_ char *passwd =
 		mem_fmt("root:x:0:0:root:/root:/usr/sbin/nologin\n"
@@ -80,11 +145,10 @@ void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 			p->user, p->ids.uid_in, p->ids.gid_in, p->user, p->home, f->shell);
 	_free_ char *group =
 		mem_fmt("root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n", p->user, p->ids.gid_in);
-	_free_ char *hosts =
-		mem_fmt("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname);
+	_free_ char *hosts = text_hosts(p), *resolv = text_resolv(pol);
 
 	plan_add_skel(p, SKEL_DIR, "etc", "");
-	plan_git(p, pol);
+	plan_git(p, pol, "etc");
 	for (size_t i = 0; i < f->etc.n; i++) {
 		const struct entry *en = &f->etc.v[i];
 
@@ -102,16 +166,21 @@ void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 	plan_add_skel(p, SKEL_FILE, "etc/group", group);
 	plan_add_skel(p, SKEL_FILE, "etc/hosts", hosts);
 	plan_add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
-	plan_add_skel(p, SKEL_FILE, "etc/resolv.conf",
-		      pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 "
-						 "attempts:2\n"
-					       : "# no name server: this sandbox has no network\n");
+	plan_add_skel(p, SKEL_FILE, "etc/resolv.conf", resolv);
 	plan_add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
 	plan_add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
 		      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
 		      "files\nprotocols: files\n");
 	/* The same for every sandbox: the host's own would identify the machine. */
 	plan_add_skel(p, SKEL_FILE, "etc/machine-id", "76697472696e650076697472696e6500\n");
+}
+
+void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
+{
+	if (p->ids.root == ROOT_SETUID)
+		plan_own_etc(p, pol);
+	else
+		plan_made_etc(p, pol, f);
 }
 
 void plan_dev(struct plan *p)
@@ -161,7 +230,7 @@ void plan_private(struct plan *p, const struct policy *pol, const struct facts *
 		plan_add_access(p, ACCESS_WRITE, places[i][1]);
 	}
 	if (p->is_named && pol->home == HOME_PRIVATE && f->home_layers) {
-		add_overlay(p, f->home_layers, p->home, "home, kept");
+		add_overlay(p, f->home_layers, p->home, MOUNT_IDMAP, "home, kept");
 		p->mounts[p->n_mounts - 1].flags |= MOUNT_OWN;
 	} else if (p->is_named && pol->home == HOME_PRIVATE) {
 		_free_ char *kept = mem_fmt("%s/sandboxes/%s/home", p->state_dir, p->name);
@@ -204,15 +273,17 @@ void plan_workspace(struct plan *p, const struct policy *pol, const struct facts
 	struct mount *ws;
 
 	if (pol->mode == WS_CLONE && !sabotaged("clone")) {
-		add_overlay(p, f->ws_layers, p->workspace, "workspace, a clone");
+		add_overlay(p, f->ws_layers, p->workspace, MOUNT_IDMAP, "workspace, a clone");
 		plan_add_mount(p, MOUNT_BIND, f->ws_repo, PLAN_REPO,
 			       MOUNT_DIR | MOUNT_IDMAP | MOUNT_RO, "the host's commits");
 		return;
 	}
 	if (is_review)
-		add_overlay(p, f->ws_layers, p->workspace, "workspace, for review");
+		add_overlay(p, f->ws_layers, p->workspace, MOUNT_IDMAP, "workspace, for review");
+	/* A job writes only where it was told to. */
 	ws = plan_add_mount(p, is_review ? MOUNT_LAYER : MOUNT_BIND, p->workspace, p->workspace,
-			    MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY | (is_review ? MOUNT_RO : 0),
+			    MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY |
+				    (is_review || p->ids.root == ROOT_JOB ? MOUNT_RO : 0),
 			    "workspace");
 	ws->dev = f->ws_dev;
 	ws->ino = f->ws_ino;

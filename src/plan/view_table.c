@@ -18,6 +18,14 @@ const char *const plan_template_paths[] = {
 	NULL,
 };
 
+/* Of one that has users of its own. */
+const char *const plan_own_root_paths[] = {
+	"/etc",
+	"/root",
+	"/var",
+	NULL,
+};
+
 /* Below /etc: what programs need to start, resolve names locally, speak TLS and show text. Nothing that holds a
  * secret or names the host's users. Files are copied into the skeleton, directories bound (each costs a mount at
  * every start, so there are few), links recreated. */

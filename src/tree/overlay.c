@@ -291,7 +291,7 @@ static int layer_of(const struct overlay_diff *d, const struct tree_entry *en)
 	return d->o->layers[d->layer[en - d->after.v]];
 }
 
-static void hash_entry(int root, struct tree_entry *en)
+void overlay_hash(int root, struct tree_entry *en)
 {
 	_close_ int fd = FD_NONE;
 
@@ -313,15 +313,15 @@ static void hash_needed(struct overlay_diff *d, bool with_renames)
 		if (was && S_ISREG(was->mode) && S_ISREG(en->mode)) {
 			if (was->size != en->size)
 				continue;
-			hash_entry(d->o->base, was);
-			hash_entry(layer_of(d, en), en);
+			overlay_hash(d->o->base, was);
+			overlay_hash(layer_of(d, en), en);
 		} else if (with_renames) {
-			hash_entry(layer_of(d, en), en);
+			overlay_hash(layer_of(d, en), en);
 		}
 	}
 	for (size_t i = 0; with_renames && i < d->before.n; i++)
 		if (tree_find(&d->after, d->before.v[i].path) == NULL)
-			hash_entry(d->o->base, &d->before.v[i]);
+			overlay_hash(d->o->base, &d->before.v[i]);
 }
 
 int overlay_compare(const struct overlay *o, bool with_renames, struct overlay_diff *ret,

@@ -31,6 +31,22 @@ int overlay_compare(const struct overlay *o, bool with_renames, struct overlay_d
 int overlay_names(const struct overlay *o, struct overlay_diff *ret, struct err *e);
 void overlay_diff_done(struct overlay_diff *d);
 
+/* The hash of a regular file that has none yet; one that cannot be read stays without. */
+void overlay_hash(int root, struct tree_entry *en);
+
+/* Two stacks above the same tree, one that was and one that is: what differs between them (overlay_since.c). */
+struct overlay_since {
+	struct overlay_diff then, now;
+	struct tree_index before, after; /* names that either touches, as each shows them */
+	int *before_roots, *after_roots; /* per entry: where it lies */
+	struct changes changes;
+};
+int overlay_since(const struct overlay *then, const struct overlay *now, struct overlay_since *ret,
+		  struct err *e);
+void overlay_since_done(struct overlay_since *s);
+int overlay_since_read(const struct overlay_since *s, const struct tree_entry *en, bool is_new,
+		       struct buf *out);
+
 /* For struct show. */
 int overlay_read(void *diff, const struct tree_entry *en, bool is_new, struct buf *out);
 /* For struct restore_job: the content of an entry of `after`. */

@@ -182,38 +182,73 @@ def what_is_taken_is_tamed(box):
 # ---- killed, and no space
 
 
-@test(timeout=120, who=("user",))
+CALLS = ("mkdir", "rename", "renameat2", "openat", "open", "unlinkat", "fsync", "mknodat", "chmod", "write")
+ALL = os.environ.get("VITRINE_KILL_STRIDE") == "1"      # at every call, as `make soak` does; else at some
+
+
+def faults(box, args, check):
+    """The command killed, and without space, at its n-th call of each kind: check() after each; how many there were."""
+    tried = 0
+    for call in CALLS:
+        for what in ("signal=SIGKILL", "error=ENOSPC"):
+            for nth in range(1, 2000) if ALL else (1, 2, 4, 8):
+                log = box.dir / "log"
+                p = box.popen(["strace", "-qq", "-o", log, "-e", f"trace={call}", "-e",
+                               f"inject={call}:{what}:when={nth}", box.program, *args], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                p.wait(timeout=60)
+                text = log.read_text(errors="replace")
+                check(f"{args} {call} {what} {nth}")
+                if "INJECTED" not in text and "killed by SIGKILL" not in text:
+                    break
+                tried += 1
+    return tried
+
+
+@test(timeout=3600 if ALL else 120, who=("user",))
 def killed_while_saving_or_loading(box):
     box.needs("strace")
     fill(box)
     tar = box.home / "box.tar"
     done(box, "save", "box", "box:1", "-o", str(tar))
     good = tar.read_bytes()
-    calls = ("mkdir", "rename", "renameat2", "openat", "open", "unlinkat", "fsync", "mknodat", "chmod", "write")
-    tried = 0
-    for args in (("save", "box", "kept"), ("save", "box", "box:1", "-o", str(tar)), ("load", str(tar), "two")):
-        for call in calls:
-            for what in ("signal=SIGKILL", "error=ENOSPC"):
-                for nth in (1, 2, 4, 8):
-                    log = box.dir / "log"
-                    p = box.popen(["strace", "-qq", "-o", log, "-e", f"trace={call}", "-e",
-                                   f"inject={call}:{what}:when={nth}", box.program, *args], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                    p.wait(timeout=30)
-                    text = log.read_text(errors="replace")
-                    hit = "INJECTED" in text or "killed by SIGKILL" in text
-                    if args[0] == "load" and box.cli("inspect", "two").rc == 0:
-                        eq(box.cli("run", "--name", "two", "--", "cat", "a").out, "A\n", f"{args} {call} {nth}")
-                        done(box, "rm", "--force", "two")
-                    eq(tar.read_bytes(), good, f"{args}: {call} {nth}: the file is the old or the new one")
-                    if not hit:
-                        break
-                    tried += 1
+
+    def check(where):
+        if "load" in where and box.cli("inspect", "two").rc == 0:
+            eq(box.cli("run", "--name", "two", "--", "cat", "a").out, "A\n", where)
+            done(box, "rm", "--force", "two")
+        eq(tar.read_bytes(), good, f"{where}: the file is the old or the new one")
+
+    tried = sum(faults(box, args, check) for args in
+                (("save", "box", "kept"), ("save", "box", "box:1", "-o", str(tar)), ("load", str(tar), "two")))
     if tried < 40:
         raise AssertionError(f"only {tried} faults were tried")
     done(box, "save", "box", "kept")
     done(box, "load", "kept", "two")
     eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+@test(timeout=3600 if ALL else 120, who=("user",))
+def killed_while_removing(box):
+    """A sandbox is there as it was, or it is gone; its layers go with it, at the latest when the next one does."""
+    box.needs("strace")
+    fill(box)
+    done(box, "fork", "box", "spare")
+
+    def check(where):
+        if box.cli("inspect", "two").rc == 0:
+            eq(box.cli("run", "--name", "two", "--", "cat", "a").out, "A\n", where)
+        else:
+            done(box, "fork", "box", "two")
+
+    done(box, "fork", "box", "two")
+    tried = faults(box, ("rm", "--force", "two"), check)
+    if tried < 10:
+        raise AssertionError(f"only {tried} faults were tried")
+    eq(box.cli("run", "--name", "box", "--", "cat", "a").out, "A\n", "what the others share was left alone")
+    for name in ("two", "box", "spare"):
+        done(box, "rm", "--force", name)
+    eq([n for n in os.listdir(box.state / "layers") if n not in ("lock", ".empty")], [])
 
 
 if __name__ == "__main__":

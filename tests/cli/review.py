@@ -163,6 +163,30 @@ def checkpoints_freeze_and_undo_goes_back(box):
     refused(box.cli("restore", "box", "99"), "no checkpoint 99", rc=125)
 
 
+@test
+def what_changed_since_a_checkpoint(box):
+    box.write("keep", "keep\n")
+    box.write("d/base", "base\n")
+    box.write("gone", "gone\n")
+    box.write("big/x", "x\n")
+    inside(box, "echo one > new; echo changed > keep; rm gone; rm -r big; echo d1 > d/one")
+    done(box, "checkpoint", "box")
+    inside(box, "echo two >> new; rm d/one; echo gone > gone; mkdir big; echo y > big/y; rm -r d; mkdir d; echo 2 > d/two; "
+                "echo moved content > m1")
+    done(box, "checkpoint", "box")
+    inside(box, "mv m1 m2; chmod 600 new")
+    names = lambda n: sorted(done(box, "diff", "--name-only", "--since", str(n), "box").out.split())  # noqa: E731
+    points = json.loads(done(box, "checkpoints", "--json", "box").out)
+    manual = [p["checkpoint"] for p in points["checkpoints"] if p["kind"] == "manual"]
+    eq(names(manual[0]), ["big/y", "d/base", "d/one", "d/two", "gone", "m2", "new"])
+    text = done(box, "diff", "--since", str(manual[0]), "box").out
+    has(text, "+two", "-base")
+    has_not(text, "changed")
+    eq(json.loads(done(box, "diff", "--json", "--since", str(manual[1]), "box").out)["changes"][0]["kind"], "renamed")
+    has(done(box, "diff", "--stat", "--since", str(manual[0]), "box", "d").out, "d/two")
+    refused(box.cli("diff", "--since", "99", "box"), "no checkpoint 99", rc=125)
+
+
 @test(timeout=60)
 def many_checkpoints_stay_few_layers(box):
     fill(box)
@@ -199,6 +223,20 @@ def fresh_begins_with_an_empty_home(box):
     listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
     done(box, "restore", "box", str(listed[-1]["checkpoint"]))
     has(inside(box, "ls ~"), "h")
+
+
+@test
+def what_is_kept_is_shown_and_bounded(box):
+    inside(box, "dd if=/dev/zero of=$HOME/big bs=1M count=3 2>/dev/null; dd if=/dev/zero of=w bs=1M count=2 2>/dev/null")
+    done(box, "checkpoint", "box")
+    row = json.loads(done(box, "ls", "--size", "--json", "box").out)[0]
+    eq(5 << 20 <= row["disk"] < 6 << 20, True, row["disk"])
+    eq(json.loads(done(box, "ls", "--json", "box").out)[0]["disk"], None)
+    has(done(box, "ls", "-s").out, "DISK")
+    start = ("run", "--name", "box", "--mode", "review", "--disk")
+    refused(box.cli(*start, "4m,optional", "--", "true"), "keeps 5 MiB", "limit is 4", rc=125)
+    done(box, *start, "16m,optional", "--", "true")
+    refused(box.cli(*start, "16m", "--", "true"), "looked at before each start", rc=125)
 
 
 @test

@@ -104,6 +104,38 @@ def images_of_other_tools(box):
     eq(left, [])
 
 
+def builds(box, tool):
+    box.needs(tool)
+    root = tiny(box)
+    ctx = box.home / "ctx"
+    ctx.mkdir()
+    with tarfile.open(ctx / "root.tar", "w") as t:
+        t.add(root, ".")
+    (ctx / "Dockerfile").write_text("FROM scratch\nADD root.tar /\nRUN cat /proc/net/dev > /opt/net && rm /opt/own/f\n")
+    box.own(ctx)
+    env = {"XDG_RUNTIME_DIR": str(box.dir / "run")}
+    (box.dir / "run").mkdir(mode=0o700)
+    box.own(box.dir / "run")
+    r = box.cli("template", "build", "--with", tool, str(ctx / "Dockerfile"), "made", timeout=100, env=env)
+    eq(r.rc, 0, r.err)
+    eq(r.out, "made\n")
+    seen = done(box, "run", "--template", "made", "--", "sh", "-c", "cat /opt/net; ls /opt/own")
+    has(seen.out, "lo:")
+    eq(len(seen.out.splitlines()), 3, "its steps had no network but their own loopback")
+    refused(box.cli("template", "build", str(box.ws / "none"), "x"), "No such file")
+    refused(box.cli("template", "build", "--with", "make", str(ctx / "Dockerfile"), "x"), "--with takes")
+
+
+@test(timeout=120, who=("user",))
+def dockerfiles_are_built_by_buildah(box):
+    builds(box, "buildah")
+
+
+@test(timeout=120, who=("root",))
+def dockerfiles_are_built_by_podman(box):
+    builds(box, "podman")
+
+
 @test
 def the_hosts_own_system_names_the_command(box):
     r = box.sh("echo 'E: Could not open lock file /var/lib/dpkg/lock-frontend - open (2: No such file or directory)' >&2; "

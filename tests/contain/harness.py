@@ -114,6 +114,7 @@ class Config:
     base: str = "/var/tmp"
     keep: bool = False
     engine: str = ""                # other walls than the native engine's
+    roots: dict = field(default_factory=dict)   # identity -> folder of templates: every command is root inside
 
 
 # ----------------------------------------------------------------------------------------- results
@@ -690,10 +691,22 @@ class Ctx:
                 raise Inconclusive(f"sandbox for exec did not come up: {last}; exec: {r}")
             time.sleep(0.02)
 
+    def _link_templates(self):
+        place = self.state / "vitrine" / "templates"
+        if not place.is_symlink():
+            self.mkdir(place.parent, 0o700)
+            place.symlink_to(self.cfg.roots[self.ident])
+
     def _argv(self, argv, flags, env, cwd, pass_fds):
         """-> (argv of the launch, keeper or None)"""
         argv = list(argv)
+        if self.cfg.roots:
+            flags = [*flags, "--template", "rooted", *([] if "--name" in flags else ["--name", self.new_name()])]
+            argv = ["sudo", "-E", "--", *argv]
+            self._link_templates()
         if self.form == "exec":
+            flags = [f for i, f in enumerate(flags) if f != "--name" and flags[i - 1:i] != ["--name"]] if self.cfg.roots \
+                else flags
             keeper = self.keeper(flags, env, cwd, pass_fds=pass_fds)
             return [self.cfg.vitrine, "exec", keeper.name, "--", *argv], keeper
         if self.form == "grandchild":

@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import harness                                             # noqa: E402
+import rooted                                              # noqa: E402
 from harness import BREACH, CHECKS, FORMS, HELD, IDENTS, INCONCLUSIVE    # noqa: E402
 
 SHORT = {HELD: "ok", BREACH: "BREACH", INCONCLUSIVE: "?"}
@@ -101,6 +102,16 @@ def is_a_sandbox(binary, ident, engine):
             return True
         print(f"run.py: as {ident} this is no sandbox: {r}", file=sys.stderr)
         return False
+    finally:
+        ctx.close()
+        ctx.remove()
+
+
+def rooted_templates(cfg, ident, tools_dir):
+    os.chmod(tools_dir, 0o755)
+    ctx = harness.Ctx(cfg, ident, "run")
+    try:
+        return rooted.prepare(ctx, tools_dir)
     finally:
         ctx.close()
         ctx.remove()
@@ -222,7 +233,8 @@ def run_matrix(args, cfg, chosen, idents):
                   f"{r['seconds']:6.2f}  {r['why'][:400]}", flush=True)
 
     jobs = [(chk, cfg, ident, form) for chk in chosen for ident in chk.idents for form in chk.forms
-            if ident in idents and (not args.form or form in args.form)]
+            if ident in idents and (not args.form or form in args.form)
+            and not (args.root and ident == "root" and re.fullmatch(rooted.NOT_ROOTS, chk.id))]
     execute(jobs * args.repeat, args.jobs, done)
     print_table(results, chosen)
     print_reasons(results, False)
@@ -258,7 +270,7 @@ def sabotage_jobs(cfg, chosen, idents, only):
             form = chk.catch_form or chk.forms[0]
             switches.setdefault(s, []).append(chk)
             for value in ("", s):
-                c = harness.Config(cfg.vitrine, cfg.tools, value, cfg.base, cfg.keep, cfg.engine)
+                c = harness.Config(cfg.vitrine, cfg.tools, value, cfg.base, cfg.keep, cfg.engine, cfg.roots)
                 job = (chk, c, ident, form)
                 if not any(j[0] is chk and j[1].sabotage == value for j in jobs):
                     jobs.append(job)
@@ -339,6 +351,7 @@ def parse_args():
     p.add_argument("--prio", help="only this priority, e.g. P0")
     p.add_argument("--ident", action="append", choices=IDENTS)
     p.add_argument("--engine", default="", help="behind these walls instead of the native engine's")
+    p.add_argument("--root", action="store_true", help="with a root inside: a template with ids of its own, by its sudo")
     p.add_argument("--form", action="append", choices=FORMS)
     p.add_argument("--json", help="write the results here")
     p.add_argument("--jobs", type=int, default=2)
@@ -356,7 +369,8 @@ def main():
     load_checks()
     chosen = [c for c in sorted(CHECKS.values(), key=lambda c: c.id)
               if (not args.only or re.search(args.only, c.id))
-              and (not args.prio or c.prio == args.prio)]
+              and (not args.prio or c.prio == args.prio)
+              and not (args.root and re.fullmatch(rooted.NOT_HERE, c.id))]
     if args.list:
         for c in chosen:
             print(f"{c.id:8} {c.prio} {'/'.join(c.idents):9} {'/'.join(c.forms):20} {c.title}"
@@ -392,6 +406,8 @@ def main():
             return run_null(args, cfg, chosen)
         if not all([is_a_sandbox(cfg.vitrine, ident, cfg.engine) for ident in idents]):
             return 1
+        if args.root:
+            cfg.roots = {i: rooted_templates(cfg, i, tools_dir) for i in idents}
         if args.sabotage:
             return run_sabotage(args, cfg, chosen, idents)
         return run_matrix(args, cfg, chosen, idents)

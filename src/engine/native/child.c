@@ -7,7 +7,7 @@
  * mate     Starts a helper, who builds the view meanwhile. See mate.c, also for why all calls are raw until it stands.
  * network  Must: be in a network of our own.                       Need not: know the plan.
  * plan     Waits until the mate has it.
- * become   Must: take the sandbox's ids (root only).
+ * become   Must: take the sandbox's ids, where they are not our own.
  * limits   Must: rlimits, while we have capabilities.
  * gate     Must: make its sockets and hand them out. Waits for the view, if there is a gate.
  * lock     Must: bounding set, no_new_privs, seccomp.
@@ -170,7 +170,7 @@ int child_become(struct child *c)
 	const struct ids *ids = &c->ids;
 	long r = 0;
 
-	if (!ids->is_root)
+	if (!ids_are_given(ids))
 		return 0;
 	if (!sabotaged("groups"))
 		r = raw_call(SYS_setgroups, 0, 0, 0, 0);

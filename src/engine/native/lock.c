@@ -4,7 +4,8 @@
  * First what needs nothing but ourselves: the bounding set, no_new_privs (which the other two need) and the system call
  * filter, which is dear and is put on while somebody else still builds the view. The filter lets pass what is needed
  * after it, since every program may restrict itself further. Then, in the view, Landlock, and the capabilities go.
- * After that init can do no more than the commands it will start: they inherit all of it.
+ * After that init can do no more than the commands it will start: they inherit all of it. Where the plan has a root inside
+ * (enum root_kind) some of this is different, and every difference stands in a function of its own below.
  *
  * All calls are raw but the proof's: see mate.c.
  */
@@ -55,9 +56,55 @@ static int set_self(int option, unsigned long value)
 	return (int)raw_call5(SYS_prctl, option, (long)value, 0, 0, 0);
 }
 
-/* What we have stays, but no program can get any. */
+/* What a root inside may do, with files and processes whose ids are mapped: what a package manager needs. */
+static const int root_caps[] = { CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
+				 CAP_KILL,  CAP_SETGID,       CAP_SETUID };
+
+/* What programs can get at most. */
+static uint64_t caps_of(const struct plan *p)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; p->ids.root != ROOT_NONE && i < ARRAY_LEN(root_caps); i++)
+		set |= BIT64(root_caps[i]);
+	return set;
+}
+
+/* What init keeps: in a job all of it, which is handed on; else what it needs to signal processes of other ids. */
+static uint64_t caps_of_init(const struct plan *p)
+{
+	if (p->ids.root == ROOT_SETUID)
+		return BIT64(CAP_KILL);
+	return caps_of(p);
+}
+
+static bool has_caps(uint64_t want)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	return raw_call(SYS_capget, (long)&head, (long)d, 0, 0) == 0 &&
+	       (d[0].permitted | (uint64_t)d[1].permitted << 32) == want &&
+	       (d[0].effective | (uint64_t)d[1].effective << 32) == want &&
+	       (d[0].inheritable | d[1].inheritable) == 0;
+}
+
+/* Changing ids must give and take capabilities where there is a root inside, as it does everywhere else. */
+static unsigned secure_bits(const struct plan *p)
+{
+	unsigned always = SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+			  SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+
+	return p->ids.root != ROOT_NONE
+		       ? always
+		       : always | SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+				 SECBIT_NO_SETUID_FIXUP_LOCKED;
+}
+
+/* What we have stays, but no program can get more than the plan says: none. */
 static int bound_caps(const struct child *c)
 {
+	uint64_t kept = caps_of(c->plan);
 	int r;
 
 	/* Behind another engine's walls init may have none from the start, and then none to do this with. The next
@@ -65,14 +112,11 @@ static int bound_caps(const struct child *c)
 	if (has_no_caps())
 		return 0;
 	/* No later change of ids may ever bring one back. */
-	r = set_self(PR_SET_SECUREBITS,
-		     SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-			     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-			     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
+	r = set_self(PR_SET_SECUREBITS, secure_bits(c->plan));
 	if (r < 0 && !(c->has_own_kernel && r == -EINVAL))
 		return r;
 	for (int cap = 0; cap < 64; cap++) {
-		r = set_self(PR_CAPBSET_DROP, cap);
+		r = kept & BIT64(cap) ? 0 : set_self(PR_CAPBSET_DROP, cap);
 		if (r == -EINVAL && cap > 0)
 			break; /* the kernel's last one is behind us */
 		if (r < 0)
@@ -84,7 +128,11 @@ static int bound_caps(const struct child *c)
 static int drop_caps(const struct child *c)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
+	uint64_t kept = caps_of_init(c->plan);
+	struct __user_cap_data_struct set[2] = {
+		{ .effective = (uint32_t)kept, .permitted = (uint32_t)kept },
+		{ .effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32) }
+	};
 	int r;
 
 	if (has_no_caps())
@@ -92,7 +140,7 @@ static int drop_caps(const struct child *c)
 	r = set_self(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
 	if (r < 0 && !(c->has_own_kernel && r == -EINVAL))
 		return r;
-	return (int)raw_call(SYS_capset, (long)&head, (long)none, 0, 0);
+	return (int)raw_call(SYS_capset, (long)&head, (long)set, 0, 0);
 }
 
 /* ---- Landlock ---- */
@@ -196,7 +244,7 @@ static int restrict_files(struct child *c)
 
 static int filter_calls(const struct plan *p)
 {
-	enum filter_kind kind = p->debug ? FILTER_DEBUG : FILTER_BASE;
+	enum filter_kind kind = p->debug ? FILTER_DEBUG : p->may_suid ? FILTER_ROOT : FILTER_BASE;
 
 #ifdef VITRINE_SABOTAGE
 	if (sabotaged("seccomp"))
@@ -209,13 +257,21 @@ static int filter_calls(const struct plan *p)
 	return (int)raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)filter_get(kind), 0);
 }
 
+/* Set-user-id programs do nothing under no_new_privs. So where there is a root inside that they lead to, and nowhere else,
+ * it is off; the bounding set is then what holds, and the filter and Landlock, which without it are for those only who
+ * may administer the namespace, are put on before that is given up. */
+static bool wants_nnp(const struct plan *p)
+{
+	return p->ids.root != ROOT_SETUID;
+}
+
 int lock_begin(struct child *c)
 {
 	int r = 0;
 
 	if (!sabotaged("caps"))
 		r = bound_caps(c);
-	if (r == 0 && !sabotaged("nnp"))
+	if (r == 0 && wants_nnp(c->plan) && !sabotaged("nnp"))
 		r = set_self(PR_SET_NO_NEW_PRIVS, 1);
 	return r < 0 ? r : filter_calls(c->plan);
 }
@@ -252,10 +308,28 @@ static bool is_refused(long r)
 /* A file that must not come to be: of the root directory where /usr is the sandbox's own. */
 static const char *forbidden_file(const struct plan *p)
 {
+	if (p->ids.root != ROOT_NONE)
+		return "/.vitrine/proof";
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (p->mounts[i].kind == MOUNT_OVERLAY && str_eq(p->mounts[i].dst, "/usr"))
 			return "/etc/.vitrine-proof";
 	return "/usr/.vitrine-proof";
+}
+
+/* Nothing inside can ever have a capability that the plan does not name. */
+static bool is_bounded(const struct plan *p)
+{
+	uint64_t kept = caps_of(p);
+
+	for (int cap = 0; cap < 64; cap++) {
+		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (has < 0)
+			return cap > 0; /* the kernel's last one is behind us */
+		if (has && !(kept & BIT64(cap)))
+			return false;
+	}
+	return true;
 }
 
 int lock_prove(const struct plan *p, char *where, size_t size)
@@ -263,9 +337,11 @@ int lock_prove(const struct plan *p, char *where, size_t size)
 	const char *open_door = NULL;
 	int fd;
 
-	if (!has_no_caps())
+	if (p->ids.root == ROOT_NONE ? !has_no_caps() : !has_caps(caps_of_init(p)))
 		open_door = "capabilities are left";
-	else if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+	else if (p->ids.root != ROOT_NONE && !is_bounded(p))
+		open_door = "capabilities can be had";
+	else if (wants_nnp(p) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		open_door = "no_new_privs is off";
 	else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
 		open_door = "no system call filter";

@@ -14,7 +14,7 @@
  * plan     Waits until there is one. What came before was done meanwhile.
  * trees    Waits for root's, which the keeper makes.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
- * become   Must: take the sandbox's ids (root only).
+ * become   Must: take the sandbox's ids, where they are not our own.
  * build    Must: assemble the tree.
  * enter    Must: pivot into it, and init with us: it shares the mount namespace and its root.
  * settle   Must: hostname and namespace limits, which need capabilities.
@@ -101,8 +101,7 @@ static int write_text(const char *path, const char *text)
 	return io_write_all(fd, text, strlen(text));
 }
 
-/* An ordinary user maps the one id they have. For root the keeper writes the map (it is not our own id) and says
- * so. */
+/* An ordinary user maps the one id they have. Ids that are not our own the keeper maps, and says so. */
 static int step_ids(struct child *c)
 {
 	const struct ids *ids = &c->ids;
@@ -111,9 +110,8 @@ static int step_ids(struct child *c)
 	char map[64];
 	int r;
 
-	if (ids->is_root) {
+	if (ids_are_given(ids))
 		return child_receive(c, INIT_MAPPED, &m, fds);
-	}
 	r = write_text("/proc/self/setgroups", "deny");
 	if (r < 0)
 		return r;
@@ -217,6 +215,7 @@ static int set_sysctl(struct child *c, const char *name, uint64_t value)
 
 static int step_settle(struct child *c)
 {
+	static char sys_dir[] = "/proc/sys";
 	const struct plan *p = c->plan;
 	int r = 0;
 
@@ -231,6 +230,11 @@ static int step_settle(struct child *c)
 		r = set_sysctl(c, "user/max_inotify_instances", 64);
 	if (r == 0)
 		r = set_sysctl(c, "user/max_inotify_watches", 65536);
+	/* Some of these files belong to a root inside. */
+	if (r == 0 && p->ids.root != ROOT_NONE && !sabotaged("sysctl"))
+		r = mounts_cover(c->root, &(struct mount){ .kind = MOUNT_PROTECT,
+							   .flags = MOUNT_RO | MOUNT_DIR,
+							   .dst = sys_dir });
 	/* When memory runs out, what is inside goes first: who shares our memory, that is init. */
 	(void)write_text("/proc/self/oom_score_adj", "300");
 	return r;

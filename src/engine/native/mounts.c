@@ -18,7 +18,7 @@
 
 static uint64_t attrs_of(const struct mount *m)
 {
-	uint64_t a = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	uint64_t a = (m->flags & MOUNT_SUID ? 0 : MOUNT_ATTR_NOSUID) | MOUNT_ATTR_NODEV;
 
 	if (m->kind == MOUNT_DEVICE)
 		return 0; /* one character device: nothing to execute, and it must stay a device */
@@ -280,7 +280,7 @@ static void lift_layers(int n)
 
 /* `volatile`: what is not on disk yet when the machine dies is lost, as with any other file system that nobody syncs;
  * without it every first write to a file waits for the disk. Names are short, because all of them must fit a page. */
-static int mount_overlay(int n, int target)
+static int mount_overlay(int n, int target, bool may_suid)
 {
 	char options[1024] = "userxattr,volatile,upperdir=0/fs,workdir=0/work,lowerdir=1";
 	size_t at = strlen(options);
@@ -291,7 +291,9 @@ static int mount_overlay(int n, int target)
 	if (at >= sizeof(options))
 		return -E2BIG;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", target);
-	return mount("overlay", path, "overlay", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
+	return mount("overlay", path, "overlay", (may_suid ? 0 : MS_NOSUID) | MS_NODEV, options) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* One layer with nothing below it needs no overlay. */
@@ -323,10 +325,28 @@ static int attach_overlay(struct child *c, size_t i)
 		return n;
 	if (fchdir(at) < 0)
 		return -errno;
-	r = n > 1 ? mount_overlay(n, target) : bind_layer(target);
+	r = n > 1 ? mount_overlay(n, target, m->flags & MOUNT_SUID) : bind_layer(target);
 	if (!sabotaged("layers"))
 		lift_layers(n);
 	return r;
+}
+
+/* A part of what is there already, at a place of its own. */
+static int clone_part(const struct child *c, const struct mount *m)
+{
+	_close_ int at = path_openat2(c->root, m->src, O_PATH | O_NOFOLLOW, SAFE);
+
+	return at < 0 ? at : clone_tree(at, "", attrs_of(m));
+}
+
+/* When all parts are in their places the whole is not needed any more. */
+static int drop_system(const struct child *c)
+{
+	if (c->plan->ids.root != ROOT_SETUID)
+		return 0;
+	if (fchdir(c->root) < 0 || umount2(&PLAN_SYSTEM[1], MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
 }
 
 static bool is_left_out(const struct mount *m)
@@ -366,6 +386,9 @@ static int attach_one(struct child *c, size_t i)
 		break;
 	case MOUNT_PTS:
 		made = make_pts();
+		break;
+	case MOUNT_PART:
+		made = clone_part(c, m);
 		break;
 	case MOUNT_LAYER: /* with its overlay */
 		return 0;
@@ -413,5 +436,5 @@ int mounts_attach(struct child *c)
 			return -errno;
 	}
 	fd_close(c->private);
-	return 0;
+	return drop_system(c);
 }

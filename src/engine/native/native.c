@@ -150,10 +150,8 @@ static int send_trees(const struct plan *p, struct native *n, struct err *e)
 	return 0;
 }
 
-/* Root's sandbox: an id that is not ours must be mapped from outside. */
-static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
+static int map_one(const struct ids *ids, pid_t pid, struct err *e)
 {
-	struct init_msg mapped = { .type = INIT_MAPPED };
 	char map[64];
 	int r;
 
@@ -163,8 +161,18 @@ static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
 		(void)snprintf(map, sizeof(map), "%u %u 1\n", ids->gid_in, ids->gid_out);
 		r = write_proc(pid, "gid_map", map);
 	}
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r)) : 0;
+}
+
+/* An id that is not ours must be mapped from outside: root's sandbox, and one with a root inside. */
+static int map_ids(const struct ids *ids, pid_t pid, int ctl, struct err *e)
+{
+	struct init_msg mapped = { .type = INIT_MAPPED };
+	int r = ids->root == ROOT_NONE ? map_one(ids, pid, e)
+				       : subids_write(pid, &ids->uids, &ids->gids, e);
+
 	if (r < 0)
-		return err_set(e, ERR_SYSTEM, -r, "map ids: %s", strerrordesc_np(-r));
+		return r;
 	/* When memory runs out, what is inside goes first. Once it has other ids it may not say so itself. */
 	(void)write_proc(pid, "oom_score_adj", "300");
 	return init_send(ctl, &mapped, NULL, 0) < 0 ? err_sys(e, "control socket") : 0;
@@ -204,6 +212,16 @@ static int clone_init(struct child *c, const int *ctl, const struct cgroup *cg, 
 	return 0;
 }
 
+/* They are how a mask is put back. */
+static int open_namespaces(struct native *n, struct err *e)
+{
+	if (n->user_ns < 0)
+		n->user_ns = open_ns(n->pid, "user");
+	if (n->mnt_ns < 0)
+		n->mnt_ns = open_ns(n->pid, "mnt");
+	return n->user_ns < 0 || n->mnt_ns < 0 ? err_sys(e, "the namespaces of init") : 0;
+}
+
 int native_pair(int ret_ctl[2], struct err *e)
 {
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_ctl) < 0
@@ -221,7 +239,10 @@ int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_
 	n.ctl = take_ctl[0];
 	r = clone_init(&c, take_ctl, cg, &n, e);
 	fd_close(take_ctl[1]);
-	if (r == 0 && ids->is_root)
+	/* Once it has other ids, only root could do this. */
+	if (r == 0 && ids_are_given(ids))
+		r = open_namespaces(&n, e);
+	if (r == 0 && ids_are_given(ids))
 		r = map_ids(ids, n.pid, n.ctl, e);
 	if (r == 0 && ids->is_root)
 		r = make_idmap(ids, &n, e);
@@ -256,13 +277,11 @@ static int send_stdio(int ctl, const struct stdio *io)
 
 int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e)
 {
-	int r = 0;
+	/* Init locks itself when it has its stdio from us, and then cannot be looked at. */
+	int r = open_namespaces(n, e);
 
-	/* They are how a mask is put back. Init locks itself when it has its stdio from us, and then cannot be looked at. */
-	n->user_ns = open_ns(n->pid, "user");
-	n->mnt_ns = open_ns(n->pid, "mnt");
-	if (n->user_ns < 0 || n->mnt_ns < 0)
-		return err_sys(e, "the namespaces of init");
+	if (r < 0)
+		return r;
 	if (n->skel < 0) {
 		n->skel = skel_open(p, e);
 		if (n->skel < 0)

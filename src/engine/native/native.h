@@ -33,7 +33,7 @@ enum init_msg_type {
 	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one */
 	/* to init */
-	INIT_MAPPED, /* root's init only: the ids are mapped */
+	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
 	INIT_STDIO, /* flags, rows, cols and descriptors: the first command's stdio; after the trees */
 	INIT_TREE, /* a = number of a mount; with one descriptor: its id-mapped tree */
@@ -161,6 +161,12 @@ struct child {
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
 	char where[256];     /* what the step was working on, for its error */
 };
+
+/* Does the keeper map them, because they are not its own? */
+static inline bool ids_are_given(const struct ids *ids)
+{
+	return ids->is_root || ids->root != ROOT_NONE;
+}
 
 _Noreturn void child_main(struct child *c);
 _Noreturn void init_main(struct child *c);

@@ -64,6 +64,7 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 					 "engine 'bwrap' cannot honour: terminals at '%s'", m->dst);
 	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
 	case MOUNT_OVERLAY:
+	case MOUNT_PART:
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

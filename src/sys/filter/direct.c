@@ -201,9 +201,9 @@ static uint32_t eval_row(const struct variant *v, enum rule rule, const __u64 *a
 	case RULE_MKNODAT:
 		return eval_mknod((unsigned short)arg[2]);
 	case RULE_CHMOD:
-		return allow_if(((unsigned short)arg[1] & 04000) == 0);
+		return allow_if(v->has_setuid || ((unsigned short)arg[1] & 04000) == 0);
 	case RULE_CHMODAT:
-		return allow_if(((unsigned short)arg[2] & 04000) == 0);
+		return allow_if(v->has_setuid || ((unsigned short)arg[2] & 04000) == 0);
 	case RULE_COUNT_:
 		break;
 	}

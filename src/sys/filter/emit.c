@@ -74,6 +74,7 @@ const size_t family_count = sizeof(families) / sizeof(families[0]);
 const struct variant variants[] = {
 	{ .name = "filter_base" },
 	{ .name = "filter_debug", .has_debug = true },
+	{ .name = "filter_root", .has_setuid = true },
 	{ .name = "filter_noarch", .macro = "VITRINE_SABOTAGE", .is_any_compat = true },
 	{ .name = "filter_noargs", .macro = "VITRINE_SABOTAGE", .is_any_args = true },
 };
@@ -697,7 +698,7 @@ static void put_chmod(struct build *b)
 	as_place(&b->as, b->check[RULE_CHMOD]);
 	as_load(&b->as, ARG_LO(1));
 	as_place(&b->as, mode);
-	as_if(&b->as, BPF_JSET, S_ISUID, b->eperm, b->allow);
+	as_if(&b->as, BPF_JSET, S_ISUID, b->v->has_setuid ? b->allow : b->eperm, b->allow);
 }
 
 static void put_checks(struct build *b)

@@ -36,6 +36,7 @@ struct variant {
 	const char *name;   /* C identifier of the array */
 	const char *macro;  /* preprocessor condition around it, or NULL */
 	bool has_debug;     /* RULE_DEBUG is allowed */
+	bool has_setuid;    /* so is making a set-user-ID file */
 	bool is_any_compat; /* sabotage: the 32-bit convention passes unseen */
 	bool is_any_args;   /* sabotage: checked calls pass whatever their arguments */
 };

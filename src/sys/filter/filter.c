@@ -20,11 +20,10 @@
 	}
 
 static const struct sock_fprog progs[FILTER_COUNT_] = {
-	[FILTER_BASE] = PROG(filter_base),
-	[FILTER_DEBUG] = PROG(filter_debug),
+	[FILTER_BASE] = PROG(filter_base),     [FILTER_DEBUG] = PROG(filter_debug),
+	[FILTER_ROOT] = PROG(filter_root),
 #if defined(VITRINE_SABOTAGE) && VITRINE_SABOTAGE
-	[FILTER_NOARCH] = PROG(filter_noarch),
-	[FILTER_NOARGS] = PROG(filter_noargs),
+	[FILTER_NOARCH] = PROG(filter_noarch), [FILTER_NOARGS] = PROG(filter_noargs),
 #endif
 };
 

@@ -8,6 +8,7 @@
 enum filter_kind {
 	FILTER_BASE,  /* the default */
 	FILTER_DEBUG, /* the same plus ptrace and its kin, for gdb and strace inside */
+	FILTER_ROOT, /* the base plus set-user-ID files: a root inside, and nothing of the host's that it could write */
 #if defined(VITRINE_SABOTAGE) && VITRINE_SABOTAGE
 	FILTER_NOARCH, /* lets the 32-bit convention pass unseen */
 	FILTER_NOARGS, /* looks at numbers only */
@@ -18,7 +19,7 @@ enum filter_kind {
 /*
  * The program of that kind: constant data, valid for ever, nothing to free. Async-signal-safe; may
  * be called between clone and exec. Installing it is the caller's: seccomp(SECCOMP_SET_MODE_FILTER,
- * 0, prog) after no_new_privs. Docs of what it allows: docs/SYSCALLS.md. Aborts on a value outside
+ * 0, prog) after no_new_privs, or before CAP_SYS_ADMIN is given up. Docs of what it allows: docs/SYSCALLS.md. Aborts on a value outside
  * the enum: no filter must never look like success.
  */
 const struct sock_fprog *filter_get(enum filter_kind kind);

@@ -256,6 +256,9 @@ static int print_doc(void)
 	       "- Arguments are compared as the kernel reads them: 32 bits (16 for modes), so bits "
 	       "above them change nothing.\n"
 	       "- `filter_base` is the default. `filter_debug` also allows what debuggers need.\n"
+	       "- `filter_root` also allows set-user-ID bits: for a root inside "
+	       "(docs/TEMPLATES.md), where "
+	       "nothing of the host's can be\n  written.\n"
 	       "- The filter is the last of several walls. No capabilities, the namespaces, the "
 	       "mounts and "
 	       "Landlock hold without it;\n  it keeps most of the kernel's code out of reach.\n");

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/template_make.c - templates by tools of the host: mmdebstrap, buildah, podman, skopeo
+ *
+ * They make namespaces and mounts of their own, so they cannot run behind our walls: they run as the user's tools, with
+ * their own. What they made is an archive, which template_import() reads behind ours.
+ */
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "cli/cli.h"
+#include "cli/template.h"
+
+/* What an agent's work needs most. */
+static const char agent_packages[] = "bash,build-essential,ca-certificates,curl,file,gh,git,golang-"
+				     "go,jq,less,locales,make,nodejs,npm,"
+				     "openssh-client,patch,pkg-config,procps,python3,python3-pip,"
+				     "python3-venv,ripgrep,rsync,tree,unzip,xz-utils";
+
+#define PACKAGES_MAX (16 * KIB)
+
+/* ---- tools of the host ---- */
+
+/* As the user would run it; its words are the user's to see. */
+static int run_tool(const char *const *argv, struct err *e)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)dup2(2, 1);
+		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	if (pid < 0)
+		return err_sys(e, "fork");
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "waitpid");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return err_set(e, ERR_UNSUPPORTED, ENOENT,
+			       "this needs '%s', which is not installed", argv[0]);
+	return err_set(e, ERR_SYSTEM, ECHILD, "'%s' failed", argv[0]);
+}
+
+static bool has_tool(const char *name)
+{
+	static const char *const places[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin" };
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		_free_ char *path = mem_fmt("%s/%s", places[i], name);
+
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- makers ---- */
+
+static int make_and_import(struct template_ctx *c, struct bench *b, const struct maker *m,
+			   struct err *e)
+{
+	int r = run_tool(m->argv, e);
+
+	if (r == 0)
+		r = template_import(c, b, m->file, m, e);
+	(void)path_remove(AT_FDCWD, m->file); /* else the next bench does it */
+	return r;
+}
+
+/* "a,@agent,b" with the recipe in its place; only what can be the name of a package. */
+static int expand_packages(const char *list, struct buf *out, struct err *e)
+{
+	for (const char *p = list; *p;) {
+		size_t n = strcspn(p, ",");
+		_free_ char *word = mem_strn(p, n);
+
+		if (!str_eq(word, "@agent") && (n == 0 || strspn(word, "abcdefghijklmnopqrstuvwxyz0"
+								       "123456789+.-:") != n))
+			return template_usage(e, "--packages takes names of packages with commas "
+						 "between");
+		buf_printf(out, "%s%s", out->n ? "," : "",
+			   str_eq(word, "@agent") ? agent_packages : word);
+		p += n;
+		p += *p == ',';
+	}
+	return out->is_over ? template_usage(e, "--packages is too long") : 0;
+}
+
+/* The release this host is, from /etc/os-release. */
+static char *host_suite(void)
+{
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+	struct err ignored;
+	const char *p;
+
+	if (io_read_file("/etc/os-release", &b, &ignored) < 0)
+		return mem_str("stable");
+	p = strstr(buf_cstr(&b), "VERSION_CODENAME=");
+	p = p ? p + strlen("VERSION_CODENAME=") : NULL;
+	return p && strcspn(p, "\n\"") > 0 ? mem_strn(p, strcspn(p, "\n\"")) : mem_str("stable");
+}
+
+/* Packages come from where the host's own come from. */
+static const char *host_sources(void)
+{
+	static const char *const files[] = { "/etc/apt/sources.list.d/debian.sources",
+					     "/etc/apt/sources.list.d/ubuntu.sources",
+					     "/etc/apt/sources.list" };
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		if (stat(files[i], &st) == 0 && st.st_size > 0)
+			return files[i];
+	return NULL;
+}
+
+static int debian(struct template_ctx *c, const char *name, const char *packages, struct err *e)
+{
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_cleanup_(buf_done) struct buf list = BUF(PACKAGES_MAX);
+	_free_ char *suite = c->suite ? mem_str(c->suite) : host_suite();
+	_free_ char *include = NULL, *tar = NULL, *source = NULL;
+	int r = template_is_new(c, name, e);
+
+	if (r == 0)
+		r = expand_packages(packages, &list, e);
+	if (r == 0 && strspn(suite, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(suite))
+		r = template_usage(e, "--suite takes the name of a release");
+	if (r == 0)
+		r = bench_open(&b, c->host.state_dir, e);
+	if (r < 0)
+		return r;
+	include = mem_fmt("--include=%s", buf_cstr(&list));
+	tar = mem_fmt("%s.tar", b.part);
+	source = mem_fmt("debian %s", suite);
+	return make_and_import(
+		c, &b,
+		&(struct maker){ .argv = (const char *const[]){ "mmdebstrap", "--variant=minbase",
+								"--format=tar", include, suite, tar,
+								host_sources(), NULL },
+				 .file = tar,
+				 .name = name,
+				 .source = source },
+		e);
+}
+
+int template_debian(struct template_ctx *c, struct err *e)
+{
+	return c->n == 1 ? debian(c, c->words[0], c->packages ? c->packages : "ca-certificates", e)
+			 : template_usage(e, "'vitrine template debian NAME [--packages LIST]'");
+}
+
+int template_agent(struct template_ctx *c, struct err *e)
+{
+	return c->n <= 1 ? debian(c, c->n ? c->words[0] : "agent", "@agent", e)
+			 : template_usage(e, "'vitrine template agent [NAME]'");
+}
+
+/* ---- build ---- */
+
+/* Where control groups are not all of version 2, crun runs nothing and runc does. */
+static const char *build_runtime(void)
+{
+	struct statfs fs;
+
+	if (statfs("/sys/fs/cgroup", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+		return NULL;
+	return has_tool("runc") ? "runc" : NULL;
+}
+
+static int pick_builder(const struct template_ctx *c, const char **ret, struct err *e)
+{
+	if (c->with && !str_eq(c->with, "buildah") && !str_eq(c->with, "podman"))
+		return template_usage(e, "--with takes 'buildah' or 'podman'");
+	*ret = c->with                                      ? c->with
+	       : !has_tool("buildah") && has_tool("podman") ? "podman"
+							    : "buildah";
+	return 0;
+}
+
+/* Its steps run in containers of that tool, as narrow as it makes them: no network, and of the usual capabilities those
+ * only that our own root inside has too. */
+static int build(const struct template_ctx *c, const char *tool, const char *context,
+		 const char *tag, struct err *e)
+{
+	static const char *const fixed[] = { "--isolation=oci",      "--cap-drop=mknod",
+					     "--cap-drop=net_raw",   "--cap-drop=audit_write",
+					     "--cap-drop=setpcap",   "--cap-drop=net_bind_service",
+					     "--cap-drop=sys_chroot" };
+	const char *runtime = build_runtime(), *argv[24];
+	size_t n = 0;
+
+	argv[n++] = tool;
+	if (runtime && str_eq(tool, "podman")) {
+		argv[n++] = "--runtime";
+		argv[n++] = runtime;
+	}
+	argv[n++] = "build";
+	if (runtime && str_eq(tool, "buildah")) {
+		argv[n++] = "--runtime";
+		argv[n++] = runtime;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+		argv[n++] = fixed[i];
+	argv[n++] = c->has_net ? "--network=host" : "--network=none";
+	argv[n++] = "-f";
+	argv[n++] = c->words[0];
+	argv[n++] = "-t";
+	argv[n++] = tag;
+	argv[n++] = context;
+	argv[n] = NULL;
+	return run_tool(argv, e);
+}
+
+static char *context_of(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash == file ? mem_str("/")
+	       : slash       ? mem_strn(file, (size_t)(slash - file))
+			     : mem_str(".");
+}
+
+int template_build(struct template_ctx *c, struct err *e)
+{
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_free_ char *context = NULL, *tag = NULL, *tar = NULL, *ref = NULL, *source = NULL;
+	const char *tool = NULL;
+	int r = c->n == 2 ? template_is_new(c, c->words[1], e)
+			  : template_usage(e, "'vitrine template build DOCKERFILE NAME'");
+
+	if (r == 0)
+		r = pick_builder(c, &tool, e);
+	if (r == 0 && access(c->words[0], R_OK) < 0)
+		r = err_set(e, ERR_USAGE, errno, "'%.200s': %s", c->words[0],
+			    strerrordesc_np(errno));
+	if (r == 0)
+		r = bench_open(&b, c->host.state_dir, e);
+	if (r < 0)
+		return r;
+	context = context_of(c->words[0]);
+	tag = mem_fmt("localhost/vitrine-template:%s", path_name(b.part) + 6);
+	tar = mem_fmt("%s.tar", b.part);
+	ref = mem_fmt("oci-archive:%s", tar);
+	source = mem_fmt("build %s", c->words[0]);
+	r = build(c, tool, context, tag, e);
+	if (r == 0)
+		r = make_and_import(
+			c, &b,
+			&(struct maker){
+				.argv = (const char *const[]){ tool, "push", tag, ref, NULL },
+				.file = tar,
+				.name = c->words[1],
+				.source = source },
+			e);
+	if (r == 0) /* the image has done its work */
+		(void)run_tool((const char *const[]){ tool, "rmi", tag, NULL }, &(struct err){ 0 });
+	return r;
+}
+
+/* ---- registries ---- */
+
+static char *with_transport(const char *ref)
+{
+	static const char *const known[] = { "docker://",       "oci:", "oci-archive:",
+					     "docker-archive:", "dir:", "containers-storage:" };
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (str_starts(ref, known[i]))
+			return mem_str(ref);
+	return mem_fmt("docker://%s", ref);
+}
+
+int template_pull(struct template_ctx *c, struct err *e)
+{
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_free_ char *from = NULL, *tar = NULL, *to = NULL;
+	int r = c->n == 2 ? template_is_new(c, c->words[1], e)
+			  : template_usage(e, "'vitrine template pull IMAGE NAME'");
+
+	if (r == 0)
+		r = bench_open(&b, c->host.state_dir, e);
+	if (r < 0)
+		return r;
+	from = with_transport(c->words[0]);
+	tar = mem_fmt("%s.tar", b.part);
+	to = mem_fmt("oci-archive:%s:pulled", tar);
+	return make_and_import(
+		c, &b,
+		&(struct maker){
+			.argv = (const char *const[]){ "skopeo", "copy", "-q", from, to, NULL },
+			.file = tar,
+			.name = c->words[1],
+			.source = c->words[0] },
+		e);
+}
+
+int template_push(struct template_ctx *c, struct err *e)
+{
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_free_ char *from = NULL, *to = NULL;
+	int r = c->n == 2 ? template_check_name(c->words[0], e)
+			  : template_usage(e, "'vitrine template push NAME IMAGE'");
+
+	if (r == 0)
+		r = bench_open(&b, c->host.state_dir, e);
+	if (r == 0)
+		r = template_pack(c, &b, c->words[0], FD_NONE, e);
+	if (r < 0)
+		return r;
+	from = mem_fmt("oci:%s:%s", b.part, c->words[0]);
+	to = with_transport(c->words[1]);
+	return run_tool((const char *const[]){ "skopeo", "copy", "-q", from, to, NULL }, e);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tools/sudo.c - sudo inside a sandbox whose template has ids of its own
+ *
+ * Lies in the template with the set-user-id bit and makes its caller root of the sandbox's user namespace: there are no
+ * passwords inside, and nothing to ask for, because outside that root is an id that owns nothing. What it may do is
+ * bounded by the walls, not by us, so there are no rules here either. Run anywhere else it has no such bit and says so.
+ *
+ * Of sudo's options those are known that scripts use. The caller's environment is kept but for what a root must not
+ * take from others: where programs and libraries are looked for, whose home it is.
+ */
+#include <grp.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/num.h"
+
+#define LINE_MAX_ 1024
+
+struct who {
+	uid_t uid;
+	gid_t gid;
+	char name[64], home[256], shell[256];
+};
+
+static _Noreturn void stop(const char *what)
+{
+	(void)fprintf(stderr, "sudo: %s\n", what);
+	_exit(1);
+}
+
+/* A line of passwd that is this account's, by name or, "#5", by number. */
+static bool take_line(char *line, const char *want, struct who *ret)
+{
+	struct err ignored;
+	uint64_t uid, gid;
+	char *field[7];
+
+	for (int i = 0; i < 7; i++) {
+		field[i] = line;
+		line += strcspn(line, ":");
+		if (*line)
+			*line++ = '\0';
+		else if (i < 6)
+			return false;
+	}
+	if (want[0] == '#' ? !str_eq(field[2], want + 1) : !str_eq(field[0], want))
+		return false;
+	if (num_parse(field[2], 0, UINT32_MAX - 1, &uid, &ignored) < 0 ||
+	    num_parse(field[3], 0, UINT32_MAX - 1, &gid, &ignored) < 0)
+		return false;
+	*ret = (struct who){ .uid = (uid_t)uid, .gid = (gid_t)gid };
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", field[0]);
+	(void)snprintf(ret->home, sizeof(ret->home), "%s", field[5]);
+	(void)snprintf(ret->shell, sizeof(ret->shell), "%s", field[6][0] ? field[6] : "/bin/sh");
+	return true;
+}
+
+static bool find_who(const char *want, struct who *ret)
+{
+	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	struct err ignored;
+	char *next;
+
+	if (io_read_file("/etc/passwd", &b, &ignored) < 0 || b.n == 0)
+		return false;
+	for (char *line = b.p; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (take_line(line, want, ret))
+			return true;
+	}
+	return false;
+}
+
+static void become(const struct who *w)
+{
+	if (setgroups(1, &w->gid) < 0 || setresgid(w->gid, w->gid, w->gid) < 0 ||
+	    setresuid(w->uid, w->uid, w->uid) < 0)
+		stop("the ids cannot be taken");
+}
+
+static void set_env(const struct who *w)
+{
+	static const char *const gone[] = {
+		"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV",
+		"PERL5LIB",   "PYTHONPATH",      "PERL5OPT", "IFS",      "CDPATH"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(gone); i++)
+		(void)unsetenv(gone[i]);
+	if (setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) < 0 ||
+	    setenv("HOME", w->home, 1) < 0 || setenv("USER", w->name, 1) < 0 ||
+	    setenv("LOGNAME", w->name, 1) < 0)
+		stop("out of memory");
+}
+
+struct options {
+	const char *user;
+	bool is_shell, is_check;
+};
+
+/* 1: an option; 0: the command begins here. */
+static int option(char **argv, int *at, struct options *o)
+{
+	const char *a = argv[*at];
+
+	if (a[0] != '-' || str_eq(a, "-"))
+		return 0;
+	if (str_eq(a, "--")) {
+		++*at;
+		return 0;
+	}
+	if (str_eq(a, "-u") || str_eq(a, "--user") || str_eq(a, "-g") || str_eq(a, "-p")) {
+		if (argv[*at + 1] == NULL)
+			stop("an option lacks its value");
+		if (a[1] == 'u' || a[1] == '-')
+			o->user = argv[*at + 1];
+		*at += 2;
+		return 1;
+	}
+	if (str_eq(a, "-s") || str_eq(a, "-i") || str_eq(a, "--shell") || str_eq(a, "--login"))
+		o->is_shell = true;
+	else if (str_eq(a, "-v") || str_eq(a, "-l") || str_eq(a, "-k") || str_eq(a, "-K"))
+		o->is_check = true;
+	else if (str_starts(a, "--") ? !str_starts(a, "--preserve-env") && !str_eq(a, "--non-"
+										      "interactive")
+				     : strspn(a + 1, "nEHSAb") != strlen(a + 1))
+		stop("an option that this sudo does not know; inside a sandbox it takes -u USER, "
+		     "-E, -H, -n, -s, -i");
+	++*at;
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .user = "root" };
+	struct who w;
+	int at = 1;
+
+	while (at < argc && option(argv, &at, &o))
+		;
+	while (at < argc && strchr(argv[at], '=') &&
+	       argv[at][0] != '/') /* NAME=VALUE before the command */
+		if (putenv(argv[at++]) != 0)
+			stop("out of memory");
+	if (geteuid() != 0)
+		stop("there is no root in this sandbox; see 'vitrine template' and --sudo");
+	if (!find_who(o.user, &w))
+		stop("no such user");
+	if (o.is_check && at == argc)
+		return 0;
+	if (at == argc && !o.is_shell)
+		stop("which command?");
+	become(&w);
+	set_env(&w);
+	if (at == argc)
+		(void)execl(w.shell, w.shell, (char *)NULL);
+	else if (o.is_shell && argc - at == 1)
+		(void)execl(w.shell, w.shell, "-c", argv[at], (char *)NULL);
+	else
+		(void)execvp(argv[at], argv + at);
+	(void)fprintf(stderr, "sudo: %s: %s\n", at < argc ? argv[at] : w.shell, strerror(errno));
+	return errno == ENOENT ? 127 : 126;
+}

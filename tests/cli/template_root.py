@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Templates with ids of their own: sudo, dpkg, apt and npm work inside, what they install stays, and it can all be removed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from harness import Skip, eq, has, has_not, main, refused, test
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "contain"))
+from rooted import copy_program, make_root  # noqa: E402
+
+TOOLS = ["cat", "chmod", "chown", "cp", "dash", "grep", "id", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "stat", "touch", "true"]
+PACKAGING = ["dpkg", "dpkg-deb", "dpkg-query", "dpkg-split", "apt-get", "tar", "gzip", "xz", "zstd", "diff", "sed", "find",
+             "ldconfig", "start-stop-daemon", "install", "ln", "mktemp", "sort", "tr", "head", "readlink"]
+
+
+def done(box, *args, rc=0, **kw):
+    r = box.cli(*args, timeout=40, **kw)
+    eq(r.rc, rc, f"{args}: {r.out} {r.err}")
+    return r
+
+
+def rooted(box, tools=TOOLS, prepare=None):
+    root = box.home / "tree"
+    make_root(root, tools)
+    if prepare:
+        prepare(root)
+    box.own(root)
+    done(box, "template", "import", "--sudo", str(root), "rt")
+    shutil.rmtree(root)
+
+
+def sandbox(box, script, *flags, name="a", rc=0):
+    return done(box, "run", "--name", name, "--template", "rt", *flags, "--", "sh", "-c", script, rc=rc)
+
+
+@test(timeout=60)
+def root_has_its_own_ids_and_what_it_does_stays(box):
+    rooted(box)
+    r = sandbox(box, "id -u; sudo id -u; sudo -n -u '#0' id -g; sudo mkdir -m 700 /var/d; sudo touch /var/d/f; "
+                     "sudo chown 3:4 /var/d/f; sudo rm /usr/bin/mv; touch /etc/x || true")
+    has(r.err, "Permission denied")
+    eq(r.out.split()[1:], ["0", "0"])
+    eq(sandbox(box, "sudo stat -c %u:%g /var/d/f; ls /usr/bin/mv", rc=2).out, "3:4\n")
+    done(box, "fork", "a", "b")
+    eq(sandbox(box, "sudo stat -c %u:%g /var/d/f", name="b").out, "3:4\n")
+    sandbox(box, "sudo touch /var/e; sudo chown 3:4 /var/e; touch w", "--mode", "review", name="v")
+    done(box, "checkpoint", "v")
+    sandbox(box, "sudo rm /var/e; rm w", "--mode", "review", name="v")
+    done(box, "undo", "v")
+    eq(sandbox(box, "stat -c %u:%g /var/e", "--mode", "review", name="v").out, "3:4\n")
+    eq(sandbox(box, "ls /var; ls /usr/bin/mv", "--fresh").out, "lib\ntmp\n/usr/bin/mv\n")
+    # Another sandbox of the template, and one without a name, see nothing of it.
+    eq(sandbox(box, "ls /var", name="c").out, "lib\ntmp\n")
+    has(done(box, "run", "--template", "rt", "--", "sh", "-c", "ls /usr/bin/mv; sudo id || true").err, "no root in this sandbox")
+    for name in "abcv":
+        done(box, "rm", name)
+    eq(os.listdir(box.state / "layers"), ["lock"], "files of mapped ids went with their sandbox")
+    done(box, "template", "rm", "rt")
+    eq(os.listdir(box.state / "templates"), [])
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+def package(box, name, files, script=""):
+    """A .deb with these files: path -> (text, mode, uid, gid)."""
+    tree = box.home / name
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN/control").write_text(f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: t <t@example.org>\n"
+                                         "Description: t\n")
+    if script:
+        (tree / "DEBIAN/postinst").write_text("#!/bin/sh\nset -e\n" + script)
+        (tree / "DEBIAN/postinst").chmod(0o755)
+    for path, (text, mode) in files.items():
+        p = tree / path
+        p.parent.mkdir(parents=True, exist_ok=True)
+        p.write_text(text)
+        p.chmod(mode)
+    deb = box.ws / f"{name}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", str(tree), str(deb)], check=True, capture_output=True)
+    box.own(deb)
+    return deb.name
+
+
+def with_packaging(root):
+    done_ = set()
+    for d in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/lib/apt/lists/partial",
+              "var/cache/apt/archives/partial", "var/log/apt", "etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/dpkg/dpkg.cfg.d"):
+        (root / d).mkdir(parents=True, exist_ok=True)
+    for f in ("status", "available"):
+        (root / "var/lib/dpkg" / f).write_text("")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n_apt:x:42:65534::/nonexistent:/usr/sbin/nologin\n")
+    shutil.copytree("/usr/share/dpkg", root / "usr/share/dpkg")
+    methods = Path("/usr/lib/apt/methods")
+    for m in ("copy", "file", "store"):
+        if (methods / m).exists():
+            copy_program(root, str(methods / m), done_)
+
+
+@test(timeout=90)
+def packages_are_installed(box):
+    box.needs("dpkg-deb")
+    box.needs("apt-get")
+    one = package(box, "one", {"usr/bin/one": ("#!/bin/sh\necho one\n", 0o755), "etc/one.conf": ("x\n", 0o600),
+                               "var/lib/one/f": ("f\n", 0o640)}, "chown 42:42 /var/lib/one/f; touch /etc/configured\n")
+    two = package(box, "two", {"usr/bin/two": ("#!/bin/sh\necho two\n", 0o755)})
+    rooted(box, TOOLS + PACKAGING, with_packaging)
+    sandbox(box, f"sudo dpkg -i ./{one} >&2")
+    r = sandbox(box, "one; sudo stat -c '%u:%g %a' /var/lib/one/f /etc/one.conf; ls /etc/configured; dpkg-query -W one")
+    eq(r.out, "one\n42:42 640\n0:0 600\n/etc/configured\none\t1\n")
+    sandbox(box, f"sudo apt-get -q -y install ./{two} >&2")
+    eq(sandbox(box, "two; sudo dpkg -r one >/dev/null 2>&1; one", rc=127).out, "two\n")
+    # A package with a set-user-id program: only where nothing of the host's can be written.
+    suid = package(box, "suid", {"usr/bin/suid": ("x\n", 0o4755)})
+    sandbox(box, f"sudo dpkg -i ./{suid} >&2", rc=1)
+    eq(sandbox(box, f"sudo dpkg -i ./{suid} >&2; stat -c %a /usr/bin/suid", "--mode", "review", name="r").out, "4755\n")
+
+
+def with_node(root):
+    copy_program(root, shutil.which("node"), set())
+    for d in ("/usr/share/nodejs", "/usr/share/node_modules", "/usr/lib/node_modules"):
+        if os.path.isdir(d):
+            shutil.copytree(d, str(root) + d, symlinks=True)
+    (root / "usr/bin/npm").symlink_to(os.path.realpath(shutil.which("npm")))
+
+
+@test(timeout=90, who=("user",))
+def npm_installs_for_all(box):
+    box.needs("npm")
+    if not os.path.realpath(shutil.which("npm")).startswith("/usr/"):
+        raise Skip("npm is not the system's")
+    pkg = box.ws / "pkg"
+    pkg.mkdir()
+    (pkg / "package.json").write_text('{"name":"hello-v","version":"1.0.0","bin":{"hello-v":"h.js"}}\n')
+    (pkg / "h.js").write_text("#!/usr/bin/env node\nconsole.log('hello')\n")
+    with tarfile.open(box.ws / "hello-v-1.0.0.tgz", "w:gz") as t:
+        t.add(pkg, "package")
+    box.own(box.ws / "pkg")
+    box.own(box.ws / "hello-v-1.0.0.tgz")
+    rooted(box, TOOLS + ["env", "uname"], with_node)
+    sandbox(box, "sudo npm install -g --offline --no-audit --no-fund ./hello-v-1.0.0.tgz >&2")
+    eq(sandbox(box, "hello-v").out, "hello\n")
+
+
+@test(timeout=60)
+def owners_come_with_archives_and_go_out_again(box):
+    root = box.home / "tree"
+    make_root(root, TOOLS)
+    tar = box.home / "t.tar"
+
+    def owner(info):
+        info.uid, info.gid = (5, 6) if info.name.endswith("odd") else (0, 0)
+        info.mode = 0o4711 if info.name.endswith("odd") else info.mode
+        return info
+
+    (root / "etc/odd").write_text("x")
+    (root / "etc/huge").write_text("x")
+    with tarfile.open(tar, "w") as t:
+        t.add(root, ".", filter=owner)
+    box.own(tar)
+    done(box, "template", "import", "--sudo", str(tar), "rt")
+    ask = "stat -c '%u:%g %a' /etc/odd; stat -c %u /usr/bin/cat"
+    eq(sandbox(box, ask).out, "5:6 4711\n0\n")
+    done(box, "template", "export", "rt", str(box.home / "out.tar"))
+    done(box, "template", "import", "--sudo", str(box.home / "out.tar"), "again")
+    eq(done(box, "run", "--name", "g", "--template", "again", "--", "sh", "-c", ask).out, "5:6 4711\n0\n")
+    done(box, "template", "import", str(box.home / "out.tar"), "plain")
+    eq((box.state / "templates/plain/root/etc/odd").stat().st_mode & 0o7777, 0o711, "a plain one has no such bits")
+    eq((box.state / "templates/plain/root/etc/odd").stat().st_uid, box.account.pw_uid if box.account else os.geteuid())
+
+
+@test(timeout=40)
+def an_image_cannot_lead_its_maker_out(box):
+    """Links in the places that are written when it is made ready."""
+    secret = box.home / "secret"
+    secret.write_text("root:x:0:0::/:/bin/sh\n")
+    box.own(secret)
+    for what in ("etc/passwd", "etc/hosts", "usr/local/bin"):
+        root = box.home / "evil"
+        make_root(root, ["dash", "cat"])
+        p = root / what
+        p.parent.mkdir(parents=True, exist_ok=True)
+        p.symlink_to(secret if "etc" in what else box.home)
+        box.own(root)
+        box.cli("template", "import", "--sudo", str(root), "evil", timeout=30)  # refused or made, as the case may be
+        eq(secret.read_text(), "root:x:0:0::/:/bin/sh\n")
+        eq((box.home / "sudo").exists(), False)
+        box.cli("template", "rm", "evil", timeout=30)
+        shutil.rmtree(root)
+
+
+@test(timeout=40)
+def refusals(box):
+    refused(box.cli("run", "--as-root", "--name", "x", "--", "true"), "without a name")
+    refused(box.cli("template", "agent", "--sudo", "--plain"), "contradict")
+    rooted(box)
+    r = box.cli("run", "--name", "a", "--template", "rt", "--pids", "50", "--", "true")
+    refused(r, "limit pids", "optional", rc=125)
+    if box.is_root:
+        return
+    # Ids that the account does not have any more.
+    os.chown(box.state / "templates/rt/root", 300000, 300000)
+    refused(box.cli("run", "--name", "a", "--template", "rt", "--", "true"), "other subordinate ids", rc=125)
+
+
+@test
+def as_root_is_root_of_nothing(box):
+    """What makes templates: it cannot write the workspace, and what it owns is nobody's outside."""
+    r = done(box, "run", "--as-root", "--", "sh", "-c", "id -u; touch x; grep NoNewPrivs /proc/self/status; cat /etc/shadow; "
+             "ls /root", rc=2)
+    has(r.out, "0\n", "NoNewPrivs:\t1")
+    has(r.err, "Read-only")
+    has_not(r.out, "root:")
+    eq(os.listdir(box.ws), [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
