@@ -41,7 +41,8 @@ static void make_for(const struct engine *en, size_t i, struct setup *s)
 	s->facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
 	s->facts.engine_has_cgroups = en->has_cgroups;
 	s->facts.engine_counts_no_files = en->counts_no_files;
-	s->policy.limits[LIMIT_DISK].is_optional = true; /* refused otherwise, where files are not counted */
+	s->policy.limits[LIMIT_DISK].is_optional =
+		true; /* refused otherwise, where files are not counted */
 	free(s->policy.engine);
 	s->policy.engine = mem_str(en->name);
 	CHECK_INT(setup_build(s), 0);
@@ -318,6 +319,31 @@ TEST(modules_come_after_what_they_need)
 	vm_modules(dep, want, &a);
 	args_print(&a, &got);
 	CHECK_STR(buf_cstr(&got), "kernel/d.ko kernel/c.ko kernel/b.ko\n");
+}
+
+TEST(a_module_loses_its_signature_and_nothing_else)
+{
+	static const char mark[] = "~Module signature appended~\n";
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+
+	buf_puts(&b, "code");
+	vm_unsign(&b);
+	CHECK_INT(b.n, 4);
+	buf_puts(&b, "sign");
+	buf_add(&b, "\0\0\2\0\0\0\0\0\0\0\0\4", 12);
+	buf_puts(&b, mark);
+	vm_unsign(&b);
+	CHECK_INT(b.n, 4);
+	CHECK(memcmp(b.p, "code", 4) == 0);
+	/* a length that cannot be: left alone */
+	buf_add(&b, "\0\0\2\0\0\0\0\0\x7f\0\0\4", 12);
+	buf_puts(&b, mark);
+	vm_unsign(&b);
+	CHECK_INT(b.n, 4 + 12 + strlen(mark));
+	b.n = 0;
+	buf_puts(&b, mark);
+	vm_unsign(&b);
+	CHECK_INT(b.n, strlen(mark));
 }
 
 static char *key_for(size_t i, const char *image, const char *tool, bool is_emulated)

@@ -123,6 +123,8 @@ bool vm_is_one(const char *name);
 int vm_boot(void); /* the link's descriptor, or < 0 */
 /* Waits until this machine is to begin. `is_kept`: it may be copied here, so say when. 0 or -errno. */
 int vm_wake(int port, bool is_kept);
+/* What only a gate or containers need; where it is loaded already, nothing. */
+void vm_load_extra(void);
 int vm_view_enter(void);
 /* For a container engine: the kernel's own file systems, and a place for its things that can be stacked. */
 int vm_containers(const struct plan *p);

@@ -122,6 +122,8 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	if (r < 0)
 		return r;
 	c.has_own_kernel = !sv->walls.has_landlock;
+	if (sv->is_vm && (sv->plan.net.has_gate || sv->plan.has_containers))
+		vm_load_extra();
 	/* While we have the rights of whoever owns the network namespace. */
 	r = net_open(sv);
 	if (r < 0)

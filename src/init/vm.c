@@ -29,16 +29,22 @@ static void load(const char *path)
 			      0); /* a bus that is not there is no error */
 }
 
-static void load_all(void)
+static void load_all(const char *prefix)
 {
 	for (int i = 0; i < 100; i++) {
 		char path[32];
 
-		(void)snprintf(path, sizeof(path), "/modules/%02d.ko", i);
+		(void)snprintf(path, sizeof(path), "/modules/%s%02d.ko", prefix, i);
 		if (access(path, F_OK) < 0)
 			break;
 		load(path);
+		(void)unlink(path); /* once is enough, and memory is the machine's */
 	}
+}
+
+void vm_load_extra(void)
+{
+	load_all("x");
 }
 
 /* The kernel makes the port a moment after its driver has come. */
@@ -104,6 +110,8 @@ int vm_wake(int port, bool is_kept)
 	struct link_wake wake;
 	const char awake = LINK_AWAKE;
 
+	if (is_kept)
+		vm_load_extra(); /* paid once, for all who come after */
 	if (is_kept && io_write_all(port, &awake, 1) < 0)
 		return -EIO;
 	if (!read_all(port, &wake, sizeof(wake)) || wake.magic != LINK_WAKE_MAGIC ||
@@ -122,7 +130,7 @@ int vm_boot(void)
 	if (mount("proc", "/proc", "proc", 0, NULL) < 0)
 		return FD_NONE;
 	(void)mount("devtmpfs", "/dev", "devtmpfs", 0, NULL); /* some kernels have done so */
-	load_all();
+	load_all("");
 	return open_port();
 }
 
@@ -202,7 +210,9 @@ int vm_view_enter(void)
 
 	if (mkdir("/v", 0755) < 0 ||
 	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") < 0 ||
-	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	    /* The threads of this kernel are no more to be seen than another's would be. */
+	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "hidepid=invisible") < 0)
 		return -errno;
 	r = netns_loopback();
 	if (r == 0)

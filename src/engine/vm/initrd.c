@@ -8,9 +8,12 @@
 #include "base/path.h"
 #include "engine/vm/vm.h"
 
-/* By bus (either is there), by device, by file system; the redirection of connections to the gate. What a kernel has built in is not in its list. */
-static const char *const wanted[] = { "virtio_pci", "virtio_mmio", "virtio_console", "9pnet_virtio",
-				      "9p",         "overlay",     "nft_tproxy",     NULL };
+/* By bus (either is there), by device, by file system. What a kernel has built in is not in its list. */
+static const char *const wanted[] = { "virtio_pci",   "virtio_mmio", "virtio_console",
+				      "9pnet_virtio", "9p",          NULL };
+/* What only some sandboxes need: the redirection of connections to the gate (whose tables ask for a checksum by name, and
+ * nobody is there to load it), layers of containers. */
+static const char *const extra[] = { "crc32c_generic", "nft_tproxy", "overlay", NULL };
 
 /* ---- modules ---- */
 
@@ -95,11 +98,49 @@ static void put_entry(struct buf *out, const char *name, unsigned mode, const st
 	pad(out);
 }
 
+/* A signature at its end is checked at a cost, by a kernel that would take the module without one: whoever could change
+ * the archive could change the kernel beside it. */
+void vm_unsign(struct buf *module)
+{
+	static const char mark[] = "~Module signature appended~\n";
+	const size_t head =
+		12; /* of the structure before the mark; its last four bytes are the signature's length */
+	uint8_t n[4];
+	size_t tail = strlen(mark) + head, bytes;
+
+	if (module->n < tail ||
+	    memcmp(module->p + module->n - strlen(mark), mark, strlen(mark)) != 0)
+		return;
+	memcpy(n, module->p + module->n - strlen(mark) - 4, 4);
+	bytes = (size_t)n[0] << 24 | (size_t)n[1] << 16 | (size_t)n[2] << 8 | n[3];
+	if (bytes <= module->n - tail)
+		module->n -= tail + bytes;
+}
+
+static int put_module(const struct vm_kernel *k, const char *rel, const char *name, struct buf *out,
+		      struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(16 * MIB);
+	_free_ char *path = mem_fmt("%s/%s", k->modules, rel);
+	int r;
+
+	if (!str_ends(path, ".ko"))
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "'%s': compressed modules are not known here", path);
+	r = io_read_file(path, &text, e);
+	if (r < 0)
+		return r;
+	vm_unsign(&text);
+	put_entry(out, name, S_IFREG | 0644, &text);
+	return 0;
+}
+
 int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, struct err *e)
 {
 	_cleanup_(buf_done) struct buf program = BUF(16 * MIB), dep = BUF(16 * MIB);
 	_cleanup_(args_done) struct args modules = { 0 };
 	_free_ char *dep_path = mem_fmt("%s/modules.dep", k->modules);
+	size_t first_extra;
 	int r = io_read_file(init, &program, e);
 
 	if (r == 0)
@@ -109,20 +150,17 @@ int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, stru
 	put_entry(out, "init", S_IFREG | 0755, &program);
 	put_entry(out, "modules", S_IFDIR | 0755, NULL);
 	vm_modules(buf_cstr(&dep), wanted, &modules);
-	for (size_t i = 0; i < modules.n; i++) {
-		_cleanup_(buf_done) struct buf text = BUF(16 * MIB);
-		_free_ char *path = mem_fmt("%s/%s", k->modules, modules.v[i]);
-		_free_ char *name = mem_fmt("modules/%02zu.ko", i);
+	first_extra = modules.n;
+	vm_modules(buf_cstr(&dep), extra, &modules);
+	for (size_t i = 0; r == 0 && i < modules.n; i++) {
+		_free_ char *name = i < first_extra ? mem_fmt("modules/%02zu.ko", i)
+						    : mem_fmt("modules/x%02zu.ko", i - first_extra);
 
-		if (!str_ends(path, ".ko"))
-			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-				       "'%s': compressed modules are not known here", path);
-		r = io_read_file(path, &text, e);
-		if (r < 0)
-			return r;
-		put_entry(out, name, S_IFREG | 0644, &text);
+		r = put_module(k, modules.v[i], name, out, e);
 	}
 	put_entry(out, "TRAILER!!!", 0, NULL);
+	if (r < 0)
+		return r;
 	return out->is_over
 		       ? err_set(e, ERR_UNSUPPORTED, EMSGSIZE, "the guest's modules are too large")
 		       : 0;

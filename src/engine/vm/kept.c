@@ -8,8 +8,8 @@
  *
  *     STATE/vm/KEY/{initrd,ram,state}
  *
- * The key is a hash of all that decides what a booted machine is: QEMU, kernel, modules, our init (by name, size and
- * time), and the words of the machine. Another key, another machine: nothing is ever changed in place. A folder appears
+ * The key is a hash of all that decides what a booted machine is: QEMU, kernel, modules, our own programs (by name, size
+ * and time), and the words of the machine. Another key, another machine: nothing is ever changed in place. A folder appears
  * whole or not at all; the four that were used last are kept.
  */
 #include <dirent.h>
@@ -64,6 +64,7 @@ char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, 
 	add_file(&b, k->image);
 	add_file(&b, dep);
 	add_file(&b, vm_init_of(p));
+	add_file(&b, "/proc/self/exe"); /* we lay out the archive it starts from */
 	sha256_hex(b.p, b.n, hex);
 	hex[32] = '\0';
 	return mem_str(hex);

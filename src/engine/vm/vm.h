@@ -21,6 +21,8 @@ const char *vm_word(const struct plan *p, const char *name);
 int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, struct err *e);
 int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, const char *dir,
 		    struct err *e);
+/* Takes the signature off a module's end, where there is one. Pure. */
+void vm_unsign(struct buf *module);
 /* Our init, outside. */
 const char *vm_init_of(const struct plan *p);
 
