@@ -304,14 +304,21 @@ def children():
     return [c for c in found if c not in lasting]
 
 
+def threads(path):
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []  # it has just ended
+
+
 def below(pid):
     """All processes below pid."""
     found, todo = [], [pid]
     while todo:
-        kids = []
-        for tasks in Path(f"/proc/{todo.pop()}/task").glob("*/children"):  # each thread has its own
+        kids, top = [], f"/proc/{todo.pop()}/task"
+        for thread in threads(top):  # each has children of its own
             try:
-                kids += tasks.read_text().split()
+                kids += Path(top, thread, "children").read_text().split()
             except OSError:
                 continue
         found += [int(k) for k in kids]

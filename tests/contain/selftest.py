@@ -156,13 +156,17 @@ CASES = [
 SWITCH = re.compile(r'(?:sabotaged\(|CLONE_NEW\w+, )\s*"([a-z-]+)"')
 
 
+# Not a wall: a thing that goes wrong, made by the same means. The check that needs it asks for it.
+FAULTS = {"clock"}
+
+
 def unclaimed_switches():
     """Walls that the sabotage build can leave out and that no check says it would miss; and the other way round."""
     source = HERE.parent.parent / "src"
     switches = {s for f in source.rglob("*.[ch]") for s in SWITCH.findall(f.read_text())}
     run.load_checks()
     claimed = {s for chk in harness.CHECKS.values() for group in chk.catches for s in group.split(",")}
-    return sorted(switches ^ claimed)
+    return sorted((switches - FAULTS) ^ claimed)
 
 
 def main():
