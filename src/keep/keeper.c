@@ -222,12 +222,14 @@ static int start(struct keeper *k, struct err *e)
 		fd_close(io.fd[i]);
 	if (r < 0)
 		return r;
-	/* Init is building; the rest is ours to do meanwhile. */
+	/* Init is building; the rest is ours to do meanwhile. Whoever wants our processor for it gets it at each step. */
+	(void)sched_yield();
 	k->on_ctl = watch_fd(k->loop, k->native.ctl, WATCH_READ, on_init, k);
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
 	k->on_term = watch_signal(k->loop, SIGTERM, on_term, k);
 	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
 	journal_ready(k->journal);
+	(void)sched_yield();
 	add_first_client(k);
 	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
 		open_door(k);
@@ -239,7 +241,9 @@ static int start(struct keeper *k, struct err *e)
 		story_numbers(k);
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
+	(void)sched_yield();
 	masks_start(k);
+	(void)sched_yield();
 	seal_watch(k);
 	gate_start(k);
 	listening_start(k);

@@ -112,9 +112,14 @@ void spread_behind(bool is_behind)
 		      is_behind ? SCHED_BATCH | SCHED_RESET_ON_FORK : SCHED_OTHER, &none);
 }
 
-void spread_end(void)
+void spread_free(void)
 {
 	if (mode != SPREAD_NOT)
 		(void)sched_setaffinity(0, sizeof(all), &all);
+}
+
+void spread_end(void)
+{
+	spread_free();
 	mode = SPREAD_NOT;
 }

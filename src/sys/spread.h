@@ -19,6 +19,9 @@ void spread_back(pid_t child);
 /* For work that nobody waits for: while this is on, waking us takes the processor from nobody. */
 void spread_behind(bool is_behind);
 
+/* By one that shares its parent's memory, which is not to be told that it is over: every processor is allowed again. */
+void spread_free(void);
+
 /* By everybody who lives on, before it runs anything that is not ours: every processor is allowed again. */
 void spread_end(void);
 

@@ -266,8 +266,8 @@ _Noreturn void init_main(struct child *c)
 	p[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p[1].fd < 0)
 		_exit(125);
-	spread_end();
 	start_first(c);
+	spread_end();
 	for (;;) {
 		struct signalfd_siginfo info;
 

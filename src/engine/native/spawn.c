@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/sabotage.h"
 #include "engine/native/spawn.h"
+#include "sys/spread.h"
 
 /* ---- in the vfork child: only system calls, no return ---- */
 
@@ -86,6 +87,9 @@ static _Noreturn void become(struct command *c)
 	if (!sabotaged("fds"))
 		(void)syscall(SYS_close_range, 3, ~0U, 0);
 	reset_signals();
+	/* Our parent wakes when we are the command, on another processor, and both go on. */
+	spread_child(getppid());
+	spread_free();
 	exec_search(c);
 	_exit(127);
 failed:
