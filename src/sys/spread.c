@@ -54,7 +54,7 @@ static bool is_busy(long n_cpus)
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
 	}
-	return at && load >= n_cpus * 90 && number(&at) > n_cpus;
+	return at && load >= n_cpus * 100 && number(&at) > n_cpus;
 }
 
 static void allow_only(int cpu)
