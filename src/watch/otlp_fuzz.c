@@ -23,7 +23,7 @@ static int check(void *arg, const struct event_field *f, size_t n)
 		if (f[i].key != EK_ATTRIBUTES)
 			continue;
 		bug_on(json_parse_foreign(f[i].p, f[i].n, &doc, &e) < 0 &&
-		       strstr(e.msg, "twice") == NULL && strstr(e.msg, "values") == NULL &&
+		       strstr(e.msg, "duplicate key") == NULL && strstr(e.msg, "values") == NULL &&
 		       e.num != ELOOP);
 		if (e.kind == ERR_NONE)
 			json_done(&doc);
