@@ -23,8 +23,10 @@ def secret(c: Ctx):
 
 def inherit(fd, want):
     """The descriptor under a fixed high number, which is what a careless caller hands down."""
-    os.dup2(fd, want)
-    os.close(fd)
+    if fd != want:
+        os.dup2(fd, want)
+        os.close(fd)
+    os.set_inheritable(want, True)
     return want
 
 
@@ -47,12 +49,12 @@ def fd01(c: Ctx):
        title="working directory outside, through a descriptor, or deleted")
 def fd02(c: Ctx):
     u, s = secret(c)
-    fd = inherit(os.open(c.out, os.O_RDONLY), 67)
+    fd = inherit(os.open(c.out, os.O_RDONLY), 7)
     tries = "pwd; cat secret ../secret ../out/secret /proc/self/cwd/secret /proc/self/cwd/../out/secret; true"
     c.need_control(u in c.control(tries, cwd=c.out).text, "outside too nothing comes out")
     here = ["--workspace", str(c.ws)]
     notes = []
-    for flags in ([], ["--workdir", "/proc/self/fd/67"], ["--workdir", "/proc/self/fd/67/.."],
+    for flags in ([], ["--workdir", "/proc/self/fd/7"], ["--workdir", "/proc/self/fd/7/.."],
                   ["--workdir", str(c.out)], ["--workdir", "/proc/1/cwd"], ["--workdir", "../../../out"],
                   ["--workdir", "/proc/self/cwd"]):
         r = c.sandbox(tries, flags=[*here, *flags], cwd=c.out, pass_fds=(fd,), refusal_ok=True)

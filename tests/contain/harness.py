@@ -23,6 +23,7 @@ the same before and after each sandboxed command, and no process is left when th
 
 import ctypes
 import hashlib
+import fcntl
 import json
 import os
 import pwd
@@ -874,6 +875,7 @@ def spawn_check(chk, cfg, ident, form):
     status = 1
     try:
         os.close(r)
+        w = fcntl.fcntl(w, fcntl.F_DUPFD_CLOEXEC, 200)  # the low ones are the check's to use
         os.umask(0o022)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         subreaper()
