@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "base/num.h"
+#include "base/passwd.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "base/sabotage.h"
@@ -28,30 +29,18 @@ static void account_done(struct account *a)
 	free(a->shell);
 }
 
-/* One line of passwd: name:x:uid:gid:gecos:home:shell. Our own reader, because a static program cannot load the
- * name service's modules; accounts that are not in the file are taken from the environment. */
+/* Accounts that are not in the file are taken from the environment. */
 static bool parse_account(char *line, struct account *a)
 {
-	char *field[7];
-	struct err ignored;
-	uint64_t uid, gid;
+	struct passwd_line l;
 
-	for (int i = 0; i < 7; i++) {
-		field[i] = line;
-		line += strcspn(line, ":");
-		if (*line)
-			*line++ = '\0';
-		else if (i < 6)
-			return false;
-	}
-	if (num_parse(field[2], 0, UINT32_MAX - 1, &uid, &ignored) < 0 ||
-	    num_parse(field[3], 0, UINT32_MAX - 1, &gid, &ignored) < 0)
+	if (!passwd_parse(line, &l))
 		return false;
-	*a = (struct account){ .uid = (uid_t)uid,
-			       .gid = (gid_t)gid,
-			       .name = mem_str(field[0]),
-			       .home = mem_str(field[5]),
-			       .shell = mem_str(field[6]) };
+	*a = (struct account){ .uid = l.uid,
+			       .gid = l.gid,
+			       .name = mem_str(l.name),
+			       .home = mem_str(l.home),
+			       .shell = mem_str(l.shell) };
 	return true;
 }
 

@@ -8,7 +8,6 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/base64.h"
 #include "base/io.h"
@@ -117,17 +116,6 @@ static void put_end(struct buf *out, const struct json *answer)
 	buf_printf(out, "%ju", (uintmax_t)(clock_real() / NS_PER_MS + seconds * 1000));
 }
 
-static void put_now(struct buf *out)
-{
-	time_t now = time(NULL);
-	struct tm tm;
-	char text[40];
-
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	buf_json(out, text);
-}
-
 /* $a access, $r refresh, $i id token; $e end in ms, $s scopes as a list, $S as a text, $c account, $t now. */
 static void put_store(struct buf *out, const char *form, const struct json *answer)
 {
@@ -159,7 +147,7 @@ static void put_store(struct buf *out, const char *form, const struct json *answ
 			put_account(out, text_of(answer, "id_token"));
 			break;
 		default:
-			put_now(out);
+			secret_put_now(out);
 			break;
 		}
 	}

@@ -160,7 +160,7 @@ static bool is_token(const struct secret_login *l, const struct json *v)
 	return false;
 }
 
-static void put_time(struct buf *out)
+void secret_put_now(struct buf *out)
 {
 	time_t now = time(NULL);
 	struct tm tm;
@@ -281,7 +281,7 @@ static void put_value(const struct writer *w, const struct json *v)
 	else if (is_called(v, w->l->expires))
 		put_end(w);
 	else if (is_called(v, w->l->refreshed))
-		put_time(w->out);
+		secret_put_now(w->out);
 	else
 		put_plain(w, v);
 }

@@ -108,6 +108,9 @@ int secret_login_value(const struct secret *s, struct buf *ret, struct err *e);
 int secret_login_file(const struct secret *s, const uint8_t seed[SECRET_SEED],
 		      const char *placeholder, struct buf *out, struct err *e);
 
+/* The time now, as a JSON text. */
+void secret_put_now(struct buf *out);
+
 /* ---- capture.c: logins made inside ---- */
 
 /* Where we keep the one of that name. */

@@ -6,8 +6,6 @@
  * looked at for three calls: mmap and mprotect (nothing executable) and socket (TCP and UDP only).
  */
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -19,14 +17,7 @@
 
 #include "base/sabotage.h"
 #include "sys/confine.h"
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#else
-#error "no calling convention is known for this machine"
-#endif
+#include "sys/confine_put.h"
 
 static const int always[] = {
 	SYS_read,         SYS_write,          SYS_readv,           SYS_writev,      SYS_recvfrom,
@@ -44,29 +35,6 @@ static const int always[] = {
 	SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_rt_sigaction,    SYS_sigaltstack, SYS_getpid,
 	SYS_gettid,       SYS_tgkill,         SYS_restart_syscall, SYS_exit,        SYS_exit_group,
 };
-
-struct prog {
-	struct sock_filter v[160];
-	unsigned short n;
-};
-
-static void put(struct prog *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
-{
-	bug_on(p->n == ARRAY_LEN(p->v));
-	p->v[p->n++] = (struct sock_filter){ code, jt, jf, k };
-}
-
-static void put_load(struct prog *p, size_t at)
-{
-	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)at);
-}
-
-static void put_return(struct prog *p, uint32_t action)
-{
-	put(p, BPF_RET | BPF_K, 0, 0, action);
-}
-
-#define DENY (SECCOMP_RET_ERRNO | EPERM)
 
 static void put_allow(struct prog *p, int nr)
 {
@@ -102,7 +70,6 @@ static void put_socket(struct prog *p)
 static int filter_calls(unsigned promises)
 {
 	struct prog p = { .n = 0 };
-	struct sock_fprog prog = { .filter = p.v };
 
 	put_load(&p, offsetof(struct seccomp_data, arch));
 	put(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCH);
@@ -125,8 +92,7 @@ static int filter_calls(unsigned promises)
 		put_socket(&p);
 	}
 	put_return(&p, DENY);
-	prog.len = p.n;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+	return put_on(&p);
 }
 
 /* Nothing of the file system, nobody else to signal. A kernel without Landlock leaves this to the filter, which knows

@@ -7,8 +7,6 @@
  * business. Everything the program starts inherits all three. Between fork and exec nothing is allocated.
  */
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -19,15 +17,8 @@
 
 #include "base/sabotage.h"
 #include "sys/confine.h"
+#include "sys/confine_put.h"
 #include "sys/filter/filter.h"
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#else
-#error "no calling convention is known for this machine"
-#endif
 
 /* ---- places and ports ---- */
 
@@ -134,29 +125,6 @@ static int restrict_places(const struct confine_program *c, struct err *e)
 
 /* ---- the network ---- */
 
-struct prog {
-	struct sock_filter v[48];
-	unsigned short n;
-};
-
-static void put(struct prog *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
-{
-	bug_on(p->n == ARRAY_LEN(p->v));
-	p->v[p->n++] = (struct sock_filter){ code, jt, jf, k };
-}
-
-static void put_load(struct prog *p, size_t at)
-{
-	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)at);
-}
-
-static void put_return(struct prog *p, uint32_t action)
-{
-	put(p, BPF_RET | BPF_K, 0, 0, action);
-}
-
-#define DENY (SECCOMP_RET_ERRNO | EPERM)
-
 static void put_deny(struct prog *p, int nr)
 {
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
@@ -196,7 +164,6 @@ static void put_sockets(struct prog *p, enum confine_net net)
 static int filter_network(enum confine_net net)
 {
 	struct prog p = { .n = 0 };
-	struct sock_fprog prog = { .filter = p.v };
 
 	put_load(&p, offsetof(struct seccomp_data, arch));
 	put(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCH);
@@ -213,8 +180,7 @@ static int filter_network(enum confine_net net)
 	}
 	put_sockets(&p, net);
 	put_return(&p, SECCOMP_RET_ALLOW);
-	prog.len = p.n;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+	return put_on(&p);
 }
 
 static int restrict_calls(enum confine_net net)

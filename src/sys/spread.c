@@ -57,38 +57,33 @@ static bool is_busy(long n_cpus)
 	return at && load >= n_cpus * 100 && number(&at) > n_cpus;
 }
 
-static void allow_only(int cpu)
-{
-	cpu_set_t here;
-
-	CPU_ZERO(&here);
-	CPU_SET((size_t)cpu, &here);
-	(void)sched_setaffinity(0, sizeof(here), &here);
-}
-
-void spread_begin(void)
-{
-	int here = sched_getcpu();
-
-	/* It fails on a machine with more processors than fit the set, which is then left to its own ways. */
-	if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) < 0 ||
-	    CPU_COUNT(&all) < 2)
-		return;
-	mode = is_busy(CPU_COUNT(&all)) ? SPREAD_TOGETHER : SPREAD_APART;
-	if (mode == SPREAD_TOGETHER)
-		allow_only(here);
-}
-
-void spread_back(pid_t child)
+/* On this processor only. */
+static void keep_here(pid_t pid)
 {
 	int here = sched_getcpu();
 	cpu_set_t only;
 
-	if (mode != SPREAD_APART || here < 0 || here >= CPU_SETSIZE)
+	if (here < 0 || here >= CPU_SETSIZE)
 		return;
 	CPU_ZERO(&only);
 	CPU_SET((size_t)here, &only);
-	(void)sched_setaffinity(child, sizeof(only), &only);
+	(void)sched_setaffinity(pid, sizeof(only), &only);
+}
+
+void spread_begin(void)
+{
+	/* It fails on a machine with more processors than fit the set, which is then left to its own ways. */
+	if (sched_getaffinity(0, sizeof(all), &all) < 0 || CPU_COUNT(&all) < 2)
+		return;
+	mode = is_busy(CPU_COUNT(&all)) ? SPREAD_TOGETHER : SPREAD_APART;
+	if (mode == SPREAD_TOGETHER)
+		keep_here(0);
+}
+
+void spread_back(pid_t child)
+{
+	if (mode == SPREAD_APART)
+		keep_here(child);
 }
 
 void spread_child(pid_t child)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/num.h"
+#include "base/passwd.h"
 
 #define LINE_MAX_ 1024
 
@@ -31,27 +31,18 @@ static _Noreturn void stop(const char *what)
 /* A line of passwd that is this account's, by name or, "#5", by number. */
 static bool take_line(char *line, const char *want, struct who *ret)
 {
-	struct err ignored;
-	uint64_t uid, gid;
-	char *field[7];
+	struct passwd_line l;
+	char number[16];
 
-	for (int i = 0; i < 7; i++) {
-		field[i] = line;
-		line += strcspn(line, ":");
-		if (*line)
-			*line++ = '\0';
-		else if (i < 6)
-			return false;
-	}
-	if (want[0] == '#' ? !str_eq(field[2], want + 1) : !str_eq(field[0], want))
+	if (!passwd_parse(line, &l))
 		return false;
-	if (num_parse(field[2], 0, UINT32_MAX - 1, &uid, &ignored) < 0 ||
-	    num_parse(field[3], 0, UINT32_MAX - 1, &gid, &ignored) < 0)
+	(void)snprintf(number, sizeof(number), "#%u", l.uid);
+	if (!str_eq(want[0] == '#' ? number : l.name, want))
 		return false;
-	*ret = (struct who){ .uid = (uid_t)uid, .gid = (gid_t)gid };
-	(void)snprintf(ret->name, sizeof(ret->name), "%s", field[0]);
-	(void)snprintf(ret->home, sizeof(ret->home), "%s", field[5]);
-	(void)snprintf(ret->shell, sizeof(ret->shell), "%s", field[6][0] ? field[6] : "/bin/sh");
+	*ret = (struct who){ .uid = l.uid, .gid = l.gid };
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", l.name);
+	(void)snprintf(ret->home, sizeof(ret->home), "%s", l.home);
+	(void)snprintf(ret->shell, sizeof(ret->shell), "%s", l.shell[0] ? l.shell : "/bin/sh");
 	return true;
 }
 
