@@ -51,6 +51,21 @@ uint64_t clock_now(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
+bool wait_readable(int fd, uint64_t until)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t now = clock_now();
+
+	while (now < until) {
+		int n = poll(&p, 1, (int)((until - now) / NS_PER_MS + 1));
+
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return n > 0;
+		now = clock_now();
+	}
+	return false;
+}
+
 /* A clock that somebody sets, for a test: an hour forth, an hour back, again and again. */
 static uint64_t jump(uint64_t now)
 {

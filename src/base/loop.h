@@ -28,6 +28,9 @@ struct watch *watch_timer(struct loop *l, uint64_t ns, bool is_repeating, watch_
 void watch_set(struct watch *w, bool is_on);
 void watch_free(struct watch *w);
 
+/* Outside a loop: waits until fd can be read or has ended. false: not by `until`, of clock_now(). */
+bool wait_readable(int fd, uint64_t until);
+
 uint64_t clock_now(void);  /* CLOCK_MONOTONIC, ns */
 uint64_t clock_real(void); /* CLOCK_REALTIME, ns since 1970 */
 

@@ -591,6 +591,15 @@ static void open_link(struct front *f, int take_fd)
 
 /* ---- the keeper ---- */
 
+/* The sandbox is over, and what its connections carried is not told yet. */
+static _Noreturn void say_last(struct front *f)
+{
+	inspect_hear(f);
+	for (struct conn *c = f->conns; c; c = c->next)
+		conn_close(c);
+	_exit(0);
+}
+
 static void on_keeper(struct source *s, unsigned ready)
 {
 	struct front *f = holder_of(s, struct front, keeper);
@@ -599,7 +608,7 @@ static void on_keeper(struct source *s, unsigned ready)
 
 	(void)ready;
 	if (gate_recv(s->fd, &m, fds) != 1)
-		_exit(0);
+		say_last(f);
 	if (m.type == GATE_SOCKETS && f->dns.fd < 0) {
 		f->has_v6 = m.flags & GATE_HAS_V6;
 		add_listener(f, take_fd(fds[0]), 0, false);

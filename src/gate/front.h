@@ -164,6 +164,8 @@ void socks_answer(struct conn *c, unsigned code);
 
 /* inspect.c: hosts that seal looks into. */
 void inspect_open(struct front *f, int take_fd);
+/* Takes what seal has said already. */
+void inspect_hear(struct front *f);
 bool inspect_take(struct conn *c); /* true: it is no longer ours to read */
 void inspect_end(struct conn *c);  /* no longer allowed, or gone */
 struct conn *front_find(struct front *f, uint32_t id);

@@ -63,17 +63,16 @@ void inspect_end(struct conn *c)
 		(void)gate_send(c->f->seal.fd, &m, NULL, 0); /* gone: then so is the connection */
 }
 
-static void on_seal(struct source *s, unsigned ready)
+/* false: there is no more for now. */
+static bool take_message(struct front *f)
 {
-	struct front *f = holder_of(s, struct front, seal);
 	int fds[PACKET_FDS];
 	struct gate_msg m;
-	int r = gate_recv(s->fd, &m, fds);
+	int r = gate_recv(f->seal.fd, &m, fds);
 	struct conn *c;
 
-	(void)ready;
 	if (r == -EAGAIN)
-		return;
+		return false;
 	for (int i = 0; i < PACKET_FDS && r == 1; i++)
 		fd_close(fds[i]);
 	if (r == 1 && (m.type == GATE_DONE || m.type == GATE_COUNT)) {
@@ -81,13 +80,13 @@ static void on_seal(struct source *s, unsigned ready)
 		f->moved[SERVER] += m.all_down;
 	}
 	if (r == 1 && m.type == GATE_COUNT)
-		return;
+		return true;
 	if (r != 1 || m.type != GATE_DONE) {
 		source_close(&f->turn, &f->seal);
 		for (c = f->conns; c; c = c->next)
 			if (c->is_sealed)
 				conn_close(c);
-		return;
+		return false;
 	}
 	c = front_find(f, m.id);
 	if (c && c->is_sealed) {
@@ -96,6 +95,19 @@ static void on_seal(struct source *s, unsigned ready)
 		c->is_sealed = false;
 		conn_close(c);
 	}
+	return true;
+}
+
+static void on_seal(struct source *s, unsigned ready)
+{
+	(void)ready;
+	(void)take_message(holder_of(s, struct front, seal));
+}
+
+void inspect_hear(struct front *f)
+{
+	while (f->seal.fd >= 0 && take_message(f))
+		;
 }
 
 void inspect_open(struct front *f, int take_fd)

@@ -20,7 +20,8 @@
 enum { FRONT, DIAL, PROCESSES };
 
 #define LISTENERS (3 + 64 + 32)
-#define AT_ONCE 32 /* messages of dial, before somebody else has a turn */
+#define AT_ONCE 32                /* messages of dial, before somebody else has a turn */
+#define LAST_NS (300 * NS_PER_MS) /* for front to say what its connections carried */
 
 struct kept {
 	struct init_msg m;
@@ -47,6 +48,7 @@ struct gate {
 	uint64_t noted;                 /* the last verdict of dial that is on record */
 	bool is_note_due;               /* and dial has not heard of it */
 	struct watch *on_note;
+	uint64_t last_by; /* at the end: nobody is waited for longer */
 };
 
 /* ---- texts for the gate ---- */
@@ -296,12 +298,6 @@ void gate_start(struct keeper *k)
 	}
 	if (launch(g, &e) < 0)
 		close_network(g, e.msg);
-}
-
-void gate_finish(struct keeper *k)
-{
-	if (k->gate)
-		forget(k->gate);
 }
 
 static void note_mode(struct keeper *k, int mode)
@@ -557,4 +553,44 @@ static void on_dial(void *arg)
 		if (!take_message(g, DIAL))
 			break;
 	send_note(g);
+}
+
+/* ---- the end ---- */
+
+static bool hear_last(struct gate *g, int which)
+{
+	int fds[PACKET_FDS];
+	struct gate_msg m;
+	int r = gate_recv(g->fd[which], &m, fds);
+
+	if (r == -EAGAIN)
+		return which == FRONT && wait_readable(g->fd[which], g->last_by);
+	if (r != 1)
+		return false;
+	for (int i = 0; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	if (which == FRONT)
+		count(g, &m);
+	if (m.type == GATE_EVENT)
+		on_event(g, &m, which);
+	return true;
+}
+
+/* Nothing inside lives any more. Front closes what is open and tells of it, when it hears that we have nothing more to
+ * say; without a connection there is nothing to wait for. */
+void gate_finish(struct keeper *k)
+{
+	struct gate *g = k->gate;
+
+	if (g == NULL)
+		return;
+	g->last_by = clock_now() + LAST_NS;
+	while (g->fd[DIAL] >= 0 && hear_last(g, DIAL))
+		;
+	if (g->fd[FRONT] >= 0 && (g->noted > 0 || k->in->plan->net.ports)) {
+		(void)shutdown(g->fd[FRONT], SHUT_WR);
+		while (hear_last(g, FRONT))
+			;
+	}
+	forget(g);
 }

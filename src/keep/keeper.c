@@ -302,6 +302,7 @@ static void finish(struct keeper *k)
 	}
 	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
+	seal_settle(k);
 	gate_finish(k);
 	receiver_finish(k);
 	broker_finish(k);

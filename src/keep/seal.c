@@ -34,7 +34,8 @@
 #include "secret/secret.h"
 
 #define ANSWER_MS 10000
-#define LOOK_NS NS_PER_SEC /* at files that values come from */
+#define LOOK_NS NS_PER_SEC        /* at files that values come from */
+#define LAST_NS (300 * NS_PER_MS) /* for what it still has to say when nothing inside lives */
 
 enum seal_state {
 	SEAL_SLEEPS, /* nobody has needed it */
@@ -723,6 +724,26 @@ void seal_watch(struct keeper *k)
 {
 	if (k->seal && k->seal->fd >= 0)
 		k->seal->on = watch_fd(k->loop, k->seal->fd, WATCH_READ, on_message, k->seal);
+}
+
+void seal_settle(struct keeper *k)
+{
+	struct seal *s = k->seal;
+	uint64_t until = clock_now() + LAST_NS;
+	struct seal_msg m;
+	int fds[PACKET_FDS], r;
+
+	if (s == NULL || s->state != SEAL_SERVES || s->fd < 0)
+		return;
+	(void)shutdown(s->fd, SHUT_WR);
+	do {
+		r = seal_recv(s->fd, &m, fds);
+		for (int i = 0; i < PACKET_FDS && r == 1; i++)
+			fd_close(fds[i]);
+		if (r == 1 && (m.type == SEAL_EVENT || m.type == SEAL_LOGIN))
+			hear(s, &m);
+	} while (r == 1 || (r == -EAGAIN && wait_readable(s->fd, until)));
+	explicit_bzero(&m, sizeof(m));
 }
 
 void seal_finish(struct keeper *k)

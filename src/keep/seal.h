@@ -16,6 +16,8 @@ int seal_connect(struct keeper *k);
 int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e);
 /* From here on what it says is heard. */
 void seal_watch(struct keeper *k);
+/* Nothing inside lives any more: takes what it has still to say, for us and for front. */
+void seal_settle(struct keeper *k);
 void seal_finish(struct keeper *k);
 
 #endif

@@ -314,7 +314,8 @@ static void on_keeper(void *arg)
 	if (r == -EAGAIN)
 		return;
 	if (r <= 0) {
-		loop_stop(p->seal.loop); /* without a keeper there is no sandbox */
+		close_conns(&p->seal, 0); /* without a keeper there is no sandbox */
+		loop_stop(p->seal.loop);
 		return;
 	}
 	take_message(p, &m, fds);

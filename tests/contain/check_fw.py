@@ -309,6 +309,17 @@ def whole_report(r):
     return r.errtext + (keeper.err.decode("utf-8", "replace") if keeper else "")
 
 
+def all_said(c, r):
+    """What was reported, and what the record and the quarantine know of it."""
+    held = sorted(p.name for p in c.home.glob("**/quarantine/*/*"))
+    log = c.vitrine("events", "--type", "file.quarantined")
+    return f"{on_one_line(whole_report(r))}; held: {held}; on record: {on_one_line(log.text + log.errtext)}"
+
+
+def on_one_line(text):
+    return " | ".join(text.split("\n"))[-3000:]
+
+
 NEW_FILES = [".claude/settings.json", ".claude/settings.local.json", ".claude/commands/x.md",
              ".claude/agents/x.md", ".mcp.json", ".codex/config.toml", ".cursor/mcp.json",
              ".vscode/tasks.json", ".vscode/settings.json", ".idea/workspace.xml", ".gemini/settings.json",
@@ -330,12 +341,12 @@ def fw10(c: Ctx):
     r = c.sandbox("\n".join([s.format(d=".") for s in script] + hook_script(".git", ran))
                   + "\n" + write_all(NEW_FILES, "vcf-new"))
     left = [f for f in NEW_FILES if (c.ws / f).exists()]
-    c.must(not left, f"left on the host: {left}; report: {whole_report(r)[-600:]}")
+    c.must(not left, f"left on the host: {left}; report: {on_one_line(whole_report(r))}")
     c.must(not (c.ws / ".git" / "hooks" / "pre-commit").exists(), "a hook is left on the host")
     if (c.ws / "file.txt").exists():
         c.must(not use_git(c, c.ws, ran), "host git ran the canary")
     missing = [f for f in NEW_FILES if f not in whole_report(r) and os.path.dirname(f) not in whole_report(r)]
-    c.must(not missing, f"taken away without a word: {missing}; report: {whole_report(r)[-600:]}")
+    c.must(not missing, f"taken away without a word: {missing}; report: {all_said(c, r)}")
     return HELD
 
 
