@@ -156,7 +156,8 @@ def check(box, known, may, what):
     eq(len(now), len(set(now)), f"{what}: events are there twice")
     known.events = now
     have = points(box)
-    eq(known.points - have, set(), f"{what}: checkpoints were acknowledged and are lost")
+    recent = set(sorted(known.points, key=int)[-20:])  # older ones are thinned out
+    eq(recent - have, set(), f"{what}: checkpoints were acknowledged and are lost")
     known.points = have
     for verb in (["ps"], ["stats"], ["ls", "--json"], *(["inspect", b] for b in sorted(there)[:2]),
                  *(["logs", b] for b in sorted(there)[:2])):
