@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/exec.c - vitrine exec, vitrine attach */
+#include "base/io.h"
 #include "base/num.h"
 #include "cli/live.h"
 #include "keep/keys.h"
 
-enum { OPT_I = 1, OPT_T, OPT_D, OPT_E, OPT_W, OPT_U, OPT_KEYS, OPT_VIEW };
+enum { OPT_I = 1, OPT_T, OPT_D, OPT_E, OPT_W, OPT_U, OPT_KEYS, OPT_VIEW, OPT_ENV_FILE };
 
 const struct opt exec_opts[] = {
 	{ "interactive", 'i', NULL,
@@ -14,6 +15,7 @@ const struct opt exec_opts[] = {
 	{ "detach-keys", 0, "KEYS",
 	  "keys that leave the session running (default: ctrl-p,ctrl-q; 'none')", OPT_KEYS },
 	{ "env", 'e', "K[=V]", "set a variable, or pass the caller's", OPT_E },
+	{ "env-file", 0, "FILE", "set variables from a file of K=V lines", OPT_ENV_FILE },
 	{ "workdir", 'w', "DIR", "where the command starts, inside", OPT_W },
 	{ "user", 'u', "NAME", "the sandbox has one user; any other is refused", OPT_U },
 	{ NULL, 0, NULL, NULL, 0 },
@@ -31,6 +33,34 @@ struct exec_args {
 	const char *cwd, *user, *keys;
 	struct words env;
 };
+
+/* As the one of 'run', but for the policy, which is that of the sandbox. */
+static int add_env_file(struct exec_args *a, const char *path, struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	int r = io_read_file(path, &b, e), line = 0;
+	char *next;
+
+	if (r < 0) {
+		e->kind = ERR_USAGE;
+		return r;
+	}
+	for (char *p = b.p; p && *p; p = next) {
+		line++;
+		next = strchr(p, '\n');
+		if (next)
+			*next++ = '\0';
+		else
+			next = p + strlen(p);
+		if (p[0] == '\0' || p[0] == '#')
+			continue;
+		if (p[0] == '=')
+			return err_set(e, ERR_USAGE, EINVAL, "%s:%d: expected NAME=VALUE", path,
+				       line);
+		words_add_env(&a->env, p);
+	}
+	return 0;
+}
 
 static int parse(struct exec_args *a, struct opts *o, struct err *e)
 {
@@ -51,25 +81,28 @@ static int parse(struct exec_args *a, struct opts *o, struct err *e)
 			a->cwd = o->value;
 		else if (id == OPT_U)
 			a->user = o->value;
-		else
+		else if (id == OPT_E)
 			words_add_env(&a->env, o->value);
+		else if (add_env_file(a, o->value, e) < 0)
+			return -EINVAL;
 	}
 	return id;
 }
 
-/* One id is mapped into the sandbox, so there is nobody else to be. */
+/* One id is mapped into the sandbox, so there is nobody else to be. Root's sandboxes have another user than root. */
 static int check_user(const struct host *h, const char *user, struct err *e)
 {
+	const char *inside = geteuid() == 0 ? "agent" : h->user;
 	struct err ignored;
 	uint64_t uid;
 
-	if (user == NULL || str_eq(user, h->user) ||
+	if (user == NULL || str_eq(user, inside) ||
 	    (num_parse(user, 0, UINT32_MAX, &uid, &ignored) == 0 && uid == geteuid() && uid != 0))
 		return 0;
 	return err_set(e, ERR_USAGE, EPERM,
 		       "--user '%.64s': a sandbox has one user, '%s'; another would need ids that "
 		       "are not mapped into it",
-		       user, h->user);
+		       user, inside);
 }
 
 static int finish(struct outcome *o, const char *name, bool is_behind)

@@ -271,7 +271,8 @@ int cmd_create(int argc, char **argv, struct err *e)
 
 		(void)journal_once(r.host.state_dir, r.def.name, EV_SANDBOX_CREATED, f,
 				   ARRAY_LEN(f));
-		(void)printf("%s\n", r.def.name);
+		if (!r.is_quiet)
+			(void)printf("%s\n", r.def.name);
 	}
 	run_done(&r);
 	return x;

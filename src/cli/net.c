@@ -255,6 +255,10 @@ static int change(const struct host *h, const char *name, const struct netfile *
 	bool lasts = def_read(h->state_dir, name, &d, e) == 0;
 	int r = 0;
 
+	/* A preset is for the next start: of a sandbox that is not there, there is none. */
+	for (size_t i = 0; !lasts && i < changes->n; i++)
+		if (str_starts(changes->lines[i], "--net="))
+			return -ENOENT;
 	*e = ERR_INIT;
 	if (lasts)
 		r = netfile_read(h->state_dir, name, &f, e);

@@ -61,6 +61,7 @@ enum {
 	OPT_DEBUG,
 	OPT_CONTAINERS,
 	OPT_DETACH,
+	OPT_QUIET,
 	OPT_DETACH_KEYS,
 	OPT_MODE,
 	OPT_FRESH,
@@ -143,6 +144,8 @@ const struct opt run_opts[] = {
 	{ "yolo", 0, NULL, "the same", OPT_FREE },
 	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
 	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
+	{ "detached", 0, NULL, "the same in the words of 'docker sandbox'", OPT_DETACH },
+	{ "quiet", 'q', NULL, "create: do not print the name", OPT_QUIET },
 	{ "detach-keys", 0, "KEYS",
 	  "keys that leave a session running (default: ctrl-p,ctrl-q; 'none')", OPT_DETACH_KEYS },
 	{ "interactive", 'i', NULL,
@@ -255,6 +258,9 @@ static int take_first(struct run *r, int id, const char *value, struct err *e)
 		break;
 	case OPT_DETACH_KEYS:
 		r->detach_keys = value;
+		break;
+	case OPT_QUIET:
+		r->is_quiet = true;
 		break;
 	case OPT_ENGINE:
 		r->is_eager &= str_eq(value, "native"); /* else the namespaces will not be ours */
@@ -511,8 +517,8 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH || id == OPT_FREE ||
-	       id == OPT_AS_ROOT;
+	       id == OPT_QUIET || id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH ||
+	       id == OPT_FREE || id == OPT_AS_ROOT;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */

@@ -19,6 +19,7 @@ struct run {
 	struct host host;
 	struct secrets secrets;
 	struct plan plan;
+	bool is_quiet; /* create */
 	bool has_plan;
 	const struct engine *engine;
 	int argc;

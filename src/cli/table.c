@@ -129,13 +129,18 @@ static const struct cell *row_of(const struct table *t, size_t row)
 static int put_field(const struct table *t, size_t row, const char *name, size_t n, struct buf *out,
 		     struct err *e)
 {
+	_cleanup_(buf_done) struct buf all = BUF(KIB);
+
 	for (size_t i = 0; i < t->n_columns; i++)
 		if (strlen(t->columns[i].field) == n && memcmp(t->columns[i].field, name, n) == 0) {
 			put_cell(&t->columns[i], &row_of(t, row)[i], out);
 			return 0;
 		}
-	return err_set(e, ERR_USAGE, EINVAL, "--format: there is no field '%.*s' here",
-		       (int)(n < 40 ? n : 40), name);
+	for (size_t i = 0; i < t->n_columns; i++)
+		buf_printf(&all, "%s%s", i ? ", " : "", t->columns[i].field);
+	return err_set(e, ERR_USAGE, EINVAL,
+		       "--format: there is no field '%.*s' here; there are %s",
+		       (int)(n < 40 ? n : 40), name, buf_cstr(&all));
 }
 
 int table_format(const struct table *t, size_t row, const char *format, struct buf *out,

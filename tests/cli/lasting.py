@@ -503,6 +503,24 @@ def copies_are_safe(box):
     stop(box, "box")
 
 
+@test
+def words_of_docker_users(box):
+    """Their flags do what they did there, or are refused in one line; nothing is taken and ignored."""
+    eq(box.cli("create", "--quiet", "--name", "q", "shell", ".").out, "")
+    eq(box.cli("ls", "-q").out, "q\n")
+    eq(box.run("--detached", "--name", "d", "--", "true").out, "d\n")
+    box.write("vars", "A=1\n# a comment\n\nB=two words")
+    eq(box.cli("exec", "--env-file", "vars", "-e", "A=3", "q", "--", "sh", "-c", "echo $A $B").out, "3 two words\n")
+    refused(box.cli("exec", "--env-file", "nowhere", "q", "--", "true"), "nowhere")
+    inside = box.cli("exec", "q", "--", "id", "-un").out.strip()
+    eq(box.cli("exec", "-u", inside, "q", "--", "id", "-un").out.strip(), inside)
+    refused(box.cli("exec", "-u", "root", "q", "--", "true"), "has one user", inside)
+    refused(box.cli("network", "proxy", "nope", "--policy", "deny"), "there is no sandbox", rc=125)
+    refused(box.cli("ls", "--format", "{{.Nope}}"), "there are Name, Agent")
+    for argv in (["stop", "q", "d"], ["reset", "--force"], ["inspect", "q"], ["rm", "--force", "q", "d"]):
+        eq(box.cli(*argv).rc, 0, argv)
+
+
 # ------------------------------------------------------------------------------------------ full disk
 
 
