@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "keep/capture.h"
 #include "keep/seal.h"
 #include "keep/seal_parts.h"
@@ -324,7 +325,7 @@ void seal_settle(struct keeper *k)
 	struct seal_msg m;
 	int fds[PACKET_FDS], r;
 
-	if (s == NULL || s->state != SEAL_SERVES || s->fd < 0)
+	if (s == NULL || s->state != SEAL_SERVES || s->fd < 0 || sabotaged("seal-last"))
 		return;
 	(void)shutdown(s->fd, SHUT_WR);
 	do {
