@@ -558,6 +558,7 @@ static int apply_all(struct run *r, int argc, char **argv, bool is_def, struct e
 static int apply_netfile(struct run *r, char *verb, struct err *e)
 {
 	_cleanup_(netfile_done) struct netfile f = { 0 };
+	bool had_gate = r->policy.network == NET_GATE;
 	_free_ char **v = NULL;
 	int x = netfile_read(r->host.state_dir, r->def.name, &f, e);
 
@@ -566,7 +567,10 @@ static int apply_netfile(struct run *r, char *verb, struct err *e)
 	v = mem_new(f.n + 2, sizeof(*v));
 	v[0] = verb;
 	memcpy(v + 1, f.lines, f.n * sizeof(*v));
-	return apply_all(r, (int)f.n + 1, v, true, e);
+	x = apply_all(r, (int)f.n + 1, v, true, e);
+	/* `--policy deny` closes what a preset opened, not what is listed. */
+	return x == 0 && had_gate ? policy_set(&r->policy, SETTING_NETWORK, "gate", LAYER_FLAGS, e)
+				  : x;
 }
 
 /* The definition's flags, then the caller's. */

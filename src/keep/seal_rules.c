@@ -98,3 +98,15 @@ int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e)
 		seal_inspect_due(s); /* seal hears of the rule before it serves anybody */
 	return 0;
 }
+
+void seal_show(const struct keeper *k, struct buf *out)
+{
+	const struct seal *s = k->seal;
+
+	if (s == NULL)
+		return;
+	inspect_show(k->in->policy, "path ", out);
+	for (int list = 0; list < 2; list++)
+		for (size_t i = 0; i < s->n_added[list]; i++)
+			buf_printf(out, "path %s %s\n", list ? "deny" : "allow", s->added[list][i]);
+}

@@ -253,11 +253,13 @@ def rules_change_while_it_runs(box):
     has(r.out + r.err, "b''") if r.rc == 0 else has(r.err, "reset")
     has(inside(box, "live", "http://evil.test/").out, "deny evil.test")
     r = box.cli("net", "rules", "live")
-    has(r.out, "allow  ok.test", "deny   evil.test", "deny   everything else")
-    has_not(r.out, "allow  evil.test")
+    has(r.out, "allow    ok.test", "deny     evil.test", "deny     everything else")
+    has_not(r.out, "allow    evil.test")
     refused(box.cli("net", "allow", "live", "127.1"), "spelling")
     box.cli("stop", "-t", "1", "live")
     box.finish(p)
+    eq(box.cli("net", "rules", "live").out, r.out, "the rules of one that does not run")
+    eq(box.cli("net", "test", "live", "ok.test:80").rc, 0)
     # Kept with the sandbox.
     r = box.run("--name", "live", "--", "curl", "-sS", "-m", "6", "http://evil.test/")
     has(r.out, "deny evil.test")
@@ -272,6 +274,8 @@ def asked(box):
     eq(p.stdout.readline(), b"up\n")
     time.sleep(0.7)
     eq(n.hits("ok.test"), [], "before the answer")
+    r = box.cli("net", "test", "asks", "evil.test:80")
+    has(r.out, "ask   evil.test:80")
     eq(box.cli("net", "allow", "asks", "ok.test").rc, 0)
     has(p.stdout.readline().decode(), "93.184.216.34 /asked")
     time.sleep(0.5)
@@ -364,6 +368,13 @@ def log(box):
 
 
 @test
+def open_is_said_aloud(box):
+    for flags in (("--net", "open"), ("--net", "open", "--json")):
+        has(box.run(*flags, "--", "true").err, "everything public is open")
+    has_not(box.run("--net", "balanced", "--", "true").err, "open")
+
+
+@test(timeout=30)
 def words_of_docker(box):
     n = net()
     r = box.cli("create", "--name", "dock", "shell", ".")
@@ -374,7 +385,25 @@ def words_of_docker(box):
     has(r.out, "/d")
     r = box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://evil.test/d")
     has(r.out, "no rule allows")
+    has(box.cli("network", "log", "dock").out, "evil.test:80")
+    # While it runs, at once; what is listed stays when the rest closes, also at the next start.
+    p = box.start("run", "--name", "dock", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+    eq(box.cli("network", "proxy", "dock", "--policy", "allow", "--block-host", "ok2.test").rc, 0)
+    has(inside(box, "dock", "http://evil.test/open").out, "/open")
+    has(inside(box, "dock", "http://ok2.test/").out, "deny ok2.test")
+    eq(box.cli("network", "proxy", "dock", "--policy", "deny").rc, 0)
+    has(inside(box, "dock", "http://evil.test/").out, "no rule allows")
+    has(inside(box, "dock", "http://ok.test/still").out, "/still")
+    box.cli("stop", "-t", "0", "dock")
+    box.finish(p)
+    has(box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://ok.test/again").out, "/again")
     box.cli("rm", "-f", "dock")
+    r = box.cli("create", "--name", "dock", "--allow", "ok.test", "shell", ".")
+    eq(box.cli("network", "proxy", "dock", "--policy", "deny").rc, 0)
+    has(box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://ok.test/listed").out, "/listed")
+    box.cli("rm", "-f", "dock")
+    refused(box.cli("network", "proxy", "dock", "--policy", "deny"), "no sandbox 'dock'", rc=125)
 
 
 @test(timeout=50)

@@ -146,7 +146,11 @@ def paths_change_while_it_runs(box):
     soon(lambda: say(p, "repos/me/secret") == "403", "the refusal")
     eq(say(p, "repos/me/x"), "200")
     refused(box.cli("net", "allow", "live", "get own.test/x"), "capitals")
+    eq(box.cli("net", "allow", "live", "GET own.test/one", "GET own.test/two").rc, 0, "two at once")
+    r = box.cli("net", "rules", "live")
+    has(r.out, "inspect  own.test", "allow    GET own.test/repos/me/**", "allow    GET own.test/two", "deny     GET own.test/repos/me/secret")
     end(box, p)
+    eq(sorted(box.cli("net", "rules", "live", env=w.trust).out.splitlines()), sorted(r.out.splitlines()), "of one that does not run")
     has((box.state / "sandboxes/live/net").read_text(), "--allow=GET own.test/other", "--deny=GET own.test/repos/me/secret")
     box.cli("rm", "-f", "live")
 
