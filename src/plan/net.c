@@ -139,6 +139,17 @@ static char *make_terms(const struct policy *pol, const struct facts *f)
 	return buf_take(&b);
 }
 
+/* Two rules may name one host. */
+static void add_rule_once(struct plan_net *n, char *take_text)
+{
+	for (size_t i = 0; i < n->n_rules; i++)
+		if (str_eq(n->rules[i], take_text)) {
+			free(take_text);
+			return;
+		}
+	add_text(&n->rules, &n->n_rules, take_text);
+}
+
 /* Who lists what of a host is asked for means that it may be reached; with git rules, over HTTPS alone. */
 static void allow_named(struct plan_net *n, const struct items *l, bool is_git)
 {
@@ -148,9 +159,9 @@ static void allow_named(struct plan_net *n, const struct items *l, bool is_git)
 
 		at += strspn(at, " ");
 		host = mem_strn(at, strcspn(at, "/"));
-		add_text(&n->rules, &n->n_rules, mem_fmt("allow %s:443", host));
+		add_rule_once(n, mem_fmt("allow %s:443", host));
 		if (is_git)
-			add_text(&n->rules, &n->n_rules, mem_fmt("deny %s:22", host));
+			add_rule_once(n, mem_fmt("deny %s:22", host));
 	}
 }
 
