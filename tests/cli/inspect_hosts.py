@@ -16,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import Skip, below, describe, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
-from internet import OWN4, Internet  # noqa: E402
-from seal_upstream import Server, make_certs  # noqa: E402
+from internet import NAMES, OWN4, Internet  # noqa: E402
+from seal_upstream import RAW_KEY, Server, make_certs  # noqa: E402
 
 SECRET = "sk-proj-0123456789abcdefABCDEF0123456789"
 world = None
@@ -25,6 +25,7 @@ world = None
 
 class World:
     def __init__(self):
+        NAMES["api.anthropic.com"] = [OWN4]  # this server plays it, not agent_api
         self.internet = Internet()
         lasting.add(self.internet.pid)
         self.d = Path(tempfile.mkdtemp(prefix="inspect-"))
@@ -554,6 +555,44 @@ def login_made_inside_is_kept_outside(box):
     for name in ENDPOINTS:
         eq(box.cli("secret", "rm", name).rc, 0)
         assert not kept(name).exists()
+
+
+# Plays an agent that makes itself a key: logs in, asks for the key with the token, uses it at its host and at another.
+KEY_MAKER = """
+import json, subprocess, sys
+def curl(*words):
+    return subprocess.run(["curl", "-sS", "-m", "8", *words], capture_output=True, text=True, check=True).stdout
+token = json.loads(curl("-H", "Content-Type: application/json", "-d", '{"grant_type": "authorization_code", "code": "c"}',
+                        "https://platform.claude.com/v1/oauth/token"))["access_token"]
+key = json.loads(curl("-X", "POST", "-H", "Authorization: Bearer " + token,
+                      "https://api.anthropic.com/api/oauth/claude_code/create_api_key"))["raw_key"]
+for host in ("api.anthropic.com", "own.test"):
+    curl("-H", "X-Api-Key: " + key, f"https://{host}/v1/messages")
+print(key)
+"""
+
+
+@test
+def a_key_made_inside_stays_outside(box):
+    """The page that makes an API key of a Claude login: what comes inside is a placeholder that works for the login's hosts."""
+    w = there()
+    w.server.gives = {"access_token": "sk-ant-oat01-" + "Bc2" * 30, "refresh_token": "sk-ant-ort01-" + "De3" * 30, "expires_in": 28800,
+                      "scope": "org:create_api_key user:profile"}
+    try:
+        r = box.run(*OPEN, "--allow", "platform.claude.com", "--allow", "api.anthropic.com", "--inspect", "own.test", "--secret", "claude-login",
+                    "--", "python3", "-c", KEY_MAKER, env=w.trust)
+    finally:
+        given, w.server.gives = w.server.gives, None
+    eq(r.rc, 0, r.err)
+    key = r.out.strip()
+    eq((len(key), key.startswith("sk-ant-api03-"), key == RAW_KEY), (len(RAW_KEY), True, False), "of the same shape")
+    asked = {(q.get("host"), q.target): q for q in w.server.seen}
+    eq(asked["api.anthropic.com", "/api/oauth/claude_code/create_api_key"].get("authorization"), f"Bearer {given['access_token']}")
+    eq(asked["api.anthropic.com", "/v1/messages"].get("x-api-key"), RAW_KEY)
+    eq(asked["own.test", "/v1/messages"].get("x-api-key"), key, "nowhere else")
+    for p in box.state.rglob("*"):
+        if p.is_file():
+            has_not(p.read_bytes().decode("latin-1"), RAW_KEY)
 
 
 @test
