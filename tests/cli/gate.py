@@ -227,6 +227,27 @@ def upstream_proxy(box):
         has(r.out, "no rule allows")
 
 
+@test
+def upstream_proxy_of_the_caller(box):
+    """With a name and a password, as companies want them; neither is shown, and one that cannot be used is not gone around."""
+    n = net()
+    policy = box.dir / "up.jsonc"
+    policy.write_text(json.dumps({"network": {"mode": "gate", "allow": ["ok.test"], "upstream": ["env"]}}))
+    for url in ("http://me:p%40ss%3Aword@proxy.test:3128", "socks5://me:p%40ss%3Aword@93.184.216.40:8080/"):
+        n.clear()
+        r = box.run("--policy", policy, "--", "sh", "-c", "env; curl -sS -m 8 http://ok.test/up", env={"HTTPS_PROXY": url})
+        has(r.out, "/up")
+        has_not(r.out, "p%40ss", "p@ss")
+        eq([(h["target"], h["login"]) for h in n.hits(kind="proxied")], [("ok.test:80", "me:p@ss:word")])
+        for how in ((), ("--json",)):
+            r = box.cli("explain", *how, "--policy", policy, "--", "true", env={"HTTPS_PROXY": url})
+            has(r.out, "://***@")
+            has_not(r.out, "p%40ss", "p@ss")
+    refused(box.run("--policy", policy, "--", "true", env={"HTTPS_PROXY": "https://proxy.test:1"}), "HTTPS_PROXY")
+    policy.write_text(json.dumps({"network": {"mode": "gate", "upstream": ["http://me:pw@proxy.test:3128"]}}))
+    refused(box.run("--policy", policy, "--", "true"), "does not belong into a policy")
+
+
 def inside(box, name, url, *args):
     return box.cli("exec", name, "--", "curl", "-sS", "-m", "6", *args, url)
 
