@@ -698,17 +698,15 @@ static void body_words(struct parser *p, struct redir *r)
 /* One line, joined with the next where the body is not quoted and a backslash ends it; without its newline. */
 static void heredoc_line(struct parser *p, const struct redir *r, struct text *line)
 {
-	bool is_line_start = true;
-
 	line->n = 0;
 	while (p->at < p->n) {
 		char c = p->s[p->at++];
 
 		if (c == '\n')
 			break;
-		if (is_line_start && r->strips_tabs && c == '\t')
+		/* Joined first: tabs behind a backslash that began the line still begin it. */
+		if (line->n == 0 && r->strips_tabs && c == '\t')
 			continue;
-		is_line_start = false;
 		if (c == '\\' && !r->is_body_quoted && p->at < p->n) {
 			char next = p->s[p->at++];
 

@@ -24,6 +24,13 @@ static const struct {
 	{ "a <<'E'\n$(b)\nE\nc", "a c" },
 	{ "a <<E\n$(b)\nE\nc", "b a c" },
 	{ "a <<-E\n\tb\n\tE\nc", "a c" },
+	/* Lines are joined before tabs are taken off and the end is looked for, unless the body is quoted. */
+	{ "a <<-E\n\\\n\tE\nc", "a c" },
+	{ "a <<-E\n\t\\\n\t\tE\nc", "a c" },
+	{ "a <<-E\n\tF\\\nE\nc\nE\nd", "a d" },
+	{ "a <<-E\nb\\\n\tE\nc\nE\nd", "a d" },
+	{ "a <<-'E'\n\\\n\tE\nc", "a c" },
+	{ "a <<E\n\\\nE\nc", "a c" },
 	{ "a <<E <<F\nb\nE\nc\nF\nd", "a d" },
 	{ "$(a <<E\nb\nE\n) c", "a ? c" },
 	{ "sh <<E\nb\nE\nc", "sh b c" },
