@@ -39,6 +39,9 @@ static const struct {
 	{ "a ${x:-$(b)}", "b a" },
 	{ "a $((1 + $(b)))", "b a" },
 	{ "((a)); b", "b" },
+	{ "a $(( $(b \"$(c)\" '(') + ${x:-(1)} )); d", "refused: parentheses in arithmetic that do "
+						       "not pair" },
+	{ "a $(( $(b \"$(c)\" '(x)') + ${x:-(1)} )); d", "c b a d" },
 	{ "((a); b)", "a b" },
 	{ "( (a); b)", "a b" },
 	{ "a <(b) >(c)", "b c a" },
@@ -61,6 +64,7 @@ static const struct {
 	{ "'a' \"b\"; $'\\x61b'; \"a\"'b'", "a ab ab" },
 	{ "{a,b}", "a" },
 	{ "{a},b}", "a}" },
+	{ "{}a,b}; x{}a,b}; {}{a,b}; {c,{}a,b}; {x,y}{}a,b}", "{}a,b} x}a {}a c ?" },
 	{ "$x a", "? a" },
 	{ "x=a; $x", "a" },
 	{ "x='a b'; $x; \"$x\"", "a a b" },
@@ -113,12 +117,38 @@ TEST(commands_are_seen)
 
 TEST(what_is_not_modelled_is_refused)
 {
-	static const char *const bad[] = { "a 'b",      "a \"b",     "a `b",   "a $(b",  "a ${b",
-					   "a ${ b; }", "a $[1]",    "(a",     "a)",     "{ a",
-					   "if a",      "case a in", "a <",    "a |",    "a &&",
-					   "; a",       "& a",       "a ;; b", "x=(a",   "a(b",
-					   "f() a",     "[[ a",      "for",    "a \x01", "$'\\x01'",
-					   "`a # b`",   "then a",    "a b(c)", "a \\" };
+	static const char *const bad[] = { "a 'b",
+					   "a \"b",
+					   "a `b",
+					   "a $(b",
+					   "a ${b",
+					   "a ${ b; }",
+					   "a $[1]",
+					   "(a",
+					   "a)",
+					   "{ a",
+					   "if a",
+					   "case a in",
+					   "a <",
+					   "a |",
+					   "a &&",
+					   "; a",
+					   "& a",
+					   "a ;; b",
+					   "x=(a",
+					   "a(b",
+					   "f() a",
+					   "[[ a",
+					   "for",
+					   "a \x01",
+					   "$'\\x01'",
+					   "`a # b`",
+					   "then a",
+					   "a b(c)",
+					   "a \\",
+					   "$(((x=$(case a in a) b;; esac) c); d))",
+					   "$((1 + ${x%)}))",
+					   "$(($(a # )\n) + 1))" };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		_cleanup_(arena_done) struct arena mem = ARENA(MIB);
