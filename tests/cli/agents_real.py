@@ -154,6 +154,28 @@ def claude_is_held(box):
 
 
 @test(who=("user",), timeout=60)
+def claude_pushes_its_branch(box):
+    """To the branches that a rule lists and to no others; what it pushes to does not exist inside."""
+    w = there("claude")
+    up, author = box.dir / "up.git", ("-c", "user.name=n", "-c", "user.email=n@x")
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", *author, "commit", "-q", "--allow-empty", "-m", "one")
+    box.host("git", "remote", "add", "origin", up)
+    box.host("git", "push", "-q", "origin", "main")
+    _, results = claude(
+        box, w, {"sh": f"git checkout -q -b agent/x && echo two > a.txt && git add a.txt && git {' '.join(author)} commit -qm two && "
+                       f"git push -q origin agent/x && echo PUSHED; ls {up}"}, {"sh": "git push origin agent/x:main"},
+        more=("--broker-push", f"{up} refs/heads/agent/*"))
+    has(results[0], "PUSHED", "No such file")
+    has(results[1], "no rule of broker.push covers this ref")
+    eq(box.host("git", "-C", up, "rev-parse", "agent/x"), box.host("git", "rev-parse", "agent/x"))
+    eq(box.host("git", "-C", up, "log", "--format=%s", "main"), "one\n")
+    eq([(e["verdict"], e.get("status")) for e in events(box, f"claude-{box.ws.name}", "broker.ran") if e["argv"][1] == "push"],
+       [("allow", None), ("allow", 0), ("deny", None)])
+
+
+@test(who=("user",), timeout=60)
 def claude_in_review(box):
     """Nothing reaches the workspace before somebody says so."""
     w = there("claude")
