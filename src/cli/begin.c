@@ -11,7 +11,6 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "cli/past.h"
 #include "cli/run.h"
 #include "core/review.h"
 #include "core/seed.h"
@@ -162,11 +161,12 @@ static int clone(struct run *r, struct err *e)
 	return x < 0 ? x : layers_put_full(&r->layers, part, e);
 }
 
-/* Its home, its layers and those of its checkpoints. They grow while it runs; whether it may run again is asked here. */
+/* Its home, its layers and those of its checkpoints. While it runs the keeper looks (keep/disk.c). */
 static int check_disk(const struct run *r, struct err *e)
 {
 	const struct limit *l = &r->policy.limits[LIMIT_DISK];
-	uint64_t has = l->is_set ? past_disk(r->host.state_dir, r->def.name) : 0;
+	uint64_t has =
+		l->is_set ? layers_disk(r->host.state_dir, r->def.name, DISK_NAMES_SOME).bytes : 0;
 
 	if (!l->is_set || has <= l->max)
 		return 0;

@@ -112,4 +112,13 @@ void layers_named(const char *state_dir, const char *name, char (**ret)[LAYER_ID
 /* Removes layers that no sandbox names. */
 int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e);
 
+/* What it keeps on the disk. Somebody waits for the answer: some; has time: all that will ever be counted. Nothing is counted behind so many names, or too deep: is_cut. */
+#define DISK_NAMES_SOME 50000
+#define DISK_NAMES_ALL 4000000
+struct disk_use {
+	uint64_t bytes, names;
+	bool is_cut;
+};
+struct disk_use layers_disk(const char *state_dir, const char *name, uint64_t max_names);
+
 #endif

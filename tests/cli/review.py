@@ -236,7 +236,26 @@ def what_is_kept_is_shown_and_bounded(box):
     start = ("run", "--name", "box", "--mode", "review", "--disk")
     refused(box.cli(*start, "4m,optional", "--", "true"), "keeps 5 MiB", "limit is 4", rc=125)
     done(box, *start, "16m,optional", "--", "true")
-    refused(box.cli(*start, "16m", "--", "true"), "looked at before each start", rc=125)
+    refused(box.cli(*start, "16m", "--", "true"), "where the keeper looks", rc=125)
+
+
+@test(timeout=60)
+def what_is_kept_is_bounded_while_it_runs(box):
+    """Wherever it lies, and though its directory is closed; what was written stays, and the next start says how to go on."""
+    grow = "dd if=/dev/zero of={0} bs=1M count=24 2>/dev/null; {1}; echo up; sleep 30"
+    for name, mode, script in (("home", "direct", grow.format("$HOME/big", "true")),
+                               ("shut", "direct", grow.format("$HOME/d/big", "chmod 000 $HOME/d")),
+                               ("ws", "review", grow.format("big", "true")),
+                               ("many", "direct", "i=0; while [ $i -lt 7000 ]; do : > $HOME/$i; i=$((i+1)); done; echo up; sleep 30")):
+        r = box.cli("run", "--name", name, "--mode", mode, "--disk", "16m,optional", "--json", "--", "sh", "-c", "mkdir -p ~/d; " + script,
+                    timeout=30)
+        eq((r.rc, r.json["reason"], r.json["limits"]["disk"]["by"]), (137, "disk", "watched"), f"{name}: {r.err}")
+        hit = [json.loads(line) for line in done(box, "events", "--json", name).out.splitlines() if "limit.hit" in line]
+        eq([h["data"]["limit"] for h in hit], ["disk"], name)
+    refused(box.cli("run", "--name", "home", "--disk", "16m,optional", "--", "true"), "keeps 24 MiB", "make room", rc=125)
+    done(box, "run", "--name", "home", "--disk", "1g,optional", "--", "sh", "-c", "rm ~/big")
+    r = done(box, "run", "--name", "home", "--disk", "16m,optional", "--", "sh", "-c", "sleep 1.5; " + grow.format("$HOME/big", "true"), rc=137)
+    eq(r.err, "vitrine: ended: it keeps more on the disk than it may; nothing of it was removed (limit 16m)\n")
 
 
 @test
