@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "cli/image.h"
 #include "cli/run.h"
 #include "core/review.h"
 #include "core/seed.h"
@@ -90,8 +91,11 @@ int run_layers(struct run *r, struct err *e)
 		x = check_mode(r, e);
 	if (x == 0 && r->policy.mode != WS_DIRECT && r->layers.ws.n == 0)
 		x = layers_first(&r->layers, e);
-	if (x == 0 && r->host.root_dir && r->layers.sys.n == 0)
-		x = layers_first_sys(&r->layers, e);
+	if (x == 0 && r->host.root_dir) {
+		_free_ char *below = template_mark(r->host.root_dir, f->inner_root == ROOT_SETUID);
+
+		x = layers_first_sys(&r->layers, below, e);
+	}
 	if (x < 0)
 		return x;
 	if (r->host.root_dir)

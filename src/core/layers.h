@@ -15,6 +15,7 @@
 #include "tree/overlay.h"
 
 #define LAYER_ID_BYTES 17 /* 16 hex digits and a NUL */
+#define LAYERS_BELOW_BYTES 40
 #define LAYERS_MERGE_AT 24
 #define LAYERS_POINTS_MAX 512
 #define LAYERS_AUTO_KEPT 20
@@ -29,12 +30,15 @@ struct point {
 	enum tree_kind kind;
 	char *message;
 	struct stack ws, home, sys; /* all frozen */
+	char below[LAYERS_BELOW_BYTES];
 };
 
 struct layers {
 	char *state_dir, *name;
 	struct stack ws, home; /* n == 0: none */
 	struct stack sys;      /* what was written in the /usr of a template */
+	char below
+		[LAYERS_BELOW_BYTES]; /* which template that was, see template_mark(); "": not known */
 	struct point *points;
 	size_t n_points;
 	char moving[LAYER_ID_BYTES]; /* the plain home is on its way to be this layer's fs */
@@ -49,8 +53,9 @@ void layers_done(struct layers *l);
 /* A workspace without layers gets its first: in memory, then on disk with the workspace's own mode. -EBUSY when
  * somebody else was faster. */
 int layers_first(struct layers *l, struct err *e);
-/* The same for what is written above a template. */
-int layers_first_sys(struct layers *l, struct err *e);
+/* The same for what is written above a template, which is `below`. Written above one it means nothing above another: where
+ * there is something already, -ESTALE. */
+int layers_first_sys(struct layers *l, const char *below, struct err *e);
 int layers_put_sys(struct layers *l, struct err *e);
 int layers_put_first(struct layers *l, int ws_fd, struct err *e);
 /* The same with a tree that is ready, at `full`: it is moved. */

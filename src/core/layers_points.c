@@ -89,6 +89,7 @@ static struct point *add_point(struct layers *l, enum tree_kind kind, const char
 			     .since = since,
 			     .kind = kind,
 			     .message = mem_str(message) };
+	memcpy(p->below, l->below, sizeof(p->below));
 	l->n_points++;
 	return p;
 }
@@ -321,8 +322,10 @@ int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct 
 		r = layers_new_head(l, &l->ws, &p->ws, e);
 	if (r == 0 && l->home.n > 0)
 		r = layers_new_head(l, &l->home, &p->home, e);
-	if (r == 0 && l->sys.n > 0)
+	if (r == 0 && l->sys.n > 0) {
 		r = layers_new_head(l, &l->sys, &p->sys, e);
+		memcpy(l->below, p->below, sizeof(l->below));
+	}
 	return r < 0 ? r : layers_write(l, e);
 }
 
@@ -475,8 +478,10 @@ int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct e
 
 	if (r == 0 && l->home.n > 0)
 		r = layers_new_head(l, &l->home, &nothing, e);
-	if (r == 0 && l->sys.n > 0)
+	if (r == 0 && l->sys.n > 0) {
 		r = layers_new_head(l, &l->sys, &nothing, e);
+		l->below[0] = '\0'; /* any template will do */
+	}
 	if (r == 0 && with_ws && l->ws.n > 0)
 		r = layers_new_head(l, &l->ws, &nothing, e);
 	return r < 0 ? r : layers_write(l, e);
