@@ -150,7 +150,9 @@ const struct verb verbs[] = {
 	  "that "
 	  "differ are written. Files that were edited on the host after the last sandbox ended are "
 	  "not overwritten unless you say so.\n\n"
-	  "  vitrine restore 3 src/" },
+	  "  vitrine restore 3 src/\n"
+	  "  vitrine restore 'tests pass'     the one that was given this text with 'checkpoint "
+	  "-m'" },
 	{ "undo", cmd_undo, "undo [options] [NAME] [PATHS...]",
 	  "take back what happened since the last checkpoint", restore_opts,
 	  "Again: goes back to the one before. Otherwise as 'restore'." },
@@ -205,19 +207,24 @@ const struct verb verbs[] = {
 	  "what is listed." },
 	{ "save", cmd_save, "save [options] NAME TAG",
 	  "make an image of a sandbox's home and of what waits for review", save_opts,
-	  "The image is an OCI layout, kept here under its tag or written as a tar that podman, skopeo and umoci "
-	  "read. The sandbox must not run. A workspace that is written in place is not part of it.\n\n"
+	  "The image is an OCI layout, kept here under its tag or written as a tar that podman, "
+	  "skopeo and umoci "
+	  "read. The sandbox must not run. A workspace that is written in place is not part of "
+	  "it.\n\n"
 	  "  vitrine save box box:1 -o box.tar" },
 	{ "load", cmd_load, "load [options] FILE|TAG NAME",
 	  "make a sandbox of an image that 'save' made", load_opts,
-	  "It brings files and nothing else: options and policy are those of this machine. What waited for review "
+	  "It brings files and nothing else: options and policy are those of this machine. What "
+	  "waited for review "
 	  "waits again, against the workspace given here.\n\n"
 	  "  vitrine load box.tar box" },
 	{ "template", cmd_template,
-	  "template ls | agent [NAME] | debian NAME | build DOCKERFILE NAME | import DIR|IMAGE.tar NAME | pull IMAGE NAME "
+	  "template ls | agent [NAME] | debian NAME | build DOCKERFILE NAME | import DIR|IMAGE.tar "
+	  "NAME | pull IMAGE NAME "
 	  "| push NAME IMAGE | export NAME FILE | rm NAME",
 	  "root file systems to start from", template_opts,
-	  "'run --template NAME' sees the template's system in place of the host's, read-only. docs/TEMPLATES.md says "
+	  "'run --template NAME' sees the template's system in place of the host's, read-only. "
+	  "docs/TEMPLATES.md says "
 	  "what each needs and how to add packages.\n\n"
 	  "  vitrine template agent\n"
 	  "  vitrine template debian db --packages @agent,postgresql-client\n"
@@ -236,7 +243,8 @@ const struct verb verbs[] = {
 	  "keep credentials outside; inside, placeholders stand for them", secret_opts,
 	  "The value is read from stdin, or fetched from a file, a variable or a command at every "
 	  "start. It goes to the gate, which puts it into requests to the secret's hosts over "
-	  "verified TLS, to the broker where a rule names it, and nowhere else. 'run --secret NAME' uses it. The services of "
+	  "verified TLS, to the broker where a rule names it, and nowhere else. 'run --secret "
+	  "NAME' uses it. The services of "
 	  "docs/SEAL.md are known by name.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"

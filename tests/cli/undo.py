@@ -127,6 +127,44 @@ def only_some_paths(box):
 
 
 @test
+def a_text_names_a_checkpoint(box):
+    box.write("f", "1")
+    done(box, "checkpoint", "-m", "tests pass")
+    box.write("f", "2")
+    has(done(box, "diff", "--since", "tests pass").out, "-1", "+2")
+    done(box, "restore", "tests pass")
+    eq(box.read("f"), "1")
+    refused(box.cli("restore", "nothing"), "neither the number of a checkpoint nor the text")
+    refused(box.cli("diff", "--since", "nothing"), "neither the number")
+    done(box, "run", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo 3 > f")
+    done(box, "checkpoint", "box", "-m", "three")
+    done(box, "run", "--name", "box", "--", "sh", "-c", "echo 4 > f")
+    done(box, "restore", "box", "three")
+    has(done(box, "diff", "box").out, "+3")
+
+
+@test
+def a_slip_is_not_a_success(box):
+    """A word that is neither a sandbox nor a path: nothing is done, and it is said."""
+    box.write("f", "1")
+    box.write("gone", "1")
+    done(box, "checkpoint")
+    box.write("f", "2")
+    os.remove(box.ws / "gone")
+    for args in (("undo", "slip"), ("restore", "1", "slip"), ("diff", "slip"), ("diff", "f", "slip")):
+        refused(box.cli(*args), "'slip' is neither a sandbox nor a path here")
+    eq(len(json.loads(done(box, "checkpoints", "--json").out)["checkpoints"]), 1, "nothing was saved for nothing")
+    done(box, "restore", "1", "gone")
+    eq((box.read("gone"), box.read("f")), ("1", "2"))
+    done(box, "run", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo 3 > f; rm gone")
+    for args in (("apply", "slip"), ("apply", "box", "slip"), ("discard", "box", "slip"), ("diff", "box", "slip")):
+        refused(box.cli(*args), "'slip' is neither a sandbox nor a path here")
+    done(box, "discard", "box", "gone")
+    done(box, "apply", "box", "f")
+    eq((box.read("f"), box.read("gone")), ("3\n", "1"))
+
+
+@test
 def ignored_directories(box):
     box.write(".gitignore", "/node_modules\n")
     box.write("node_modules/m", "big")
