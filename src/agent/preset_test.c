@@ -83,8 +83,9 @@ static char *joined(const char **argv)
 
 #define COMMAND(want, ...)                                                                         \
 	do {                                                                                       \
-		const char *words_[] = { __VA_ARGS__ __VA_OPT__(, ) NULL };                        \
-		_free_ char *line_ = joined(preset_command(&p, (char *const *)(uintptr_t)words_)); \
+		const char *words_[] = { NULL, ##__VA_ARGS__, NULL };                              \
+		_free_ char *line_ =                                                               \
+			joined(preset_command(&p, (char *const *)(uintptr_t)(words_ + 1)));        \
 		CHECK_STR(line_, want);                                                            \
 	} while (0)
 

@@ -10,7 +10,7 @@ TEST(a_child_sees_what_its_parent_makes)
 	char *before = mem_str("before"), *a, *b, *c, byte;
 	pid_t pid;
 
-	bug_on(pipe(go) < 0);
+	bug_on(pipe2(go, O_CLOEXEC) < 0);
 	CHECK(!mem_share_is_whole());
 	CHECK_INT(mem_share(64 * KIB), 0);
 	pid = fork();

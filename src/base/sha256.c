@@ -115,7 +115,7 @@ compress_fast(uint32_t h[static 8], const uint8_t *p, size_t blocks)
 		__m128i x0 = x, y0 = y, w[4];
 
 #pragma GCC unroll 16
-		for (unsigned i = 0; i < 16; i++) {
+		for (size_t i = 0; i < 16; i++) {
 			__m128i m;
 
 			if (i < 4) {

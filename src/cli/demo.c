@@ -287,6 +287,21 @@ static bool is_quarantined(const struct stage *s, const char *path)
 	return false;
 }
 
+/* What is said of something that did not happen. */
+static void say_stopped(const struct stage *s, const struct row *row, enum word word,
+			struct verdict *v)
+{
+	if (row->path && is_quarantined(s, row->path))
+		(void)snprintf(v->saw, sizeof(v->saw), "taken away as it appeared");
+	else if (word == WORD_DID)
+		(void)snprintf(v->saw, sizeof(v->saw), "%s",
+			       row->instead ? row->instead : "it only thinks it did");
+	if (str_eq(row->id, "keys") && !has_keys(s)) {
+		v->result = RESULT_SKIPPED;
+		(void)snprintf(v->saw, sizeof(v->saw), "you have none of them");
+	}
+}
+
 static struct verdict judge(const struct stage *s, const struct row *row)
 {
 	struct verdict v = { .saw = "" };
@@ -297,17 +312,10 @@ static struct verdict judge(const struct stage *s, const struct row *row)
 		v.result = has_happened ? RESULT_WORKED : RESULT_FAILED;
 	else
 		v.result = has_happened ? RESULT_OUT : RESULT_STOPPED;
-	if (v.result == RESULT_STOPPED && row->path && is_quarantined(s, row->path))
-		(void)snprintf(v.saw, sizeof(v.saw), "taken away as it appeared");
-	else if (v.result == RESULT_STOPPED && word == WORD_DID)
-		(void)snprintf(v.saw, sizeof(v.saw), "%s",
-			       row->instead ? row->instead : "it only thinks it did");
 	if (word == WORD_CANNOT && (!has_happened || row->wall == NULL))
 		v.result = RESULT_SKIPPED;
-	if (str_eq(row->id, "keys") && v.result == RESULT_STOPPED && !has_keys(s)) {
-		v.result = RESULT_SKIPPED;
-		(void)snprintf(v.saw, sizeof(v.saw), "you have none of them");
-	}
+	else if (v.result == RESULT_STOPPED)
+		say_stopped(s, row, word, &v);
 	if (word == WORD_NONE) {
 		v.result = has_happened && row->wall ? RESULT_OUT : RESULT_FAILED;
 		(void)snprintf(v.saw, sizeof(v.saw), "the agent never came to it");

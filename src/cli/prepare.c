@@ -210,6 +210,64 @@ static int next_opt(struct opts *o, struct run *r, struct err *e)
 	}
 }
 
+/* What must be known before there is a policy. */
+static int take_first(struct run *r, int id, const char *value, struct err *e)
+{
+	switch (id) {
+	case OPT_WORKSPACE:
+		r->workspace = value;
+		break;
+	case OPT_WORKDIR:
+		r->workdir = value;
+		break;
+	case OPT_USER:
+		r->user = value;
+		break;
+	case OPT_POLICY:
+		r->policy_file = value;
+		break;
+	case OPT_JSON:
+		r->as_json = true;
+		break;
+	case OPT_RM:
+		r->is_rm = true;
+		break;
+	case OPT_FRESH:
+		r->is_fresh = true;
+		break;
+	case OPT_FREE:
+		r->is_free = true;
+		break;
+	case OPT_AS_ROOT:
+		r->is_as_root = true;
+		break;
+	case OPT_TEMPLATE:
+		r->template = value;
+		break;
+	case OPT_INTERACTIVE:
+		r->flags |= KEEP_WANT_STDIN;
+		break;
+	case OPT_TTY:
+		r->flags |= KEEP_WANT_TTY;
+		break;
+	case OPT_DETACH:
+		r->flags |= KEEP_BEHIND;
+		break;
+	case OPT_DETACH_KEYS:
+		r->detach_keys = value;
+		break;
+	case OPT_ENGINE:
+		r->is_eager &= str_eq(value, "native"); /* else the namespaces will not be ours */
+		break;
+	case OPT_NAME:
+		r->name = value;
+		return check_name(value, e);
+	default:
+		break; /* of the policy: the second pass */
+	}
+	return 0;
+}
+
 static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 {
 	struct opts o;
@@ -219,40 +277,7 @@ static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 	while (x == 0 && (id = next_opt(&o, r, e)) != 0) {
 		if (id < 0)
 			return id;
-		if (id == OPT_WORKSPACE)
-			r->workspace = o.value;
-		else if (id == OPT_WORKDIR)
-			r->workdir = o.value;
-		else if (id == OPT_USER)
-			r->user = o.value;
-		else if (id == OPT_POLICY)
-			r->policy_file = o.value;
-		else if (id == OPT_JSON)
-			r->as_json = true;
-		else if (id == OPT_RM)
-			r->is_rm = true;
-		else if (id == OPT_FRESH)
-			r->is_fresh = true;
-		else if (id == OPT_FREE)
-			r->is_free = true;
-		else if (id == OPT_AS_ROOT)
-			r->is_as_root = true;
-		else if (id == OPT_TEMPLATE)
-			r->template = o.value;
-		else if (id == OPT_INTERACTIVE)
-			r->flags |= KEEP_WANT_STDIN;
-		else if (id == OPT_TTY)
-			r->flags |= KEEP_WANT_TTY;
-		else if (id == OPT_DETACH)
-			r->flags |= KEEP_BEHIND;
-		else if (id == OPT_ENGINE && !str_eq(o.value, "native"))
-			r->is_eager = false; /* the namespaces will not be ours */
-		else if (id == OPT_DETACH_KEYS)
-			r->detach_keys = o.value;
-		else if (id == OPT_NAME) {
-			r->name = o.value;
-			x = check_name(o.value, e);
-		}
+		x = take_first(r, id, o.value, e);
 	}
 	r->command = argv + o.at;
 	return x;
@@ -709,32 +734,43 @@ static int add_preset(struct policy *p, void *arg, struct err *e)
 	return x < 0 ? x : add_hook(r, p, e);
 }
 
-int run_plan(struct run *r, struct err *e)
+static int find_place(struct run *r, struct err *e)
 {
-	struct settings_in in = { .use_project = true };
-	char name[24];
 	int x = find_template(r, e);
 
 	if (x == 0 && r->is_eager && r->early.conn < 0)
 		x = begin_early(r, e);
 	if (x == 0)
 		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
-	if (x == 0)
-		x = plan_check_workspace(&r->host.facts, e);
-	if (x < 0)
-		return x;
-	in.config_dir = r->host.config_dir;
-	in.workspace = r->host.workspace;
-	in.policy_file = r->policy_file ? r->policy_file : def_flag(&r->def, "--policy=");
-	in.preset = r->has_def ? add_preset : NULL;
-	in.arg = r;
-	x = settings_load(&r->policy, &in, e);
+	return x < 0 ? x : plan_check_workspace(&r->host.facts, e);
+}
+
+static int settle_policy(struct run *r, struct err *e)
+{
+	struct settings_in in = {
+		.use_project = true,
+		.config_dir = r->host.config_dir,
+		.workspace = r->host.workspace,
+		.policy_file = r->policy_file ? r->policy_file : def_flag(&r->def, "--policy="),
+		.preset = r->has_def ? add_preset : NULL,
+		.arg = r,
+	};
+	int x = settings_load(&r->policy, &in, e);
+
 	if (x == 0)
 		x = second_pass(r, r->argc, r->argv, e);
 	if (x == 0)
 		x = policy_validate(&r->policy, e);
+	return x < 0 ? x : pick_engine(r, e);
+}
+
+int run_plan(struct run *r, struct err *e)
+{
+	char name[24];
+	int x = find_place(r, e);
+
 	if (x == 0)
-		x = pick_engine(r, e);
+		x = settle_policy(r, e);
 	if (x == 0)
 		x = run_begin_soon(r, e);
 	if (x == 0)

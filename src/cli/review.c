@@ -342,7 +342,7 @@ static int apply(struct spot *s, struct apply_wish *w, char *const *words, struc
 		return r;
 	(void)printf("taken over: %llu written, %llu removed; left in the sandbox: %llu\n",
 		     (unsigned long long)done.sum.written, (unsigned long long)done.sum.removed,
-		     (unsigned long long)(done.refused + done.sum.conflicts));
+		     (unsigned long long)done.refused + done.sum.conflicts);
 	return done.refused + done.sum.conflicts ? 1 : 0;
 }
 

@@ -232,7 +232,7 @@ int template_build(struct template_ctx *c, struct err *e)
 {
 	_cleanup_(bench_close) struct bench b = BENCH_NONE;
 	_free_ char *context = NULL, *tag = NULL, *tar = NULL, *ref = NULL, *source = NULL;
-	const char *tool = NULL;
+	const char *tool = "";
 	int r = c->n == 2 ? template_is_new(c, c->words[1], e)
 			  : template_usage(e, "'vitrine template build DOCKERFILE NAME'");
 

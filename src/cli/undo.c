@@ -222,7 +222,7 @@ static void say_resumed(const struct undone *d)
 			"finished now (%llu written, %llu removed, %llu left alone)",
 			(unsigned long long)d->target, (unsigned long long)d->sum.written,
 			(unsigned long long)d->sum.removed,
-			(unsigned long long)(d->sum.conflicts + d->sum.kept));
+			(unsigned long long)d->sum.conflicts + d->sum.kept);
 
 	cli_complain(text);
 }
@@ -442,7 +442,7 @@ static int report_restore(const struct undone *d, bool as_json, struct err *e)
 			     "back\n",
 			     (unsigned long long)d->target, (unsigned long long)d->sum.written,
 			     (unsigned long long)d->sum.removed,
-			     (unsigned long long)(d->sum.kept + d->sum.conflicts),
+			     (unsigned long long)d->sum.kept + d->sum.conflicts,
 			     (unsigned long long)d->present, (unsigned long long)d->present);
 	return d->sum.conflicts ? 1 : 0;
 }
@@ -490,7 +490,7 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 	struct undo_wish w = { .is_forced = a->is_forced,
 			       .is_gentle = a->is_gentle,
 			       .say = a->as_json ? NULL : say_conflict };
-	struct undone done;
+	struct undone done = { 0 };
 	uint64_t id = 0;
 	char **paths = NULL;
 	int r = 0;

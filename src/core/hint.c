@@ -142,8 +142,10 @@ bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(
 	const struct mount *m = NULL;
 
 	if (says(text, install)) {
-		buf_puts(out, "the host's own /usr is read-only here; a sandbox of a template has one that "
-			      "it can write: 'vitrine template agent', then 'vitrine run --name NAME --template "
+		buf_puts(out, "the host's own /usr is read-only here; a sandbox of a template has "
+			      "one that "
+			      "it can write: 'vitrine template agent', then 'vitrine run --name "
+			      "NAME --template "
 			      "agent'");
 		return true;
 	}

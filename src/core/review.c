@@ -193,10 +193,10 @@ const char *review_danger(const struct policy *p, const char *path)
 {
 	_free_ char *part = mem_str(path);
 	const char *why = git_danger(path);
-	char *end = part + strlen(part);
+	char *end;
 
 	/* A match of a directory covers all below it. */
-	for (; why == NULL; *end = '\0') {
+	while (why == NULL) {
 		int i = items_match(&p->protect, part);
 
 		if (i >= 0 && p->protect.v[i].text[0] != '!')
@@ -204,6 +204,7 @@ const char *review_danger(const struct policy *p, const char *path)
 		end = strrchr(part, '/');
 		if (end == NULL)
 			break;
+		*end = '\0';
 	}
 	return why;
 }
@@ -261,8 +262,8 @@ static void say(const struct apply *a, const char *path, const char *why)
 static bool skips(void *arg, const struct change *c)
 {
 	static const char *const why[REFUSED_COUNT_] = {
-		[REFUSED_CONFLICT] = "edited on the host since the sandbox began with it; --force "
-				     "takes the sandbox's version",
+		[REFUSED_CONFLICT] = ("edited on the host since the sandbox began with it; --force "
+				      "takes the sandbox's version"),
 		[REFUSED_LINK] = "a symbolic link; --links takes it over",
 		[REFUSED_SPECIAL] = "a pipe, socket or device; --special takes pipes over",
 	};
@@ -278,7 +279,7 @@ static bool skips(void *arg, const struct change *c)
 				 review_danger(a->r->policy, path)
 					 ? review_danger(a->r->policy, path)
 					 : "git on the host follows this to another directory");
-	if (c->kind == CHANGE_ADDED && S_ISDIR(c->b->mode))
+	if (c->kind == CHANGE_ADDED && c->b && S_ISDIR(c->b->mode))
 		return true; /* what is in it says so itself */
 	a->sum->refused++;
 	say(a, path, danger ? danger : why[no]);

@@ -118,6 +118,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	char go;
 	int r;
 
+	bug_on(argv == NULL);
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -276,7 +276,7 @@ static void dial_addresses(struct ask *a)
 /* IPv4 first: where there is no IPv6 its addresses fail at once, but where it is broken they do not. */
 static void sort_addresses(struct ask *a)
 {
-	struct addr v[DNS_ADDRS];
+	struct addr v[DNS_ADDRS] = { 0 };
 	size_t n = 0;
 
 	for (int pass = 0; pass < 2; pass++)

@@ -265,6 +265,21 @@ static void ansi_quotes(struct parser *p, struct word *w)
 	add_text(p, w, "", 0, true);
 }
 
+/* Cursor on a backslash inside backquotes: which character it leaves there, or -1 for none. */
+static int unescape(struct parser *p, struct text *t, enum quoting q)
+{
+	int n = p->at + 1 < p->n ? (unsigned char)p->s[p->at + 1] : 0;
+
+	if (n == 0)
+		return '\\';
+	p->at++;
+	if (n == '\n')
+		return -1;
+	if (n != '$' && n != '`' && n != '\\' && !(n == '"' && q == DQUOTE))
+		text_putc(t, '\\');
+	return n;
+}
+
 /* Cursor on a backquote. What is inside loses one layer of backslashes and is a text of its own. */
 static void backquotes(struct parser *p, struct word *w, enum quoting q)
 {
@@ -282,21 +297,10 @@ static void backquotes(struct parser *p, struct word *w, enum quoting q)
 			lex_fail(p, "a comment inside backquotes");
 			return;
 		}
-		if (c == '\\') {
-			int n = p->at + 1 < p->n ? p->s[p->at + 1] : 0;
-
-			if (n == '\n') {
-				p->at++;
-				continue;
-			}
-			if (n == '$' || n == '`' || n == '\\' || (n == '"' && q == DQUOTE))
-				c = p->s[++p->at];
-			else if (n) {
-				text_putc(&t, '\\');
-				c = p->s[++p->at];
-			}
-		}
-		text_putc(&t, (char)c);
+		if (c == '\\')
+			c = unescape(p, &t, q);
+		if (c >= 0)
+			text_putc(&t, (char)c);
 	}
 	p->at++;
 	add_part(p, w, PART_SCRIPT, q)->script = parse_nested(p, t.p ? t.p : "", t.n);
@@ -328,7 +332,7 @@ static void double_quotes(struct parser *p, struct word *w)
 		if (c == '"')
 			break;
 		if (c == '\\' && lex_raw(p) != LEX_END && strchr("$`\"\\", lex_raw(p)))
-			c = p->s[p->at++];
+			c = (unsigned char)p->s[p->at++];
 		add_char(p, w, c, true);
 	}
 	add_text(p, w, "", 0, true);
@@ -690,7 +694,7 @@ static void body_words(struct parser *p, struct redir *r)
 		}
 		in.at++;
 		if (c == '\\' && lex_raw(&in) != LEX_END && strchr("$`\\", lex_raw(&in)))
-			c = in.s[in.at++];
+			c = (unsigned char)in.s[in.at++];
 		add_char(&in, r->body, c, true);
 	}
 }

@@ -74,7 +74,7 @@ const struct rules *rules_built_in(void)
 	static struct syntax syntaxes[ARRAY_LEN(syntax_rows)];
 	static struct rule_index index[ARRAY_LEN(index_rows)];
 	static const char *names[ARRAY_LEN(secret_names_rows)],
-		*paths[ARRAY_LEN(secret_paths_rows)], *not [ARRAY_LEN(secret_not_rows)];
+		*paths[ARRAY_LEN(secret_paths_rows)], *exempt[ARRAY_LEN(secret_not_rows)];
 	static struct rules all;
 
 	if (all.rules)
@@ -91,7 +91,7 @@ const struct rules *rules_built_in(void)
 						index_rows[i].n };
 	make_texts(names, secret_names_rows, ARRAY_LEN(names));
 	make_texts(paths, secret_paths_rows, ARRAY_LEN(paths));
-	make_texts(not, secret_not_rows, ARRAY_LEN(not ));
+	make_texts(exempt, secret_not_rows, ARRAY_LEN(exempt));
 	all = (struct rules){
 		.rules = rules,
 		.n_rules = ARRAY_LEN(rules),
@@ -106,8 +106,8 @@ const struct rules *rules_built_in(void)
 		.n_secret_names = ARRAY_LEN(names),
 		.secret_paths = paths,
 		.n_secret_paths = ARRAY_LEN(paths),
-		.secret_not = not,
-		.n_secret_not = ARRAY_LEN(not ),
+		.secret_not = exempt,
+		.n_secret_not = ARRAY_LEN(exempt),
 	};
 	return &all;
 }

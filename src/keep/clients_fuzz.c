@@ -88,8 +88,8 @@ static void client_says(struct keeper *k, struct input *in)
 		return;
 	m.type = byte(in) % (KEEP_MSG_COUNT_ + 2);
 	some_fds(in, byte(in) % (PACKET_FDS + 1), fds);
-	m.a = (int8_t)byte(in);
-	m.b = (int8_t)byte(in);
+	m.a = byte(in) - 128;
+	m.b = byte(in) - 128;
 	m.flags = byte(in);
 	m.session = byte(in) % 8;
 	bytes(in, &m.rows, 2);

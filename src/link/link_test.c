@@ -112,7 +112,7 @@ struct pair {
 
 static void pair_open(struct pair *p)
 {
-	int a[2], b[2];
+	int a[2] = { FD_NONE, FD_NONE }, b[2] = { FD_NONE, FD_NONE };
 
 	*p = (struct pair){ .loop = loop_new() };
 	CHECK(pipe2(a, O_CLOEXEC) == 0 && pipe2(b, O_CLOEXEC) == 0);
@@ -163,8 +163,8 @@ TEST(who_does_not_read_stops_the_writer)
 	p.inner.holds = true;
 	CHECK(ask(&p) != NULL);
 	run_for(p.loop, 100);
-	CHECK(p.inner.got > 0 && p.inner.got <= 256 * 1024);
-	CHECK(p.outer.sent <= 512 * 1024);
+	CHECK(p.inner.got > 0 && p.inner.got <= 256 * KIB);
+	CHECK(p.outer.sent <= 512 * KIB);
 	pair_close(&p);
 }
 
@@ -235,7 +235,7 @@ TEST(a_sink_whose_reader_went_says_so)
 
 TEST(a_sink_holds_what_its_reader_leaves)
 {
-	_free_ char *data = mem_new(200 * 1024, 1);
+	_free_ char *data = mem_new(200 * KIB, 1);
 	struct loop *l = loop_new();
 	struct port *p;
 	size_t got = 0;
@@ -245,7 +245,7 @@ TEST(a_sink_holds_what_its_reader_leaves)
 
 	CHECK(pipe2(fd, O_CLOEXEC | O_NONBLOCK) == 0);
 	p = sink_new(l, fd[1]);
-	CHECK_INT(sink_put(p, data, 200 * 1024), 0);
+	CHECK_INT(sink_put(p, data, 200 * KIB), 0);
 	sink_finish(p, NULL, NULL);
 	CHECK(!sink_is_done(p));
 	for (int i = 0; i < 100 && !sink_is_done(p); i++) {
@@ -256,7 +256,7 @@ TEST(a_sink_holds_what_its_reader_leaves)
 	while ((n = read(fd[0], chunk, sizeof(chunk))) > 0)
 		got += (size_t)n;
 	CHECK(sink_is_done(p));
-	CHECK_INT(got, 200 * 1024);
+	CHECK_INT(got, 200 * KIB);
 	port_free(p);
 	fd_close(fd[0]);
 	loop_free(l);

@@ -20,6 +20,31 @@ bool plan_needs_samples(const struct plan *p)
 	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
+#define SAMPLED "keeper samples every 50 ms"
+#define ENGINES_GROUP "the engine's control group"
+
+/* By a control group where there is one that can, else as `l` says. */
+static struct plan_limit by_group(const struct facts *f, unsigned controller, struct plan_limit l)
+{
+	if (f->engine_has_cgroups)
+		return (struct plan_limit){ .by = BY_KERNEL, .how = ENGINES_GROUP };
+	if (f->cgroup_usable & BIT(controller))
+		return (struct plan_limit){ .by = BY_KERNEL, .how = "cgroup" };
+	return l;
+}
+
+/* The kernel counts for each id; with many ids there are many counts. */
+static struct plan_limit by_count(const struct facts *f)
+{
+	struct plan_limit l = { .by = BY_KERNEL, .how = "rlimit of the user namespace" };
+
+	if (f->has_own_kernel || f->inner_root != ROOT_NONE)
+		return (struct plan_limit){ .by = BY_WATCHED, .how = SAMPLED };
+	if (f->engine_has_cgroups)
+		l.how = ENGINES_GROUP;
+	return l;
+}
+
 static struct plan_limit decide(enum limit_id id, const struct facts *f)
 {
 	struct plan_limit l = { 0 };
@@ -27,22 +52,14 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 
 	switch (id) {
 	case LIMIT_MEMORY:
-		l.by = cg & BIT(CG_MEMORY) || f->engine_has_cgroups ? BY_KERNEL : BY_WATCHED;
-		l.how = f->engine_has_cgroups ? "the engine's control group"
-			: cg & BIT(CG_MEMORY) ? "cgroup"
-					      : "keeper samples every 50 ms";
+		l = by_group(f, CG_MEMORY, (struct plan_limit){ .by = BY_WATCHED, .how = SAMPLED });
 		break;
 	case LIMIT_CPUS:
-		l.by = cg & BIT(CG_CPU) || f->engine_has_cgroups ? BY_KERNEL : BY_NONE;
-		l.how = f->engine_has_cgroups ? "the engine's control group"
-			: cg & BIT(CG_CPU)    ? "cgroup"
-					      : "no cpu controller";
+		l = by_group(f, CG_CPU,
+			     (struct plan_limit){ .by = BY_NONE, .how = "no cpu controller" });
 		break;
-	case LIMIT_PIDS: /* the kernel counts for each id; with many ids there are many counts */
-		l.by = f->has_own_kernel || f->inner_root != ROOT_NONE ? BY_WATCHED : BY_KERNEL;
-		l.how = l.by == BY_WATCHED      ? "keeper samples every 50 ms"
-			: f->engine_has_cgroups ? "the engine's control group"
-						: "rlimit of the user namespace";
+	case LIMIT_PIDS:
+		l = by_count(f);
 		break;
 	case LIMIT_DISK:
 		l.by = f->engine_counts_no_files ? BY_NONE : BY_KERNEL;

@@ -78,7 +78,7 @@ TEST(limit_values)
 	limit_ok(LIMIT_TIME, "10m", 600 * NS_PER_SEC, "10m");
 	limit_ok(LIMIT_IDLE, "1500ms", 1500 * NS_PER_MS, "1500ms");
 	limit_ok(LIMIT_PIDS, "200", 200, "200");
-	limit_ok(LIMIT_EVENTS_AGE, "30d", 30 * 86400 * NS_PER_SEC, "30d");
+	limit_ok(LIMIT_EVENTS_AGE, "30d", 30 * (uint64_t)86400 * NS_PER_SEC, "30d");
 	limit_ok(LIMIT_EVENTS_SIZE, "64m", 64 * MIB, "64m");
 }
 

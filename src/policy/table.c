@@ -7,7 +7,8 @@
  */
 #include "policy/table.h"
 
-#define YEAR ((uint64_t)365 * 86400 * NS_PER_SEC)
+#define DAY ((uint64_t)86400 * NS_PER_SEC)
+#define YEAR (365 * DAY)
 
 /*  id, name, unit, least, most, built-in */
 #define LIMITS(X)                                                                                  \
@@ -25,7 +26,7 @@
 
 /*  the same, of the section "events": how long and how much of it is kept */
 #define KEPT(X)                                                                                    \
-	X(EVENTS_AGE, max_age, TIME, 3600 * NS_PER_SEC, 10 * YEAR, 90 * 86400 * NS_PER_SEC)        \
+	X(EVENTS_AGE, max_age, TIME, 3600 * NS_PER_SEC, 10 * YEAR, 90 * DAY)                       \
 	X(EVENTS_SIZE, max_size, BYTES, 64 * KIB, 1024 * TIB, 1 * GIB)
 
 const struct limit_def limit_defs[LIMIT_ALL_] = {

@@ -67,10 +67,10 @@ static void show(const struct overlay_diff *mine, const struct overlay_diff *oth
 static void hash_needed(struct overlay_since *s)
 {
 	for (size_t i = 0; i < s->before.n; i++) {
-		struct tree_entry *a = &s->before.v[i], *b;
+		struct tree_entry *a = &s->before.v[i];
 		const struct tree_entry *found = tree_find(&s->after, a->path);
+		struct tree_entry *b = found ? &s->after.v[found - s->after.v] : NULL;
 
-		b = found ? &s->after.v[found - s->after.v] : NULL;
 		if (b && S_ISREG(a->mode) && S_ISREG(b->mode) && a->dev == b->dev &&
 		    a->ino == b->ino) {
 			memset(a->hash, 0, sizeof(a->hash));
@@ -81,7 +81,7 @@ static void hash_needed(struct overlay_since *s)
 			overlay_hash(s->before_roots[i], a);
 		}
 	}
-	for (size_t i = 0; i < s->after.n; i++) {
+	for (size_t i = 0; s->after.v && i < s->after.n; i++) {
 		struct tree_entry *b = &s->after.v[i];
 		const struct tree_entry *a = tree_find(&s->before, b->path);
 

@@ -330,7 +330,7 @@ static bool is_wanted(const struct restore *r, const struct change *c)
 	}
 	/* What is to be made needs the directories on the way. */
 	return tree_is_among(r->job->only, path) ||
-	       (c->kind == CHANGE_ADDED && S_ISDIR(c->b->mode) &&
+	       (c->kind == CHANGE_ADDED && c->b && S_ISDIR(c->b->mode) &&
 		tree_is_above(r->job->only, path));
 }
 

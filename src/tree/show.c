@@ -123,7 +123,7 @@ static void patch_head(const struct change *c, struct buf *out)
 		buf_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(c->a), git_mode(c->b));
 	else if (c->a->mode != c->b->mode)
 		buf_printf(out, "# mode %04o to %04o\n", c->a->mode & 07777, c->b->mode & 07777);
-	if (c->kind == CHANGE_RENAMED) {
+	if (c->kind == CHANGE_RENAMED && c->a && c->b) {
 		buf_puts(out, "similarity index 100%\nrename from ");
 		show_path(out, "", c->a->path);
 		buf_puts(out, "\nrename to ");

@@ -63,6 +63,7 @@ char *text_join(struct tree_text **t, const char *dir, const char *name)
 	if (s == NULL)
 		return NULL;
 	if (a > 0) {
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the name follows */
 		memcpy(s, dir, a);
 		s[a++] = '/';
 	}

@@ -73,7 +73,7 @@ static void number(struct side *a, struct side *b)
 
 	while (size < (a->n + b->n) * 2)
 		size *= 2;
-	table = mem_new(size, sizeof(*table));
+	table = mem_new(size, sizeof(*table)); /* NOLINT(bugprone-sizeof-expression): pointers */
 	for (size_t k = 0; k < 2; k++) {
 		for (size_t i = 0; i < sides[k]->n; i++) {
 			struct line *l = &sides[k]->v[i];
@@ -233,7 +233,7 @@ static bool next_hunk(const struct side *a, const struct side *b, size_t i, size
 			quiet = 0;
 			continue;
 		}
-		if (quiet == 2 * CONTEXT)
+		if (quiet == (size_t)2 * CONTEXT)
 			break;
 		quiet++;
 		i++;

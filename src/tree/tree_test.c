@@ -445,7 +445,7 @@ TEST(deep_paths)
 	_cleanup_(place_done) struct place p = place_new();
 	struct store *s = open_store(&p);
 	char name[201];
-	int at = dup(p.fd);
+	int at = fcntl(p.fd, F_DUPFD_CLOEXEC, 3);
 	struct tree_saved sum;
 	_cleanup_(tree_index_done) struct tree_index x = { 0 };
 	uint64_t id;

@@ -229,33 +229,38 @@ struct dent {
 	char name[];
 };
 
+static void take_name(struct fswatch *w, const char *name, unsigned char type, struct report *rep)
+{
+	bool is_told = w->dir.is_new && is_interesting(w, w->dir.rel, name);
+	_free_ char *rel = NULL;
+	const struct hit *h;
+
+	if (!is_told && type != DT_DIR)
+		return;
+	if (is_told)
+		(void)inotify_add(w, w->dir_fd, MASK | IN_CLOSE_WRITE);
+	rel = ws_rel(w->dir.rel, name);
+	h = w->dir.is_new ? scan_find(w->s, rel) : NULL;
+	if (h && !h->is_link)
+		tell(rep, FSWATCH_REPLACED, rel);
+	else if (is_told)
+		tell(rep, FSWATCH_APPEARED, rel);
+	if (type == DT_DIR && !is_data_dir(w->dir.rel, name))
+		enqueue(w, rel, w->dir.is_new);
+}
+
 static void take_dents(struct fswatch *w, const char *dents, size_t got, struct report *rep)
 {
 	for (size_t at = 0; at < got;) {
 		const struct dent *e = (const void *)(dents + at);
-		_free_ char *rel = NULL;
 		unsigned char type = e->type;
-		const struct hit *h;
-		bool is_told;
 
 		at += e->reclen;
 		if (str_eq(e->name, ".") || str_eq(e->name, ".."))
 			continue;
 		if (type == DT_UNKNOWN)
 			type = walk_type(w->dir_fd, e->name);
-		is_told = w->dir.is_new && is_interesting(w, w->dir.rel, e->name);
-		if (!is_told && type != DT_DIR)
-			continue;
-		if (is_told)
-			(void)inotify_add(w, w->dir_fd, MASK | IN_CLOSE_WRITE);
-		rel = ws_rel(w->dir.rel, e->name);
-		h = w->dir.is_new ? scan_find(w->s, rel) : NULL;
-		if (h && !h->is_link)
-			tell(rep, FSWATCH_REPLACED, rel);
-		else if (is_told)
-			tell(rep, FSWATCH_APPEARED, rel);
-		if (type == DT_DIR && !is_data_dir(w->dir.rel, e->name))
-			enqueue(w, rel, w->dir.is_new);
+		take_name(w, e->name, type, rep);
 	}
 }
 

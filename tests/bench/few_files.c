@@ -52,8 +52,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*fn)(const char *name);
-	} works[] = { { "make", make }, { "look", look }, { "read", read_all }, { "remove", unlink } };
-	int n = argc == 3 ? atoi(argv[2]) : 0;
+	} works[] = {
+		{ "make", make }, { "look", look }, { "read", read_all }, { "remove", unlink }
+	};
+	int n = argc == 3 ? (int)strtol(argv[2], NULL, 10) : 0;
 
 	if (n <= 0 || chdir(argv[1]) < 0) {
 		(void)fprintf(stderr, "few_files: DIR N\n");

@@ -63,7 +63,7 @@ static int put_entry(struct buf *out, const struct skel *s, const struct buf *co
 	_Static_assert(sizeof(h) == BLOCK, "a tar header is one block");
 	if (r < 0)
 		return r;
-	h.type = s->kind == SKEL_DIR ? '5' : s->kind == SKEL_LINK ? '2' : '0';
+	h.type = (char)(s->kind == SKEL_DIR ? '5' : s->kind == SKEL_LINK ? '2' : '0');
 	if (s->kind == SKEL_LINK) {
 		if (strlen(s->text) > sizeof(h.link))
 			return err_set(e, ERR_UNSUPPORTED, ENAMETOOLONG,

@@ -34,7 +34,7 @@ static bool take_address(const char *text, struct addr *a, uint16_t *port)
 
 	if (text == NULL || strnlen(text, 33) < 33 || text[32] != ':')
 		return false;
-	for (int i = 0; i < 16; i++) {
+	for (size_t i = 0; i < 16; i++) {
 		int high = hex(text[2 * i]), low = hex(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)

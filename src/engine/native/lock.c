@@ -43,7 +43,7 @@
 static bool has_no_caps(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct d[2];
+	struct __user_cap_data_struct d[2] = { { 0 } };
 
 	if (raw_call(SYS_capget, (long)&head, (long)d, 0, 0) < 0)
 		return false;
@@ -81,7 +81,7 @@ static uint64_t caps_of_init(const struct plan *p)
 static bool has_caps(uint64_t want)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct d[2];
+	struct __user_cap_data_struct d[2] = { { 0 } };
 
 	return raw_call(SYS_capget, (long)&head, (long)d, 0, 0) == 0 &&
 	       (d[0].permitted | (uint64_t)d[1].permitted << 32) == want &&
@@ -199,7 +199,7 @@ static uint64_t rights_of(enum access_kind kind)
 static int add_rule(int ruleset, const struct access *a, uint64_t handled)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = rights_of(a->kind) & handled };
-	struct stat st;
+	struct stat st = { 0 };
 	long fd, r;
 
 	if (rule.allowed_access == 0)

@@ -11,7 +11,7 @@ static int set_rlimit(int which, uint64_t value)
 {
 	struct { /* the kernel's own */
 		uint64_t cur, max;
-	} old, new = { value, value };
+	} old = { 0, 0 }, new = { value, value };
 	long r = raw_call(SYS_prlimit64, 0, which, 0, (long)&old);
 
 	if (r < 0)
