@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
-from harness import PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
+from harness import Patience, PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet, make_chain  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
@@ -252,8 +252,15 @@ class Tmux:
             time.sleep(0.1)
 
     def type(self, text):
+        """The key comes once the text stands there: together they would be something pasted, which sends nothing."""
+        before = self.screen()
         self.tmux("send-keys", "-l", text)
+        soon(lambda: self.screen() != before, f"{text!r} appears", 30)
         self.shows(text[-4:])
+        patience, last = Patience(3), None
+        while not patience.is_over() and last != self.screen():
+            last = self.screen()
+            time.sleep(0.2)
         self.tmux("send-keys", "Enter")
 
 
