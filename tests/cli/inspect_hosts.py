@@ -677,6 +677,10 @@ def refusals_before_the_start(box):
     w = there()
     refused(box.run("--allow", "get own.test/", "--", "true", env=w.trust), "capitals")
     refused(box.run("--git-push", "own.test/me", "--", "true", env=w.trust), "refs/")
+    for words, why in ((("--env", "1K", "--host", "own.test"), "variable: '1K'"), (("--env", "K", "--host", "*.com"), "not a host"),
+                       (("--env", "K"), "--host"), (("--env", "K", "--host", "own.test", "--in", "air"), "query or body"),
+                       (("--env", "K", "--host", "own.test", "sk-1"), "never from the command line")):
+        refused(box.cli("secret", "set", "mine", *words, input=b"value"), why)
     refused(box.run("--inspect", "UPPER", "--", "true", env=w.trust), "lower case")
     refused(box.run(*OPEN, "--inspect", "own.test", "--", "true", env={"SSL_CERT_FILE": "/nonexistent"}),
             "/nonexistent", rc=125)
