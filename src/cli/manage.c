@@ -397,8 +397,13 @@ static int reset_one(struct manage *m, const char *name, struct err *e)
 
 	if (x == 0)
 		x = own(m, name, &o, e);
-	/* Out of the way first: a home is there whole or not at all. */
-	if (x == 0 && renameat(o.dir, "home", o.dir, ".rm-home") < 0 && errno != ENOENT)
+	/* Out of the way first: a home is there whole or not at all. What a reset that was cut short has left goes
+	 * before. */
+	if (x == 0 && path_remove(o.dir, ".rm-home") < 0)
+		x = err_set(e, ERR_SYSTEM, ENOTEMPTY,
+			    "'%s': not all of its last home could be deleted", name);
+	if (x == 0 && ((renameat(o.dir, "home", o.dir, ".rm-home") < 0 && errno != ENOENT) ||
+		       fsync(o.dir) < 0))
 		x = err_sys(e, "reset '%s'", name);
 	if (x == 0 && path_remove(o.dir, ".rm-home") < 0)
 		x = err_set(e, ERR_SYSTEM, ENOTEMPTY, "'%s': not all of its home could be deleted",
@@ -416,6 +421,11 @@ int cmd_reset(int argc, char **argv, struct err *e)
 
 	m.is_all = x == 0 && m.n == 0;
 	m.grace_ns = NS_PER_SEC;
+	for (size_t i = 0; x == 0 && i < m.n; i++) { /* before anybody is asked */
+		_cleanup_(def_done) struct def d = { 0 };
+
+		x = def_read(m.host.state_dir, m.names[i], &d, e);
+	}
 	if (x == 0 && !m.is_forced &&
 	    !is_agreed(m.is_all ? "Empty the homes of all sandboxes?" : "Empty its home?"))
 		x = err_set(e, ERR_USAGE, ECANCELED,

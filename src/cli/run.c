@@ -68,6 +68,10 @@ static void say_end(const struct run *r, const struct outcome *o)
 	case END_CPU_TIME:
 		say_limit(r, LIMIT_CPU_TIME, "it used more processor time than it may");
 		break;
+	case END_DISK:
+		say_limit(r, LIMIT_DISK,
+			  "it keeps more on the disk than it may; nothing of it was removed");
+		break;
 	case END_STOPPED:
 		(void)fprintf(stderr, "vitrine: ended: the sandbox was stopped\n");
 		break;

@@ -78,7 +78,8 @@ struct args {
 	const char *message, *workspace;
 	bool is_all, as_json, is_forced, is_gentle;
 	enum show_form form;
-	uint64_t since, keep;
+	const char *since; /* a number, or what was said with -m */
+	uint64_t keep;
 	bool has_keep;
 	char **words; /* NULL-ended */
 };
@@ -116,9 +117,8 @@ static int take_opt(struct args *a, int id, const char *value, struct err *e)
 		a->form = SHOW_NAMES;
 		return 0;
 	case OPT_SINCE:
-		return num_parse(value, 1, INT64_MAX, &a->since, e) < 0
-			       ? err_wrap(e, -EINVAL, "--since")
-			       : 0;
+		a->since = value;
+		return 0;
 	case OPT_WORKSPACE:
 		a->workspace = value;
 		return 0;
@@ -447,6 +447,42 @@ static int report_restore(const struct undone *d, bool as_json, struct err *e)
 	return d->sum.conflicts ? 1 : 0;
 }
 
+/* The newest that was given this text. */
+static uint64_t find_said(struct spot *s, const char *text)
+{
+	_free_ uint64_t *ids = NULL;
+	struct err ignored;
+	size_t n = 0;
+
+	for (size_t i = s->is_review ? s->review.layers.n_points : 0; i-- > 0;)
+		if (str_eq(s->review.layers.points[i].message, text))
+			return s->review.layers.points[i].id;
+	if (s->is_review || store_list(s->undo.store, &ids, &n, &ignored) < 0)
+		return 0;
+	for (size_t i = n; i-- > 0;) {
+		_cleanup_(tree_index_done) struct tree_index x = { 0 };
+
+		if (store_load(s->undo.store, ids[i], &x, &ignored) == 0 && str_eq(x.message, text))
+			return ids[i];
+	}
+	return 0;
+}
+
+/* A checkpoint is meant by its number or by the text it was given. */
+static int find_point(struct spot *s, const char *word, uint64_t *ret, struct err *e)
+{
+	struct err ignored;
+
+	if (num_parse(word, 1, INT64_MAX, ret, &ignored) == 0)
+		return 0;
+	*ret = word[0] ? find_said(s, word) : 0;
+	return *ret ? 0
+		    : err_set(e, ERR_USAGE, ENOENT,
+			      "'%.80s' is neither the number of a checkpoint nor the text of one; "
+			      "'vitrine checkpoints' lists them",
+			      word);
+}
+
 static int restore(const struct args *a, bool is_undo, char *const *words, struct spot *s,
 		   struct err *e)
 {
@@ -464,9 +500,9 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 			return err_set(e, ERR_USAGE, EINVAL,
 				       "restore: which checkpoint? 'vitrine checkpoints' lists "
 				       "them");
-		r = num_parse(words[0], 1, INT64_MAX, &id, e);
+		r = find_point(s, words[0], &id, e);
 		if (r < 0)
-			return err_wrap(e, r, "checkpoint");
+			return r;
 		words++;
 	}
 	if (s->is_review)
@@ -561,10 +597,15 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 	struct undo_diff d = { 0 };
 	struct show show = { .form = a->form, .read = undo_read, .note = runs_note, .arg = &d };
 	char **paths = NULL;
+	uint64_t since = 0;
 	int r = spot_paths(s, words, &paths, e);
 
+	if (r == 0 && a->since)
+		r = find_point(s, a->since, &since, e);
 	if (r == 0)
-		r = undo_compare(&s->undo, a->since, &o, &d, e);
+		r = undo_compare(&s->undo, since, &o, &d, e);
+	if (r == 0)
+		r = changes_check(&d.changes, paths, s->undo.fd, e);
 	if (r == 0) {
 		narrow(&d.changes, paths);
 		tree_show(&d.changes, &show, &out);
@@ -578,10 +619,12 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 static int diff_review(const struct args *a, char *const *words, struct spot *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
-	int r;
+	uint64_t since = 0;
+	int r = a->since ? find_point(s, a->since, &since, e) : 0;
 
-	r = a->since ? review_cli_diff_since(s, a->since, words, a->form, &out, e)
-		     : review_cli_diff(s, words, a->form, &out, e);
+	if (r == 0)
+		r = since ? review_cli_diff_since(s, since, words, a->form, &out, e)
+			  : review_cli_diff(s, words, a->form, &out, e);
 	return r < 0 ? r : print_foreign(&out, e);
 }
 

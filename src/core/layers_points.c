@@ -7,10 +7,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/path.h"
+#include "base/program.h"
 #include "core/layers_own.h"
 
 static bool is_empty(const struct layers *l, const char *id)
@@ -89,6 +89,7 @@ static struct point *add_point(struct layers *l, enum tree_kind kind, const char
 			     .since = since,
 			     .kind = kind,
 			     .message = mem_str(message) };
+	memcpy(p->below, l->below, sizeof(p->below));
 	l->n_points++;
 	return p;
 }
@@ -200,26 +201,14 @@ int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message
  * writes there stands still. */
 static int copy_tree(const char *from, const char *to, struct err *e)
 {
+	const char *cp = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
 	const char *const argv[] = {
-		"cp", "-a", "--reflink=auto", "--no-target-directory", "--", from, to, NULL
+		cp, "-a", "--reflink=auto", "--no-target-directory", "--", from, to, NULL
 	};
 	const char *const env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
-	int status = 0;
-	pid_t pid = fork();
+	int r = program_run(argv, env, e);
 
-	if (pid == 0) {
-		(void)execve("/usr/bin/cp", (char *const *)(uintptr_t)argv,
-			     (char *const *)(uintptr_t)env);
-		(void)execve("/bin/cp", (char *const *)(uintptr_t)argv,
-			     (char *const *)(uintptr_t)env);
-		_exit(127);
-	}
-	if (pid < 0)
-		return err_sys(e, "fork");
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "waitpid");
-	return status == 0 ? 0 : err_set(e, ERR_SYSTEM, EIO, "'%s' could not be copied", from);
+	return r < 0 ? err_wrap(e, r, "'%s' could not be copied", from) : 0;
 }
 
 /* `frozen` is what the stack shows now: a copy of what is on top, and the rest. */
@@ -321,8 +310,10 @@ int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct 
 		r = layers_new_head(l, &l->ws, &p->ws, e);
 	if (r == 0 && l->home.n > 0)
 		r = layers_new_head(l, &l->home, &p->home, e);
-	if (r == 0 && l->sys.n > 0)
+	if (r == 0 && l->sys.n > 0) {
 		r = layers_new_head(l, &l->sys, &p->sys, e);
+		memcpy(l->below, p->below, sizeof(l->below));
+	}
 	return r < 0 ? r : layers_write(l, e);
 }
 
@@ -475,8 +466,10 @@ int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct e
 
 	if (r == 0 && l->home.n > 0)
 		r = layers_new_head(l, &l->home, &nothing, e);
-	if (r == 0 && l->sys.n > 0)
+	if (r == 0 && l->sys.n > 0) {
 		r = layers_new_head(l, &l->sys, &nothing, e);
+		l->below[0] = '\0'; /* any template will do */
+	}
 	if (r == 0 && with_ws && l->ws.n > 0)
 		r = layers_new_head(l, &l->ws, &nothing, e);
 	return r < 0 ? r : layers_write(l, e);

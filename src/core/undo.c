@@ -224,6 +224,17 @@ static int load_target(struct undo *u, uint64_t id, const struct tree_index *now
 	return id ? store_load(u->store, id, ret, e) : find_target(u, UINT64_MAX, now, ret, e);
 }
 
+static int check_paths(const struct undo *u, const struct undo_wish *w,
+		       const struct tree_index *now, const struct tree_index *target, struct err *e)
+{
+	_cleanup_(changes_done) struct changes c = { 0 };
+
+	if (w->only == NULL)
+		return 0;
+	tree_compare(now, target, false, &c);
+	return changes_check(&c, w->only, u->fd, e);
+}
+
 int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 		 const struct undo_wish *w, struct undone *ret, struct err *e)
 {
@@ -246,6 +257,9 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 		r = tree_hash_all(u->fd, &now, e);
 	if (r == 0)
 		r = load_target(u, id, &now, &target, e);
+	if (r < 0)
+		return r;
+	r = check_paths(u, w, &now, &target, e);
 	if (r < 0)
 		return r;
 	ret->target = target.id;

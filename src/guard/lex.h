@@ -13,6 +13,8 @@ struct parser {
 	size_t *commands, *words; /* shared with the readers of `...` and heredocs inside */
 	struct redir *pending, **pending_end;
 	bool in_substitution; /* $( ) around us: heredocs may end early */
+	unsigned
+		unpaired; /* texts so far in which parentheses need not pair: patterns of case, comments, heredocs */
 	struct shell_error *error;
 };
 

@@ -73,6 +73,7 @@ enum end_reason {
 	END_MEMORY,
 	END_OUTPUT,
 	END_CPU_TIME,
+	END_DISK,
 	END_STOPPED, /* the keeper was asked to end */
 	END_ERROR,
 	END_CLOSING, /* not begun: the sandbox is just ending, ask again */

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
-from harness import PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
+from harness import Patience, PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet, make_chain  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
@@ -154,6 +154,28 @@ def claude_is_held(box):
 
 
 @test(who=("user",), timeout=60)
+def claude_pushes_its_branch(box):
+    """To the branches that a rule lists and to no others; what it pushes to does not exist inside."""
+    w = there("claude")
+    up, author = box.dir / "up.git", ("-c", "user.name=n", "-c", "user.email=n@x")
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", *author, "commit", "-q", "--allow-empty", "-m", "one")
+    box.host("git", "remote", "add", "origin", up)
+    box.host("git", "push", "-q", "origin", "main")
+    _, results = claude(
+        box, w, {"sh": f"git checkout -q -b agent/x && echo two > a.txt && git add a.txt && git {' '.join(author)} commit -qm two && "
+                       f"git push -q origin agent/x && echo PUSHED; ls {up}"}, {"sh": "git push origin agent/x:main"},
+        more=("--broker-push", f"{up} refs/heads/agent/*"))
+    has(results[0], "PUSHED", "No such file")
+    has(results[1], "no rule of broker.push covers this ref")
+    eq(box.host("git", "-C", up, "rev-parse", "agent/x"), box.host("git", "rev-parse", "agent/x"))
+    eq(box.host("git", "-C", up, "log", "--format=%s", "main"), "one\n")
+    eq([(e["verdict"], e.get("status")) for e in events(box, f"claude-{box.ws.name}", "broker.ran") if e["argv"][1] == "push"],
+       [("allow", None), ("allow", 0), ("deny", None)])
+
+
+@test(who=("user",), timeout=60)
 def claude_in_review(box):
     """Nothing reaches the workspace before somebody says so."""
     w = there("claude")
@@ -230,8 +252,15 @@ class Tmux:
             time.sleep(0.1)
 
     def type(self, text):
+        """The key comes once the text stands there: together they would be something pasted, which sends nothing."""
+        before = self.screen()
         self.tmux("send-keys", "-l", text)
+        soon(lambda: self.screen() != before, f"{text!r} appears", 30)
         self.shows(text[-4:])
+        patience, last = Patience(3), None
+        while not patience.is_over() and last != self.screen():
+            last = self.screen()
+            time.sleep(0.2)
         self.tmux("send-keys", "Enter")
 
 

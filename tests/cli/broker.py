@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -287,6 +288,21 @@ def commands_are_confined(box):
     user_policy(box, commands={"plant": str(p)})
     eq(box.sh("broker plant").out, "here\n")
     eq(where.exists(), False)
+
+
+@test(who=("user",), timeout=30)
+def commands_reach_no_network_unless_they_say_so(box):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ask = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5); print('reached')"
+        p = program(box, "ask", f'exec python3 -c "{ask}"\n')
+        user_policy(box, commands={"quiet": str(p), "asks": f"network {p}"})
+        r = box.sh("broker quiet")
+        eq((r.rc, r.out), (1, ""))
+        has(r.err, "PermissionError")
+        eq(box.sh("broker asks").out, "reached\n")
+    q = program(box, "serve", "exec python3 -c \"import socket; socket.create_server(('127.0.0.1', 0))\"\n")
+    user_policy(box, commands={"serve": f"network {q}"})
+    has(box.sh("broker serve").err, "PermissionError")
 
 
 @test(who=("user",), timeout=30)

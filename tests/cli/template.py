@@ -88,6 +88,24 @@ def what_is_installed_stays(box):
     has(box.cli("run", "--name", "a", "--", "sh", "-c", "echo x > /etc/x").err, "Read-only")
 
 
+@test(timeout=40)
+def a_template_that_was_made_anew(box):
+    """What was installed above the old one is not put above the new one, nor above another."""
+    tree = str(tiny(box))
+    done(box, "template", "import", tree, "tiny")
+    done(box, "template", "import", tree, "other")
+    done(box, "run", "--name", "a", "--template", "tiny", "--", "sh", "-c", "echo mine > /usr/mine")
+    refused(box.cli("run", "--name", "a", "--template", "other", "--", "true"), "lies above another template", "--fresh", rc=125)
+    done(box, "template", "rm", "tiny")
+    refused(box.cli("run", "--name", "a", "--", "true"), "no template 'tiny'", rc=125)
+    done(box, "template", "import", tree, "tiny")
+    refused(box.cli("run", "--name", "a", "--", "true"), "made anew", "--fresh", rc=125)
+    eq(done(box, "run", "--fresh", "--name", "a", "--", "sh", "-c", "ls /usr/mine 2>/dev/null; echo new > /usr/new").out, "")
+    eq(done(box, "run", "--name", "a", "--", "cat", "/usr/new").out, "new\n")
+    done(box, "fork", "a", "b")
+    eq(done(box, "run", "--name", "b", "--", "cat", "/usr/new").out, "new\n")
+
+
 @test(timeout=60)
 def images_of_other_tools(box):
     box.needs("skopeo")
