@@ -20,8 +20,7 @@
 enum { FRONT, DIAL, PROCESSES };
 
 #define LISTENERS (3 + 64 + 32)
-#define AT_ONCE 32                /* messages of dial, before somebody else has a turn */
-#define LAST_NS (300 * NS_PER_MS) /* for front to say what its connections carried */
+#define AT_ONCE 32 /* messages of dial, before somebody else has a turn */
 
 struct kept {
 	struct init_msg m;
@@ -624,7 +623,7 @@ void gate_finish(struct keeper *k)
 
 	if (g == NULL)
 		return;
-	g->last_by = clock_now() + LAST_NS;
+	g->last_by = clock_now() + KEEPER_LAST_NS;
 	while (g->fd[DIAL] >= 0 && hear_last(g, DIAL))
 		;
 	if (g->fd[FRONT] >= 0 && (g->noted > 0 || k->in->plan->net.ports)) {

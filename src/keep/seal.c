@@ -25,7 +25,6 @@
 #include "keep/seal_parts.h"
 
 #define ANSWER_MS 10000
-#define LAST_NS (300 * NS_PER_MS) /* for what it still has to say when nothing inside lives */
 
 _Static_assert(SEAL_KEEPER_FD == 3, "as program_become() places it");
 
@@ -321,7 +320,7 @@ void seal_watch(struct keeper *k)
 void seal_settle(struct keeper *k)
 {
 	struct seal *s = k->seal;
-	uint64_t until = clock_now() + LAST_NS;
+	uint64_t until = clock_now() + KEEPER_LAST_NS;
 	struct seal_msg m;
 	int fds[PACKET_FDS], r;
 

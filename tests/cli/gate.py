@@ -6,6 +6,7 @@ The internet is a fake one (tests/internet.py); what arrived there is the eviden
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -110,6 +111,9 @@ def refusals_say_what_would_help(box):
     r = curl(box, "http://evil.test/", "-H", "Accept: application/json")
     said = json.loads(r.out)
     eq((said["host"], said["port"], said["rule"]), ("evil.test", 80, None))
+    has(said["message"], "no rule allows evil.test:80", "vitrine net allow", "--allow evil.test")
+    r = curl(box, "http://evil.test/", "-H", "Accept: application/json", flags=("--net", "open", "--deny", "*.test", "--deny", "evil.test:80"))
+    eq(json.loads(r.out)["rule"], "deny evil.test:80", "the most specific of them")
     r = curl(box, "http://93.184.216.35/", "--noproxy", "*")
     has(r.out, "no rule allows 93.184.216.35:80")
     r = curl(box, "http://evil.test/", flags=("--net", "open", "--deny", "evil.test"))
@@ -191,6 +195,57 @@ def published_port(box):
     for _ in range(20):
         has(answer().decode(), "200 OK")
     box.stop(p)
+
+
+@test(timeout=40)
+def published_ports_come_back(box):
+    """With the sandbox that is started again, without saying so again, and with a gate that is."""
+    net()
+    listen = ("--", "python3", "-u", "-c", "import socket; s = socket.create_server(('127.0.0.1', 8000)); print('up')\n"
+              "while True: c, _ = s.accept(); c.sendall(b'inside'); c.close()")
+
+    def answer():
+        try:
+            with socket.create_connection(("127.0.0.1", 18081), 2) as s:
+                return s.recv(100)
+        except OSError:
+            return b""
+    for flags in (("-p", "18081:8000"), ()):
+        p = box.start("run", "--name", "shop", *flags, *listen)
+        eq(p.stdout.readline(), b"up\n")
+        soon(lambda: answer() == b"inside", "the published port", 8)
+        if not flags:
+            front = [k for k in below(p.pid) + below(os.getpid()) if describe(k).startswith("vitrine-gate front")]
+            os.kill(front[0], signal.SIGKILL)
+            soon(lambda: answer() == b"inside", "the published port of the gate's second life", 8)
+        box.cli("stop", "-t", "0", "shop")
+        box.finish(p)
+        soon(lambda: answer() == b"", "the end of it")
+    box.cli("rm", "-f", "shop")
+
+
+@test(timeout=30)
+def where_the_kernel_cannot_redirect(box):
+    """Names have addresses of their own, and the usual ports and those that rules name lead to the gate; a note says so."""
+    n = net()
+    built = Path(__file__).resolve().parent.parent.parent / "build" / "sabotage"
+    if not (built / "vitrine").exists():
+        raise Skip("make sabotage")
+    for p in built.glob("vitrine*"):
+        if p.is_file():
+            (box.dir / "other").mkdir(exist_ok=True)
+            shutil.copy(p, box.dir / "other" / p.name)
+    box.own(box.dir / "other")
+    script = ("for u in http://ok.test/usual http://ok.test:8080/named http://ok.test:8443/other http://evil.test/ http://93.184.216.35/; do "
+              "curl -sS -m 6 --noproxy '*' $u; done")
+    r = box.finish(box.popen([box.dir / "other/vitrine", "run", "--allow", "ok.test", "--allow", "ok.test:8080", "--", "sh", "-c", script],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"VITRINE_SABOTAGE": "redirect"}))
+    has(r.out, "/usual", "/named")
+    has_not(r.out, "/other")
+    has(r.err, "this kernel cannot redirect connections")
+    eq((len(n.hits("ok.test", 80)), len(n.hits("ok.test", 8080)), n.hits("evil.test")), (1, 1, []))
+    has(box.finish(box.popen([box.dir / "other/vitrine", "doctor"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={"VITRINE_SABOTAGE": "redirect"})).out, "at listed ports only")
 
 
 @test

@@ -62,6 +62,25 @@ def uninspected_is_untouched(box):
 
 
 @test
+def a_host_can_be_left_out(box):
+    """inspect.never: its TLS passes untouched, also where everything else is inspected; a rule that would need more is refused."""
+    w = there()
+    policy = box.dir / "never.jsonc"
+    policy.write_text(json.dumps({"network": {"mode": "gate", "allow": ["own.test", "claude.ai", f"{OWN4}/32"]},
+                                  "inspect": {"hosts": ["own.test", "claude.ai"], "never": ["own.test"]}}))
+    for url, issuer in (("https://own.test/n", "CN=Test Root"), ("https://claude.ai/n", "Vitrine sandbox CA")):
+        r = curl(box, w, "-k", "-v", url, flags=("--policy", policy))
+        has(r.err, issuer)
+    refused(box.run("--policy", policy, "--allow", "GET own.test/x", "--", "true", env=w.trust), "own.test", "never")
+    p = box.start("run", "--policy", policy, "--name", "nev", "--", "sh", "-c", SLAVE, stdin=subprocess.PIPE, env=w.trust)
+    eq(say(p, "ca"), "2")
+    refused(box.cli("net", "allow", "nev", "GET own.test/x"), "inspect.never")
+    assert not (box.state / "sandboxes/nev/net").exists() or "own.test" not in (box.state / "sandboxes/nev/net").read_text()
+    end(box, p)
+    box.cli("rm", "-f", "nev")
+
+
+@test
 def inspected_is_trusted_inside_only(box):
     w = there()
     r = curl(box, w, "-v", "https://own.test/echo")
@@ -658,6 +677,10 @@ def refusals_before_the_start(box):
     w = there()
     refused(box.run("--allow", "get own.test/", "--", "true", env=w.trust), "capitals")
     refused(box.run("--git-push", "own.test/me", "--", "true", env=w.trust), "refs/")
+    for words, why in ((("--env", "1K", "--host", "own.test"), "variable: '1K'"), (("--env", "K", "--host", "*.com"), "not a host"),
+                       (("--env", "K"), "--host"), (("--env", "K", "--host", "own.test", "--in", "air"), "query or body"),
+                       (("--env", "K", "--host", "own.test", "sk-1"), "never from the command line")):
+        refused(box.cli("secret", "set", "mine", *words, input=b"value"), why)
     refused(box.run("--inspect", "UPPER", "--", "true", env=w.trust), "lower case")
     refused(box.run(*OPEN, "--inspect", "own.test", "--", "true", env={"SSL_CERT_FILE": "/nonexistent"}),
             "/nonexistent", rc=125)
