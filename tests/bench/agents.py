@@ -62,7 +62,8 @@ def guard(h, who, vitrine, ws, rounds):
 
 def one_loop(who, vitrine, ws, name):
     env = {**who.env(), "XDG_STATE_HOME": os.path.join(who.home, "loop-state")}
-    argv = [vitrine, "loop", "shell", ws, "--name", name, "--prompt", "date >>log", "--max", str(ITERATIONS), "-q", "--json"]
+    argv = [vitrine, "loop", "shell", ws, "--name", name, "--prompt", "date >>log", "--max", str(ITERATIONS), "-q",
+            "--json"]
     begin = time.monotonic()
     _, out, _ = host.run(argv, who=who, cwd=ws, env=env)
     took = time.monotonic() - begin
@@ -105,7 +106,8 @@ def judge(data, who):
 
 
 def guard_document(data, table, names):
-    text = "## The guard\n\nA whole `vitrine hook`, in ms, from start to exit, with a call of Claude Code on its standard input; beside `/bin/true`.\n\n"
+    text = ("## The guard\n\nA whole `vitrine hook`, in ms, from start to exit, with a call of Claude Code on its standard "
+            "input; beside `/bin/true`.\n\n")
     for who, g in data["guard"].items():
         rows = [[k, s["n"], *(f"{s[x]:.2f}" for x in ("median", "p90", "min"))] for k, s in g["rows"].items()]
         text += f"As {names[who]}:\n\n" + table(["call", "n", "median", "p90", "least"], rows) + "\n"
@@ -113,6 +115,7 @@ def guard_document(data, table, names):
 
 
 def loop_document(data, table, names):
-    text = f"## Loops\n\n{ITERATIONS} iterations of a shell that appends a line, each with its checkpoint, session and records, in s.\n\n"
+    text = (f"## Loops\n\n{ITERATIONS} iterations of a shell that appends a line, each with its checkpoint, session and "
+            "records, in s.\n\n")
     rows = [[names[who], d["n"], f"{d['median']:.2f}", f"{d['least']:.2f}"] for who, d in data["loop"].items()]
     return text + table(["as", "n", "median", "least"], rows)

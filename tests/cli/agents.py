@@ -190,8 +190,8 @@ BUILT_IN = {
 STAND_IN = """#!/usr/bin/python3
 import json, os, sys
 files = [os.path.join(d, f) for d, _, names in os.walk(os.environ["HOME"]) for f in names]
-out = {"argv": [os.path.basename(sys.argv[0]), *sys.argv[1:]], "env": dict(os.environ),
-       "files": {os.path.relpath(f, os.environ["HOME"]): open(f, errors="replace").read() for f in files if os.path.isfile(f)}}
+files = {os.path.relpath(f, os.environ["HOME"]): open(f, errors="replace").read() for f in files if os.path.isfile(f)}
+out = {"argv": [os.path.basename(sys.argv[0]), *sys.argv[1:]], "env": dict(os.environ), "files": files}
 open("told.json", "w").write(json.dumps(out))
 """
 
@@ -222,7 +222,8 @@ def those_that_cannot_be_installed_here(box):
             for host in hosts:
                 eq(box.cli("net", "test", sandbox, host).rc, rc, f"{name}: {host}")
         eq(box.cli("stop", sandbox).rc, 0)
-        r = box.cli("loop", name, ".", "--prompt", "do it", "--max", "1", "--mode", "direct", "-q", "--", "--read", bin, env=env)
+        r = box.cli("loop", name, ".", "--prompt", "do it", "--max", "1", "--mode", "direct", "-q", "--", "--read", bin,
+                    env=env)
         eq(r.rc, 0, r.err)
         eq(json.loads(box.read("told.json"))["argv"], want["prompt"])
         (box.ws / "told.json").unlink()

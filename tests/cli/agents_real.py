@@ -313,9 +313,11 @@ def codex_works(box):
     has_not(json.dumps(results) + r.out + r.err, key)
     nowhere(box, key)
     eq(w.net.hits("evil.test"), [])
+    told = events(box, f"codex-{box.ws.name}", "otel")
+    assert any("codex" in str(e.get("service")) for e in told), f"its own telemetry is kept: {told[:3]}"
 
 
-def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end."):
+def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.", service=None):
     """One iteration of a loop: the preset's own words, a command, a file, what the guard says, and what the agent reports."""
     w = there(agent)
     key, name = KEYS[variable], f"loop-{agent}-{box.ws.name}"
@@ -334,6 +336,9 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
     nowhere(box, key)
     eq([(e["tool"], e["verdict"]) for e in events(box, name, "guard.decision")],
        list(zip(tools, ("allow", "allow", "deny"))), "the guard's decisions, on record outside")
+    if service:
+        told = events(box, name, "otel")
+        assert any(e.get("service") == service for e in told), f"its own telemetry is kept: {told[:3]}"
     run = json.loads(r.out)["runs"][0]
     eq(run["outcome"], "ok")
     assert run.get("tokens_in", 0) >= tokens, f"tokens, in its own words: {run}"
@@ -344,7 +349,7 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
 @test(who=("root",), timeout=150)
 def gemini_works(box):
     given_a_prompt(box, "gemini", "generativelanguage.googleapis.com", "GEMINI_API_KEY",
-                   ("run_shell_command", "write_file", "run_shell_command"))
+                   ("run_shell_command", "write_file", "run_shell_command"), service="gemini-cli")
 
 
 @test(who=("root",), timeout=150)

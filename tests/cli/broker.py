@@ -99,6 +99,23 @@ def force_and_delete_where_allowed(box):
     eq(tip(box, up, "refs/heads/free"), "")
 
 
+@test(who=("user",), timeout=30)
+def safe_tools_ask_it_about_force(box):
+    """Where there is a broker the tool in front of git hands a forced push on, and the rules decide."""
+    up = upstream(box)
+    r = box.sh(SHARE + """
+        git checkout -q -b free && echo two >> a.txt && git commit -qam two && git push -q origin free free:agent/x
+        git commit -q --amend -m other && git push -q --force origin free && echo forced
+        git push --force origin free:agent/x || echo no force
+    """, *rules(up, "refs/heads/free create force", "refs/heads/agent/*"), "--tools", "always", timeout=25)
+    eq(r.out, "forced\nno force\n", r.err)
+    has(r.err, "force push refused")
+    eq(git(box, "log", "-1", "--format=%s", "free", cwd=up), "other")
+    eq(git(box, "log", "-1", "--format=%s", "agent/x", cwd=up), "two")
+    r = box.sh("git push --force origin free", "--tools", "always")
+    eq(r.rc, 126, "and without one it is refused: " + r.err)
+
+
 @test(timeout=30)
 def fetches_and_pulls(box):
     up = upstream(box)
@@ -285,9 +302,13 @@ def commands_are_confined(box):
     p = program(box, "plant", f'touch {where} && echo planted; touch here && echo here\n')
     eq(box.host(p, cwd=box.dir), "planted\nhere\n", "outside it works")
     where.unlink()
-    user_policy(box, commands={"plant": str(p)})
+    loud = program(box, "loud", "head -c 300000 /dev/zero | tr '\\0' x\n")
+    user_policy(box, commands={"plant": str(p), "loud": str(loud)})
     eq(box.sh("broker plant").out, "here\n")
     eq(where.exists(), False)
+    r = box.sh("broker loud")
+    eq((r.rc, r.out), (125, ""))
+    has(r.err, "says too much")
 
 
 @test(who=("user",), timeout=30)

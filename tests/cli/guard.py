@@ -258,6 +258,7 @@ def test_and_explain(box):
     r = json.loads(box.cli("guard", "test", "--json", "rm -rf /").out)
     eq((r["verdict"], r["intent"], r["rule"]), ("deny", "hard_stop", "files.rm-root"))
     refused(box.cli("guard", "test"), "needs one command")
+    refused(box.cli("guard", "test", "rm", "-rf", "x"), "a command is one argument, in quotes")
     refused(box.cli("guard", "juggle"), "guard has no 'juggle'")
     refused(box.cli("guard"), "install")
 

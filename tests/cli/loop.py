@@ -336,6 +336,11 @@ def tasks_of_the_project(box):
     eq((t["open"], t["done"]), (1, 2), "as the sandbox has it")
     has(box.cli("status", "--tasks", s["name"]).out, "tasks: 2 done, 1 open", "[ ] two")
     eq(box.read("TODO.md")[:9], "- [ ] one", "the host's is as it was")
+    issue = '{"id":"b-%d","title":"%s","status":"%s"}\n'
+    box.write(".beads/issues.jsonl", issue % (1, "four", "open") + issue % (2, "five", "closed"))
+    s = loop(box, "shell", ".", "--name", "beads", "--prompt", "rm TODO.md; sed -i s/open/closed/ .beads/issues.jsonl", "--max", "1")
+    has(box.cli("status", "--tasks", "beads").out, "tasks: 2 done, 0 open")
+    has(box.read(".beads/issues.jsonl"), '"open"')
 
 
 @test
