@@ -31,6 +31,8 @@ struct point {
 	char *message;
 	struct stack ws, home, sys; /* all frozen */
 	char below[LAYERS_BELOW_BYTES];
+	uint64_t
+		tree; /* the checkpoint of the workspace, written in place, that it belongs to; 0: none */
 };
 
 struct layers {
@@ -41,6 +43,7 @@ struct layers {
 		[LAYERS_BELOW_BYTES]; /* which template that was, see template_mark(); "": not known */
 	struct point *points;
 	size_t n_points;
+	uint64_t tree; /* points that are made now belong to this one; not in the file */
 	char moving[LAYER_ID_BYTES]; /* the plain home is on its way to be this layer's fs */
 };
 
@@ -79,6 +82,10 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 /* Saves the present and goes back. */
 int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e);
 const struct point *layers_point(const struct layers *l, uint64_t id);
+/* The newest that belongs to this checkpoint of the workspace. */
+const struct point *layers_point_of(const struct layers *l, uint64_t tree);
+/* Forgets those whose checkpoint of the workspace is not one of these any more. */
+void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n);
 /* Throws away all changes of the workspace, or those below `only`; the present is saved first. */
 int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_present,
 		   struct err *e);

@@ -40,7 +40,7 @@ static void put_point(struct buf *b, const struct point *p)
 	put_stack(b, "home", &p->home);
 	buf_putc(b, ',');
 	put_stack(b, "sys", &p->sys);
-	buf_printf(b, ",\"below\":\"%s\"}", p->below);
+	buf_printf(b, ",\"below\":\"%s\",\"tree\":%llu}", p->below, (unsigned long long)p->tree);
 }
 
 int layers_write(const struct layers *l, struct err *e)
@@ -149,7 +149,8 @@ static bool take_point(const struct json *o, struct point *p)
 	return p->kind < TREE_KIND_COUNT_ && take_number(o, "id", &p->id) &&
 	       take_number(o, "created", &p->created) && take_number(o, "since", &p->since) &&
 	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home) &&
-	       take_sys(o, &p->sys) && take_below(o, p->below);
+	       take_sys(o, &p->sys) && take_below(o, p->below) &&
+	       (json_get(o, "tree") == NULL || take_number(o, "tree", &p->tree));
 }
 
 static bool take_all(const struct json *o, struct layers *l)

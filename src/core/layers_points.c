@@ -90,6 +90,7 @@ static struct point *add_point(struct layers *l, enum tree_kind kind, const char
 			     .kind = kind,
 			     .message = mem_str(message) };
 	memcpy(p->below, l->below, sizeof(p->below));
+	p->tree = l->tree;
 	l->n_points++;
 	return p;
 }
@@ -278,6 +279,38 @@ const struct point *layers_point(const struct layers *l, uint64_t id)
 	return NULL;
 }
 
+const struct point *layers_point_of(const struct layers *l, uint64_t tree)
+{
+	for (size_t i = l->n_points; tree > 0 && i-- > 0;)
+		if (l->points[i].tree == tree)
+			return &l->points[i];
+	return NULL;
+}
+
+static void drop_point(struct layers *l, size_t i)
+{
+	struct point *p = &l->points[i];
+
+	free(p->message);
+	free(p->ws.v);
+	free(p->home.v);
+	free(p->sys.v);
+	memmove(p, p + 1, (l->n_points - i - 1) * sizeof(*p));
+	l->n_points--;
+}
+
+void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n)
+{
+	for (size_t i = l->n_points; i-- > 0;) {
+		bool is_kept = l->points[i].tree == 0;
+
+		for (size_t k = 0; k < n && !is_kept; k++)
+			is_kept = trees[k] == l->points[i].tree;
+		if (!is_kept)
+			drop_point(l, i);
+	}
+}
+
 int layers_new_head(struct layers *l, struct stack *head, const struct stack *frozen, struct err *e)
 {
 	char id[LAYER_ID_BYTES];
@@ -420,18 +453,9 @@ static void drop_points(struct layers *l, enum tree_kind kind, size_t keep)
 {
 	size_t seen = 0;
 
-	for (size_t i = l->n_points; i-- > 0;) {
-		struct point *p = &l->points[i];
-
-		if (p->kind != kind || ++seen <= keep)
-			continue;
-		free(p->message);
-		free(p->ws.v);
-		free(p->home.v);
-		free(p->sys.v);
-		memmove(p, p + 1, (l->n_points - i - 1) * sizeof(*p));
-		l->n_points--;
-	}
+	for (size_t i = l->n_points; i-- > 0;)
+		if (l->points[i].kind == kind && ++seen > keep)
+			drop_point(l, i);
 }
 
 int layers_before_start(struct layers *l, int base, const char *message, struct err *e)
@@ -488,14 +512,8 @@ int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct 
 	size_t n = l->n_points > keep ? l->n_points - (size_t)keep : 0;
 	int r;
 
-	for (size_t i = 0; i < n; i++) {
-		free(l->points[i].message);
-		free(l->points[i].ws.v);
-		free(l->points[i].home.v);
-		free(l->points[i].sys.v);
-	}
-	memmove(l->points, l->points + n, (l->n_points - n) * sizeof(*l->points));
-	l->n_points -= n;
+	for (size_t i = n; i-- > 0;)
+		drop_point(l, i);
 	*ret_removed = n;
 	r = layers_write(l, e);
 	return r < 0 ? r : layers_collect(l->state_dir, &(uint64_t){ 0 }, e);

@@ -86,6 +86,10 @@ def what_is_installed_stays(box):
     done(box, "fork", "a", "c")
     eq(done(box, "run", "--name", "c", "--", "sh", "/usr/local/bin/tool").out, "new\n")
     has(box.cli("run", "--name", "a", "--", "sh", "-c", "echo x > /etc/x").err, "Read-only")
+    done(box, "checkpoint", "a")
+    done(box, "run", "--name", "a", "--", "rm", "/usr/local/bin/tool")
+    done(box, "undo", "a")
+    eq(done(box, "run", "--name", "a", "--", "sh", "/usr/local/bin/tool").out, "new\n", "and comes back")
 
 
 @test(timeout=40)

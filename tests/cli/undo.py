@@ -144,6 +144,52 @@ def a_text_names_a_checkpoint(box):
 
 
 @test
+def a_named_sandbox_comes_back_whole(box):
+    """With its name a sandbox that works in place is meant with its home; without, the directory."""
+    def inside(script):
+        return done(box, "run", "--name", "box", "--", "sh", "-c", script).out
+
+    box.write("f", "1")
+    inside("echo home > ~/h; mkdir -m 0 ~/shut")
+    has(done(box, "checkpoint", "box", "-m", "good").out, "with the home of 'box'")
+    inside("rm -rf f ~/h; echo x > ~/x")
+    r = done(box, "undo", "box")
+    has(r.out, "the home is back too", "'vitrine restore box 3' takes this back")
+    eq(inside("cat f ~/h; ls ~/x 2>/dev/null; stat -c %a ~/shut"), "1home\n0\n")
+    # The files are the same: only the home differs.
+    inside("rm ~/h")
+    has(done(box, "undo", "box").out, "back at checkpoint 2: 0 written", "the home is back too")
+    eq(inside("cat ~/h"), "home\n")
+    done(box, "restore", "box", "3")
+    eq(inside("ls f ~/h 2>/dev/null; cat ~/x"), "x\n", "and forward again")
+    # The directory alone.
+    has_not(done(box, "restore", "good").out, "home")
+    eq(inside("cat f ~/x"), "1x\n")
+    done(box, "checkpoints", "box", "--keep", "1")
+    listed = json.loads((box.state / "sandboxes/box/layers.json").read_text())
+    eq(listed["points"], [], "what nobody can go back to is not kept")
+
+
+@test
+def what_runs_stands_still_for_it(box):
+    """Two files that are always written together are the same in every checkpoint."""
+    p = box.start("run", "--name", "box", "--", "sh", "-c",
+                  "echo up; i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > a; echo $i > b; done; echo end")
+    eq(p.stdout.readline(), b"up\n")
+    for i in range(6):
+        r = json.loads(done(box, "checkpoint", *(["box"] if i % 2 else []), "--json").out)
+        eq((r["paused_ms"] > 0, r["home"]), (True, False))
+    eq(box.cli("exec", "box", "--", "touch", "stop").rc, 0)
+    eq(p.stdout.readline(), b"end\n", "it went on")
+    box.finish(p)
+    eq(json.loads(done(box, "checkpoint", "--json").out)["paused_ms"], 0)
+    for i in range(1, 7):
+        done(box, "restore", str(i + 1), "--force")
+        a, b = int(box.read("a") or 0), int(box.read("b") or 0)
+        eq(not a or not b or a - b in (0, 1), True, f"{a} {b}: one of them went on")
+
+
+@test
 def a_slip_is_not_a_success(box):
     """A word that is neither a sandbox nor a path: nothing is done, and it is said."""
     box.write("f", "1")
