@@ -450,14 +450,17 @@ void journal_end(struct journal *j)
 	free(j);
 }
 
-void journal_once(const char *state_dir, const char *sandbox, enum event_type t,
-		  const struct event_field *f, size_t n)
+int journal_once(const char *state_dir, const char *sandbox, enum event_type t,
+		 const struct event_field *f, size_t n)
 {
 	struct journal *j = journal_new(state_dir, sandbox, true, NULL);
+	int r;
 
 	j->is_short = true;
 	journal_event(j, EVENT_NO_SESSION, t, f, n);
+	r = journal_flush(j);
 	journal_end(j);
+	return r;
 }
 
 void journal_settle(const char *state_dir)
