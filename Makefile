@@ -108,9 +108,11 @@ soak: build
 	@VITRINE=build/vitrine python3 tests/cli/crowd.py --soak $(or $(SOAK_SECONDS),3600)
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/image.py
+	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/undo.py
+	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/review.py
 	@VITRINE=build/vitrine VITRINE_CUTS=1900 python3 tests/cli/power_cut.py
 	@VITRINE=build/vitrine VITRINE_FAIL_POINTS=1000 python3 tests/cli/failing.py
-	@TREE_FILES=1 build/src/tree/tree_test
+	@TREE_FILES=1 TREE_SEQUENCES=1 build/src/tree/tree_test
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
 SCRIPTS = tools/deps .ci/run install.sh

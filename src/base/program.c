@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -70,6 +71,31 @@ int program_exec(const char *name, char *const argv[], struct err *e)
 		return r;
 	(void)execv(path, argv);
 	return err_sys(e, "'%s'", path);
+}
+
+int program_run(const char *const *argv, const char *const *env, struct err *e)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)dup2(2, 1);
+		if (env)
+			environ = (char **)(uintptr_t)env;
+		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	if (pid < 0)
+		return err_sys(e, "fork");
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "waitpid");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return err_set(e, ERR_UNSUPPORTED, ENOENT,
+			       "this needs '%s', which is not installed", argv[0]);
+	return err_set(e, ERR_SYSTEM, ECHILD, "'%s' failed", argv[0]);
 }
 
 #define BECOME_MAX 4

@@ -11,6 +11,10 @@ int program_find(const char *name, char **ret, struct err *e);
 /* Becomes it. Returns only on failure. */
 int program_exec(const char *name, char *const argv[], struct err *e);
 
+/* A tool of the host, to its end: a path, or a name that is looked for as the user's shell would. What it says goes to
+ * stderr. `env` NULL: the caller's. 0, or a sentence; -ENOENT when there is none. */
+int program_run(const char *const *argv, const char *const *env, struct err *e);
+
 /* Between fork (or vfork) and exec: the n descriptors become 3 and up, /dev/null the three before them, and nothing else
  * goes along, no environment either. role may be NULL. */
 _Noreturn void program_become(const char *path, const char *name, const char *role, const int *fds,

@@ -11,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "cli/past.h"
+#include "cli/image.h"
 #include "cli/run.h"
 #include "core/review.h"
 #include "core/seed.h"
@@ -91,8 +91,11 @@ int run_layers(struct run *r, struct err *e)
 		x = check_mode(r, e);
 	if (x == 0 && r->policy.mode != WS_DIRECT && r->layers.ws.n == 0)
 		x = layers_first(&r->layers, e);
-	if (x == 0 && r->host.root_dir && r->layers.sys.n == 0)
-		x = layers_first_sys(&r->layers, e);
+	if (x == 0 && r->host.root_dir) {
+		_free_ char *below = template_mark(r->host.root_dir, f->inner_root == ROOT_SETUID);
+
+		x = layers_first_sys(&r->layers, below, e);
+	}
 	if (x < 0)
 		return x;
 	if (r->host.root_dir)
@@ -162,11 +165,12 @@ static int clone(struct run *r, struct err *e)
 	return x < 0 ? x : layers_put_full(&r->layers, part, e);
 }
 
-/* Its home, its layers and those of its checkpoints. They grow while it runs; whether it may run again is asked here. */
+/* Its home, its layers and those of its checkpoints. While it runs the keeper looks (keep/disk.c). */
 static int check_disk(const struct run *r, struct err *e)
 {
 	const struct limit *l = &r->policy.limits[LIMIT_DISK];
-	uint64_t has = l->is_set ? past_disk(r->host.state_dir, r->def.name) : 0;
+	uint64_t has =
+		l->is_set ? layers_disk(r->host.state_dir, r->def.name, DISK_NAMES_SOME).bytes : 0;
 
 	if (!l->is_set || has <= l->max)
 		return 0;

@@ -8,6 +8,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "plan/plan.h"
@@ -165,4 +167,26 @@ int template_find(const char *state_dir, const char *name, char **ret_root, stru
 			       name);
 	*ret_root = take(root);
 	return 0;
+}
+
+/* Older ones have no id: then it is when they were made. */
+char *template_mark(const char *root, bool is_rooted)
+{
+	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	_free_ char *dir = path_parent(root), *path = mem_fmt("%s/info", dir);
+	const char *kind = is_rooted ? "sudo" : "plain";
+	const struct json *id = NULL;
+	uint64_t created = 0;
+	struct err ignored;
+
+	if (io_read_file(path, &b, &ignored) < 0 ||
+	    json_parse(buf_cstr(&b), b.n, &doc, &ignored) < 0 || doc.root->type != JSON_OBJECT)
+		return mem_fmt("%s-", kind);
+	id = json_get(doc.root, "id");
+	(void)json_u64(json_get(doc.root, "created"), &created);
+	if (id && id->type == JSON_STRING && strlen(id->text) == 16 &&
+	    strspn(id->text, "0123456789abcdef") == 16)
+		return mem_fmt("%s-%s", kind, id->text);
+	return mem_fmt("%s-%llu", kind, (unsigned long long)created);
 }

@@ -40,5 +40,7 @@ bool image_is_tag(const char *tag);
 
 /* STATE/templates/NAME, where it exists. */
 int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e);
+/* Which one it is, also among those that had its name before: for what is written above it. */
+char *template_mark(const char *root, bool is_rooted);
 
 #endif

@@ -162,8 +162,10 @@ static int ls_row(struct list *l, const char *name, struct table *t, struct err 
 	row[LS_SESSIONS].num = live.n;
 	row[LS_CREATED].num = d.id ? d.created : live.state.v[VALUE_STARTED];
 	row[LS_WORKSPACE].text = d.workspace ? mem_str(d.workspace) : NULL;
-	row[LS_DISK] = (struct cell){ .num = l->is_sized ? past_disk(l->host.state_dir, name) : 0,
-				      .is_null = !l->is_sized };
+	row[LS_DISK] = (struct cell){
+		.num = l->is_sized ? layers_disk(l->host.state_dir, name, DISK_NAMES_ALL).bytes : 0,
+		.is_null = !l->is_sized
+	};
 	row[LS_ID].text = d.id ? mem_str(d.id) : NULL;
 	return 0;
 }
@@ -327,7 +329,8 @@ static int st_row(struct list *l, const char *name, uint64_t *cpu_before, uint64
 	row[ST_MEMORY].num = live.state.v[VALUE_MEMORY];
 	row[ST_PEAK].num = live.state.v[VALUE_PEAK];
 	row[ST_PROCESSES].num = live.state.v[VALUE_PROCESSES];
-	row[ST_DISK] = (struct cell){ .num = past_disk(l->host.state_dir, name) };
+	row[ST_DISK] =
+		(struct cell){ .num = layers_disk(l->host.state_dir, name, DISK_NAMES_SOME).bytes };
 	/* Nothing goes out where there is no gate. */
 	row[ST_IN].is_null = row[ST_OUT].is_null = !(live.state.flags & STATE_NET);
 	row[ST_IN].num = live.state.v[VALUE_NET_IN];
@@ -431,7 +434,7 @@ static int inspect_one(struct list *l, const char *name, struct buf *out, struct
 		buf_json(out, folder);
 	}
 	buf_printf(out, ",\n  \"disk\": %llu",
-		   (unsigned long long)past_disk(l->host.state_dir, name));
+		   (unsigned long long)layers_disk(l->host.state_dir, name, DISK_NAMES_SOME).bytes);
 	inspect_live(&live, out);
 	past_print(l->host.state_dir, name, &live, out);
 	buf_puts(out, "\n}");

@@ -427,6 +427,11 @@ int cmd_reset(int argc, char **argv, struct err *e)
 
 	m.is_all = x == 0 && m.n == 0;
 	m.grace_ns = NS_PER_SEC;
+	for (size_t i = 0; x == 0 && i < m.n; i++) { /* before anybody is asked */
+		_cleanup_(def_done) struct def d = { 0 };
+
+		x = def_read(m.host.state_dir, m.names[i], &d, e);
+	}
 	if (x == 0 && !m.is_forced &&
 	    !is_agreed(m.is_all ? "Empty the homes of all sandboxes?" : "Empty its home?"))
 		x = err_set(e, ERR_USAGE, ECANCELED,

@@ -9,9 +9,6 @@
 #include "base/num.h"
 #include "cli/past.h"
 
-#define WALK_MAX 50000
-#define DEPTH_MAX 100 /* a descriptor is open on each level */
-
 static char *text_of(const struct json *root, const char *key)
 {
 	const struct json *v = json_get(root, key);
@@ -140,49 +137,4 @@ void past_print(const char *state_dir, const char *name, const struct live *live
 	}
 	buf_putc(out, ']');
 	past_free(v, n);
-}
-
-/* ---- size ---- */
-
-static uint64_t walk(int dirfd, const char *name, dev_t dev, int depth, size_t *left)
-{
-	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *en;
-	uint64_t sum = 0;
-
-	if (d == NULL) {
-		fd_close(fd);
-		return 0;
-	}
-	while (*left > 0 && depth < DEPTH_MAX && (en = readdir(d)) != NULL) {
-		struct stat st;
-
-		if (str_eq(en->d_name, ".") || str_eq(en->d_name, "..") ||
-		    fstatat(fd, en->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		--*left;
-		sum += (uint64_t)st.st_blocks * 512;
-		if (S_ISDIR(st.st_mode) && (dev == 0 || st.st_dev == dev))
-			sum += walk(fd, en->d_name, st.st_dev, depth + 1, left);
-	}
-	(void)closedir(d);
-	return sum;
-}
-
-uint64_t past_disk(const char *state_dir, const char *name)
-{
-	_free_ char *path = mem_fmt("%s/sandboxes/%s", state_dir, name);
-	char(*ids)[LAYER_ID_BYTES] = NULL;
-	size_t left = WALK_MAX, n = 0;
-	uint64_t sum = walk(AT_FDCWD, path, 0, 0, &left);
-
-	layers_named(state_dir, name, &ids, &n);
-	for (size_t i = 0; i < n; i++) {
-		_free_ char *layer = mem_fmt("%s/layers/%s", state_dir, ids[i]);
-
-		sum += walk(AT_FDCWD, layer, 0, 0, &left);
-	}
-	free(ids);
-	return sum;
 }

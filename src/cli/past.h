@@ -26,7 +26,4 @@ bool past_is_lost(const char *state_dir, const char *name);
 /* ,"past": [...] - all but those that run. */
 void past_print(const char *state_dir, const char *name, const struct live *live, struct buf *out);
 
-/* Bytes below its folder on disk, as far as a walk of bounded length sees. */
-uint64_t past_disk(const char *state_dir, const char *name);
-
 #endif

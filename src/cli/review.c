@@ -68,6 +68,8 @@ int review_cli_diff(struct spot *s, char *const *words, enum show_form form, str
 		r = spot_paths(s, words, &paths, e);
 	if (r == 0)
 		r = overlay_compare(&s->review.overlay, true, &seen.d, e);
+	if (r == 0)
+		r = changes_check(&seen.d.changes, paths, s->host.ws_fd, e);
 	if (r == 0) {
 		narrow(&seen.d.changes, paths);
 		tree_show(&seen.d.changes, &show, out);
@@ -102,6 +104,8 @@ int review_cli_diff_since(struct spot *s, uint64_t since, char *const *words, en
 		r = spot_paths(s, words, &paths, e);
 	if (r == 0)
 		r = overlay_since(&then, &s->review.overlay, &d, e);
+	if (r == 0)
+		r = changes_check(&d.changes, paths, s->host.ws_fd, e);
 	if (r == 0) {
 		narrow(&d.changes, paths);
 		tree_show(&d.changes, &show, out);
@@ -342,6 +346,17 @@ static int apply(struct spot *s, struct apply_wish *w, char *const *words, struc
 	return done.refused + done.sum.conflicts ? 1 : 0;
 }
 
+static int check_paths(const struct spot *s, char *const *paths, struct err *e)
+{
+	struct overlay_diff d = { 0 };
+	int r = overlay_compare(&s->review.overlay, false, &d, e);
+
+	if (r == 0)
+		r = changes_check(&d.changes, paths, s->host.ws_fd, e);
+	overlay_diff_done(&d);
+	return r;
+}
+
 static int discard(struct spot *s, struct apply_wish *w, char *const *words, struct err *e)
 {
 	char **paths = NULL;
@@ -350,6 +365,8 @@ static int discard(struct spot *s, struct apply_wish *w, char *const *words, str
 
 	if (r == 0)
 		r = own(s, e);
+	if (r == 0 && paths)
+		r = check_paths(s, paths, e);
 	if (r == 0)
 		r = layers_discard(&s->review.layers, s->host.ws_fd, paths, &present, e);
 	if (r == 0)

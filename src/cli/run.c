@@ -68,6 +68,10 @@ static void say_end(const struct run *r, const struct outcome *o)
 	case END_CPU_TIME:
 		say_limit(r, LIMIT_CPU_TIME, "it used more processor time than it may");
 		break;
+	case END_DISK:
+		say_limit(r, LIMIT_DISK,
+			  "it keeps more on the disk than it may; nothing of it was removed");
+		break;
 	case END_STOPPED:
 		(void)fprintf(stderr, "vitrine: ended: the sandbox was stopped\n");
 		break;
@@ -358,6 +362,9 @@ static int run_once(struct run *r, bool *was_given, struct outcome *o, struct er
 		x = run_begin(r, e);
 	if (x < 0)
 		return x;
+	if (!*was_given && r->policy.network == NET_GATE && r->policy.net_preset == LEVEL_OPEN)
+		cli_complain("network: everything public is open to it; '--net balanced' or "
+			     "'--allow HOST' say what it needs");
 	x = run_start(r, *was_given, o, e);
 	*was_given = true;
 	return x;

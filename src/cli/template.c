@@ -8,6 +8,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -61,9 +62,13 @@ static int write_info(const char *dir, const char *source, struct err *e)
 	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 	_free_ char *path = mem_fmt("%s/info", dir);
 	_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	uint64_t id = 0;
 	int r;
 
-	buf_printf(&b, "{\"created\":%llu,\"source\":", (unsigned long long)time(NULL));
+	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+		return err_sys(e, "getrandom");
+	buf_printf(&b, "{\"id\":\"%016llx\",\"created\":%llu,\"source\":", (unsigned long long)id,
+		   (unsigned long long)time(NULL));
 	buf_json(&b, source);
 	buf_puts(&b, "}\n");
 	r = fd < 0 ? -errno : io_write_all(fd, b.p, b.n);

@@ -7,10 +7,10 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "cli/cli.h"
 #include "cli/template.h"
 
@@ -23,30 +23,6 @@ static const char agent_packages[] = "bash,build-essential,ca-certificates,curl,
 #define PACKAGES_MAX (16 * KIB)
 
 /* ---- tools of the host ---- */
-
-/* As the user would run it; its words are the user's to see. */
-static int run_tool(const char *const *argv, struct err *e)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)dup2(2, 1);
-		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
-		_exit(127);
-	}
-	if (pid < 0)
-		return err_sys(e, "fork");
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "waitpid");
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return err_set(e, ERR_UNSUPPORTED, ENOENT,
-			       "this needs '%s', which is not installed", argv[0]);
-	return err_set(e, ERR_SYSTEM, ECHILD, "'%s' failed", argv[0]);
-}
 
 static bool has_tool(const char *name)
 {
@@ -66,7 +42,7 @@ static bool has_tool(const char *name)
 static int make_and_import(struct template_ctx *c, struct bench *b, const struct maker *m,
 			   struct err *e)
 {
-	int r = run_tool(m->argv, e);
+	int r = program_run(m->argv, NULL, e);
 
 	if (r == 0)
 		r = template_import(c, b, m->file, m, e);
@@ -216,7 +192,7 @@ static int build(const struct template_ctx *c, const char *tool, const char *con
 	argv[n++] = tag;
 	argv[n++] = context;
 	argv[n] = NULL;
-	return run_tool(argv, e);
+	return program_run(argv, NULL, e);
 }
 
 static char *context_of(const char *file)
@@ -261,7 +237,8 @@ int template_build(struct template_ctx *c, struct err *e)
 				.source = source },
 			e);
 	if (r == 0) /* the image has done its work */
-		(void)run_tool((const char *const[]){ tool, "rmi", tag, NULL }, &(struct err){ 0 });
+		(void)program_run((const char *const[]){ tool, "rmi", tag, NULL }, NULL,
+				  &(struct err){ 0 });
 	return r;
 }
 
@@ -317,5 +294,6 @@ int template_push(struct template_ctx *c, struct err *e)
 		return r;
 	from = mem_fmt("oci:%s:%s", b.part, c->words[0]);
 	to = with_transport(c->words[1]);
-	return run_tool((const char *const[]){ "skopeo", "copy", "-q", from, to, NULL }, e);
+	return program_run((const char *const[]){ "skopeo", "copy", "-q", from, to, NULL }, NULL,
+			   e);
 }

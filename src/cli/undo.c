@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "cli/review.h"
+#include "cli/whole.h"
 #include "tree/runs.h"
 
 #define OUT_MAX (256 * MIB)
@@ -78,7 +79,8 @@ struct args {
 	const char *message, *workspace;
 	bool is_all, as_json, is_forced, is_gentle;
 	enum show_form form;
-	uint64_t since, keep;
+	const char *since; /* a number, or what was said with -m */
+	uint64_t keep;
 	bool has_keep;
 	char **words; /* NULL-ended */
 };
@@ -116,9 +118,8 @@ static int take_opt(struct args *a, int id, const char *value, struct err *e)
 		a->form = SHOW_NAMES;
 		return 0;
 	case OPT_SINCE:
-		return num_parse(value, 1, INT64_MAX, &a->since, e) < 0
-			       ? err_wrap(e, -EINVAL, "--since")
-			       : 0;
+		a->since = value;
+		return 0;
 	case OPT_WORKSPACE:
 		a->workspace = value;
 		return 0;
@@ -251,24 +252,37 @@ static int no_more(char *const *words, struct err *e)
 
 /* ---- checkpoint ---- */
 
-static void print_saved(const struct tree_saved *s, bool as_json)
+/* What else was saved, and what it cost. */
+struct also {
+	const char *home; /* of this sandbox; NULL: of none */
+	uint64_t still_ms;
+};
+
+static void print_saved(const struct tree_saved *s, const struct also *also, bool as_json)
 {
 	char size[32];
 
 	if (as_json) {
 		(void)printf("{\"checkpoint\":%llu,\"files\":%llu,\"read\":%llu,\"bytes_added\":%"
 			     "llu,"
-			     "\"left_out\":%llu,\"unsaved\":%llu,\"unchanged\":%s}\n",
+			     "\"left_out\":%llu,\"unsaved\":%llu,\"unchanged\":%s,\"home\":%s,"
+			     "\"paused_ms\":%llu}\n",
 			     (unsigned long long)s->id, (unsigned long long)s->files,
 			     (unsigned long long)s->new_files, (unsigned long long)s->new_bytes,
 			     (unsigned long long)s->left_out, (unsigned long long)s->unsaved,
-			     s->is_same ? "true" : "false");
+			     s->is_same ? "true" : "false", also->home ? "true" : "false",
+			     (unsigned long long)also->still_ms);
 		return;
 	}
 	format_size(s->new_bytes, size, sizeof(size));
 	(void)printf("checkpoint %llu: %llu files, %llu new or changed (%s added)\n",
 		     (unsigned long long)s->id, (unsigned long long)s->files,
 		     (unsigned long long)s->new_files, size);
+	if (also->home)
+		(void)printf("  with the home of '%s' and what was installed there\n", also->home);
+	if (also->still_ms)
+		(void)printf("  what runs there stood still for %llu ms\n",
+			     (unsigned long long)also->still_ms);
 	if (s->left_out)
 		(void)printf("  %llu directories left out: ignored by .gitignore or not readable "
 			     "(--all takes the ignored ones)\n",
@@ -279,13 +293,40 @@ static void print_saved(const struct tree_saved *s, bool as_json)
 			     (unsigned long long)s->unsaved);
 }
 
+static int checkpoint(struct spot *s, const struct args *a, struct err *e)
+{
+	uint64_t last;
+	struct tree_options o = options(a, progress(&last));
+	struct tree_note note = { .root_fd = s->undo.fd,
+				  .kind = TREE_MANUAL,
+				  .message = a->message,
+				  .root = s->undo.root };
+	struct tree_saved saved;
+	struct also also = { 0 };
+	struct still still;
+	bool with_home = false;
+	int r = still_begin(&still, s, e);
+
+	if (r < 0)
+		return r;
+	r = tree_checkpoint(s->undo.store, &note, &o, &saved, NULL, e);
+	also.still_ms = still_end(&still);
+	end_progress(last);
+	if (r == 0)
+		r = whole_checkpoint(s, saved.id, a->message, &with_home, e);
+	if (r < 0)
+		return r;
+	also.home = with_home ? s->sandbox : NULL;
+	spot_tell(s, false, saved.id, saved.files, saved.new_bytes);
+	print_saved(&saved, &also, a->as_json);
+	return 0;
+}
+
 int cmd_checkpoint(int argc, char **argv, struct err *e)
 {
 	_cleanup_(spot_close) struct spot s = SPOT_NONE;
 	struct args a;
 	char *const *words = NULL;
-	struct tree_saved saved;
-	uint64_t last;
 	int r = parse(&a, checkpoint_opts, argc, argv, e);
 
 	words = a.words;
@@ -293,22 +334,9 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = no_more(words, e);
-	if (r == 0 && s.is_review) {
-		r = review_cli_checkpoint(&s, a.message, a.as_json, e);
-	} else if (r == 0) {
-		struct tree_options o = options(&a, progress(&last));
-		struct tree_note note = { .root_fd = s.undo.fd,
-					  .kind = TREE_MANUAL,
-					  .message = a.message,
-					  .root = s.undo.root };
-
-		r = tree_checkpoint(s.undo.store, &note, &o, &saved, NULL, e);
-		end_progress(last);
-		if (r == 0) {
-			spot_tell(&s, false, saved.id, saved.files, saved.new_bytes);
-			print_saved(&saved, a.as_json);
-		}
-	}
+	if (r == 0)
+		r = s.is_review ? review_cli_checkpoint(&s, a.message, a.as_json, e)
+				: checkpoint(&s, &a, e);
 	free(a.words);
 	return r;
 }
@@ -373,6 +401,8 @@ static int prune(struct spot *s, uint64_t keep, struct err *e)
 	char size[32];
 	int r = undo_prune(&s->undo, keep, &removed, &freed, e);
 
+	if (r == 0)
+		r = whole_prune(s, e);
 	if (r < 0)
 		return r;
 	format_size(freed, size, sizeof(size));
@@ -420,7 +450,8 @@ static void say_conflict(void *arg, const char *path, const char *why)
 	(void)fprintf(stderr, "%s\n", buf_cstr(&b));
 }
 
-static int report_restore(const struct undone *d, bool as_json, struct err *e)
+/* `home`: of which sandbox it came back as well; NULL: of none. */
+static int report_restore(const struct undone *d, const char *home, bool as_json, struct err *e)
 {
 	if (d->host_edits > 0)
 		return err_set(e, ERR_CONFLICT, EEXIST,
@@ -431,20 +462,59 @@ static int report_restore(const struct undone *d, bool as_json, struct err *e)
 	if (as_json)
 		(void)printf("{\"checkpoint\":%llu,\"present\":%llu,\"written\":%llu,\"removed\":%"
 			     "llu,"
-			     "\"kept\":%llu,\"conflicts\":%llu}\n",
+			     "\"kept\":%llu,\"conflicts\":%llu,\"home\":%s}\n",
 			     (unsigned long long)d->target, (unsigned long long)d->present,
 			     (unsigned long long)d->sum.written, (unsigned long long)d->sum.removed,
-			     (unsigned long long)d->sum.kept, (unsigned long long)d->sum.conflicts);
+			     (unsigned long long)d->sum.kept, (unsigned long long)d->sum.conflicts,
+			     home ? "true" : "false");
 	else
 		(void)printf("back at checkpoint %llu: %llu written, %llu removed, %llu left "
-			     "alone\n"
-			     "what was there is checkpoint %llu; 'vitrine restore %llu' takes this "
+			     "alone%s\n"
+			     "what was there is checkpoint %llu; 'vitrine restore %s%s%llu' takes "
+			     "this "
 			     "back\n",
 			     (unsigned long long)d->target, (unsigned long long)d->sum.written,
 			     (unsigned long long)d->sum.removed,
 			     (unsigned long long)d->sum.kept + d->sum.conflicts,
-			     (unsigned long long)d->present, (unsigned long long)d->present);
+			     home ? "; the home is back too" : "", (unsigned long long)d->present,
+			     home ? home : "", home ? " " : "", (unsigned long long)d->present);
 	return d->sum.conflicts ? 1 : 0;
+}
+
+/* The newest that was given this text. */
+static uint64_t find_said(struct spot *s, const char *text)
+{
+	_free_ uint64_t *ids = NULL;
+	struct err ignored;
+	size_t n = 0;
+
+	for (size_t i = s->is_review ? s->review.layers.n_points : 0; i-- > 0;)
+		if (str_eq(s->review.layers.points[i].message, text))
+			return s->review.layers.points[i].id;
+	if (s->is_review || store_list(s->undo.store, &ids, &n, &ignored) < 0)
+		return 0;
+	for (size_t i = n; i-- > 0;) {
+		_cleanup_(tree_index_done) struct tree_index x = { 0 };
+
+		if (store_load(s->undo.store, ids[i], &x, &ignored) == 0 && str_eq(x.message, text))
+			return ids[i];
+	}
+	return 0;
+}
+
+/* A checkpoint is meant by its number or by the text it was given. */
+static int find_point(struct spot *s, const char *word, uint64_t *ret, struct err *e)
+{
+	struct err ignored;
+
+	if (num_parse(word, 1, INT64_MAX, ret, &ignored) == 0)
+		return 0;
+	*ret = word[0] ? find_said(s, word) : 0;
+	return *ret ? 0
+		    : err_set(e, ERR_USAGE, ENOENT,
+			      "'%.80s' is neither the number of a checkpoint nor the text of one; "
+			      "'vitrine checkpoints' lists them",
+			      word);
 }
 
 static int restore(const struct args *a, bool is_undo, char *const *words, struct spot *s,
@@ -457,6 +527,7 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 	struct undone done = { 0 };
 	uint64_t id = 0;
 	char **paths = NULL;
+	bool with_home = false;
 	int r = 0;
 
 	if (!is_undo) {
@@ -464,9 +535,9 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 			return err_set(e, ERR_USAGE, EINVAL,
 				       "restore: which checkpoint? 'vitrine checkpoints' lists "
 				       "them");
-		r = num_parse(words[0], 1, INT64_MAX, &id, e);
+		r = find_point(s, words[0], &id, e);
 		if (r < 0)
-			return err_wrap(e, r, "checkpoint");
+			return r;
 		words++;
 	}
 	if (s->is_review)
@@ -477,12 +548,15 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 				: review_cli_restore(s, id, a->as_json, e);
 	r = spot_paths(s, words, &paths, e);
 	w.only = paths;
+	w.newest = paths ? 0 : whole_target(s);
 	if (r == 0)
 		r = undo_restore(&s->undo, id, &o, &w, &done, e);
+	if (r == 0 && done.host_edits == 0 && paths == NULL)
+		r = whole_restore(s, done.target, done.present, &with_home, e);
 	spot_paths_free(paths);
 	if (r >= 0 && done.host_edits == 0)
 		spot_tell(s, true, done.target, done.sum.written + done.sum.removed, 0);
-	return r < 0 ? r : report_restore(&done, a->as_json, e);
+	return r < 0 ? r : report_restore(&done, with_home ? s->sandbox : NULL, a->as_json, e);
 }
 
 static int cmd_back(int argc, char **argv, bool is_undo, struct err *e)
@@ -561,10 +635,15 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 	struct undo_diff d = { 0 };
 	struct show show = { .form = a->form, .read = undo_read, .note = runs_note, .arg = &d };
 	char **paths = NULL;
+	uint64_t since = 0;
 	int r = spot_paths(s, words, &paths, e);
 
+	if (r == 0 && a->since)
+		r = find_point(s, a->since, &since, e);
 	if (r == 0)
-		r = undo_compare(&s->undo, a->since, &o, &d, e);
+		r = undo_compare(&s->undo, since, &o, &d, e);
+	if (r == 0)
+		r = changes_check(&d.changes, paths, s->undo.fd, e);
 	if (r == 0) {
 		narrow(&d.changes, paths);
 		tree_show(&d.changes, &show, &out);
@@ -578,10 +657,12 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 static int diff_review(const struct args *a, char *const *words, struct spot *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
-	int r;
+	uint64_t since = 0;
+	int r = a->since ? find_point(s, a->since, &since, e) : 0;
 
-	r = a->since ? review_cli_diff_since(s, a->since, words, a->form, &out, e)
-		     : review_cli_diff(s, words, a->form, &out, e);
+	if (r == 0)
+		r = since ? review_cli_diff_since(s, since, words, a->form, &out, e)
+			  : review_cli_diff(s, words, a->form, &out, e);
 	return r < 0 ? r : print_foreign(&out, e);
 }
 

@@ -150,7 +150,9 @@ const struct verb verbs[] = {
 	  "that "
 	  "differ are written. Files that were edited on the host after the last sandbox ended are "
 	  "not overwritten unless you say so.\n\n"
-	  "  vitrine restore 3 src/" },
+	  "  vitrine restore 3 src/\n"
+	  "  vitrine restore 'tests pass'     the one that was given this text with 'checkpoint "
+	  "-m'" },
 	{ "undo", cmd_undo, "undo [options] [NAME] [PATHS...]",
 	  "take back what happened since the last checkpoint", restore_opts,
 	  "Again: goes back to the one before. Otherwise as 'restore'." },
@@ -201,7 +203,7 @@ const struct verb verbs[] = {
 	  "[--allow-cidr|--block-cidr PREFIX] | "
 	  "network log [NAME]",
 	  "the same in the words of 'docker sandbox'", network_opts,
-	  "--policy allow opens everything public at the next start; --policy deny nothing but "
+	  "--policy allow opens everything public; --policy deny nothing but "
 	  "what is listed." },
 	{ "save", cmd_save, "save [options] NAME TAG",
 	  "make an image of a sandbox's home and of what waits for review", save_opts,

@@ -144,13 +144,24 @@ static int check_first(const struct layers *l, struct err *e)
 	return 0;
 }
 
-int layers_first_sys(struct layers *l, struct err *e)
+int layers_first_sys(struct layers *l, const char *below, struct err *e)
 {
 	char id[LAYER_ID_BYTES];
-	int r = new_id(id, e);
+	int r;
 
-	if (r == 0)
+	if (l->sys.n > 0 && l->below[0] && !str_eq(l->below, below))
+		return err_set(e, ERR_CONFLICT, ESTALE,
+			       "what '%s' has installed lies above another template, or above this "
+			       "one "
+			       "before it was made anew; 'vitrine run --fresh --name %s ...' "
+			       "begins anew "
+			       "with this one and keeps the old state as a checkpoint",
+			       l->name, l->name);
+	r = l->sys.n > 0 ? 0 : new_id(id, e);
+	if (r == 0 && l->sys.n == 0)
 		stack_push(&l->sys, id);
+	if (r == 0)
+		(void)snprintf(l->below, sizeof(l->below), "%s", below);
 	return r;
 }
 
@@ -170,8 +181,10 @@ int layers_put_sys(struct layers *l, struct err *e)
 			    "somebody has just changed the layers of '%s'; try again", l->name);
 	else if (access(path, F_OK) < 0)
 		r = make_dirs(l, l->sys.v[0], 0755, true, e);
-	if (r == 0 && now.sys.n == 0) {
-		stack_copy(&now.sys, &l->sys);
+	if (r == 0 && (now.sys.n == 0 || !str_eq(now.below, l->below))) {
+		if (now.sys.n == 0)
+			stack_copy(&now.sys, &l->sys);
+		memcpy(now.below, l->below, sizeof(now.below));
 		r = layers_write(&now, e);
 	}
 	layers_done(&now);
@@ -309,6 +322,7 @@ int layers_fork(struct layers *from, const char *name, struct err *e)
 		r = layers_new_head(&to, &to.home, &p->home, e);
 	if (r == 0 && p && from->sys.n > 0)
 		r = layers_new_head(&to, &to.sys, &p->sys, e);
+	memcpy(to.below, from->below, sizeof(to.below));
 	if (r == 0)
 		r = layers_write(&to, e);
 	layers_done(&to);

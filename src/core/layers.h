@@ -15,6 +15,7 @@
 #include "tree/overlay.h"
 
 #define LAYER_ID_BYTES 17 /* 16 hex digits and a NUL */
+#define LAYERS_BELOW_BYTES 40
 #define LAYERS_MERGE_AT 24
 #define LAYERS_POINTS_MAX 512
 #define LAYERS_AUTO_KEPT 20
@@ -29,14 +30,20 @@ struct point {
 	enum tree_kind kind;
 	char *message;
 	struct stack ws, home, sys; /* all frozen */
+	char below[LAYERS_BELOW_BYTES];
+	uint64_t
+		tree; /* the checkpoint of the workspace, written in place, that it belongs to; 0: none */
 };
 
 struct layers {
 	char *state_dir, *name;
 	struct stack ws, home; /* n == 0: none */
 	struct stack sys;      /* what was written in the /usr of a template */
+	char below
+		[LAYERS_BELOW_BYTES]; /* which template that was, see template_mark(); "": not known */
 	struct point *points;
 	size_t n_points;
+	uint64_t tree; /* points that are made now belong to this one; not in the file */
 	char moving[LAYER_ID_BYTES]; /* the plain home is on its way to be this layer's fs */
 };
 
@@ -49,8 +56,9 @@ void layers_done(struct layers *l);
 /* A workspace without layers gets its first: in memory, then on disk with the workspace's own mode. -EBUSY when
  * somebody else was faster. */
 int layers_first(struct layers *l, struct err *e);
-/* The same for what is written above a template. */
-int layers_first_sys(struct layers *l, struct err *e);
+/* The same for what is written above a template, which is `below`. Written above one it means nothing above another: where
+ * there is something already, -ESTALE. */
+int layers_first_sys(struct layers *l, const char *below, struct err *e);
 int layers_put_sys(struct layers *l, struct err *e);
 int layers_put_first(struct layers *l, int ws_fd, struct err *e);
 /* The same with a tree that is ready, at `full`: it is moved. */
@@ -74,6 +82,10 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 /* Saves the present and goes back. */
 int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e);
 const struct point *layers_point(const struct layers *l, uint64_t id);
+/* The newest that belongs to this checkpoint of the workspace. */
+const struct point *layers_point_of(const struct layers *l, uint64_t tree);
+/* Forgets those whose checkpoint of the workspace is not one of these any more. */
+void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n);
 /* Throws away all changes of the workspace, or those below `only`; the present is saved first. */
 int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_present,
 		   struct err *e);
@@ -111,5 +123,14 @@ void layers_named(const char *state_dir, const char *name, char (**ret)[LAYER_ID
 
 /* Removes layers that no sandbox names. */
 int layers_collect(const char *state_dir, uint64_t *ret_removed, struct err *e);
+
+/* What it keeps on the disk. Somebody waits for the answer: some; has time: all that will ever be counted. Nothing is counted behind so many names, or too deep: is_cut. */
+#define DISK_NAMES_SOME 50000
+#define DISK_NAMES_ALL 4000000
+struct disk_use {
+	uint64_t bytes, names;
+	bool is_cut;
+};
+struct disk_use layers_disk(const char *state_dir, const char *name, uint64_t max_names);
 
 #endif

@@ -40,7 +40,7 @@ static void put_point(struct buf *b, const struct point *p)
 	put_stack(b, "home", &p->home);
 	buf_putc(b, ',');
 	put_stack(b, "sys", &p->sys);
-	buf_putc(b, '}');
+	buf_printf(b, ",\"below\":\"%s\",\"tree\":%llu}", p->below, (unsigned long long)p->tree);
 }
 
 int layers_write(const struct layers *l, struct err *e)
@@ -56,7 +56,7 @@ int layers_write(const struct layers *l, struct err *e)
 	put_stack(&b, "home", &l->home);
 	buf_putc(&b, ',');
 	put_stack(&b, "sys", &l->sys);
-	buf_printf(&b, ",\"moving\":\"%s\",\"points\":[", l->moving);
+	buf_printf(&b, ",\"below\":\"%s\",\"moving\":\"%s\",\"points\":[", l->below, l->moving);
 	for (size_t i = 0; i < l->n_points; i++) {
 		buf_puts(&b, i ? ",\n" : "\n");
 		put_point(&b, &l->points[i]);
@@ -116,6 +116,19 @@ static bool take_sys(const struct json *o, struct stack *ret)
 	return json_get(o, "sys") == NULL || take_stack(o, "sys", ret);
 }
 
+static bool take_below(const struct json *o, char below[LAYERS_BELOW_BYTES])
+{
+	const struct json *v = json_get(o, "below");
+
+	if (v == NULL)
+		return true;
+	if (v->type != JSON_STRING || strlen(v->text) >= LAYERS_BELOW_BYTES ||
+	    v->text[strspn(v->text, "0123456789abcdefghijklmnopqrstuvwxyz-")] != '\0')
+		return false;
+	memcpy(below, v->text, strlen(v->text) + 1);
+	return true;
+}
+
 static bool take_number(const struct json *o, const char *key, uint64_t *ret)
 {
 	const struct json *v = json_get(o, key);
@@ -136,7 +149,8 @@ static bool take_point(const struct json *o, struct point *p)
 	return p->kind < TREE_KIND_COUNT_ && take_number(o, "id", &p->id) &&
 	       take_number(o, "created", &p->created) && take_number(o, "since", &p->since) &&
 	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home) &&
-	       take_sys(o, &p->sys);
+	       take_sys(o, &p->sys) && take_below(o, p->below) &&
+	       (json_get(o, "tree") == NULL || take_number(o, "tree", &p->tree));
 }
 
 static bool take_all(const struct json *o, struct layers *l)
@@ -157,7 +171,7 @@ static bool take_all(const struct json *o, struct layers *l)
 		if (!take_point(c, &l->points[l->n_points++]))
 			return false;
 	return take_stack(o, "ws", &l->ws) && take_stack(o, "home", &l->home) &&
-	       take_sys(o, &l->sys);
+	       take_sys(o, &l->sys) && take_below(o, l->below);
 }
 
 bool layers_exist(const char *state_dir, const char *name)

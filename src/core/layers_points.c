@@ -7,10 +7,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/path.h"
+#include "base/program.h"
 #include "core/layers_own.h"
 
 static bool is_empty(const struct layers *l, const char *id)
@@ -89,6 +89,8 @@ static struct point *add_point(struct layers *l, enum tree_kind kind, const char
 			     .since = since,
 			     .kind = kind,
 			     .message = mem_str(message) };
+	memcpy(p->below, l->below, sizeof(p->below));
+	p->tree = l->tree;
 	l->n_points++;
 	return p;
 }
@@ -200,26 +202,14 @@ int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message
  * writes there stands still. */
 static int copy_tree(const char *from, const char *to, struct err *e)
 {
+	const char *cp = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
 	const char *const argv[] = {
-		"cp", "-a", "--reflink=auto", "--no-target-directory", "--", from, to, NULL
+		cp, "-a", "--reflink=auto", "--no-target-directory", "--", from, to, NULL
 	};
 	const char *const env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
-	int status = 0;
-	pid_t pid = fork();
+	int r = program_run(argv, env, e);
 
-	if (pid == 0) {
-		(void)execve("/usr/bin/cp", (char *const *)(uintptr_t)argv,
-			     (char *const *)(uintptr_t)env);
-		(void)execve("/bin/cp", (char *const *)(uintptr_t)argv,
-			     (char *const *)(uintptr_t)env);
-		_exit(127);
-	}
-	if (pid < 0)
-		return err_sys(e, "fork");
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "waitpid");
-	return status == 0 ? 0 : err_set(e, ERR_SYSTEM, EIO, "'%s' could not be copied", from);
+	return r < 0 ? err_wrap(e, r, "'%s' could not be copied", from) : 0;
 }
 
 /* `frozen` is what the stack shows now: a copy of what is on top, and the rest. */
@@ -289,6 +279,38 @@ const struct point *layers_point(const struct layers *l, uint64_t id)
 	return NULL;
 }
 
+const struct point *layers_point_of(const struct layers *l, uint64_t tree)
+{
+	for (size_t i = l->n_points; tree > 0 && i-- > 0;)
+		if (l->points[i].tree == tree)
+			return &l->points[i];
+	return NULL;
+}
+
+static void drop_point(struct layers *l, size_t i)
+{
+	struct point *p = &l->points[i];
+
+	free(p->message);
+	free(p->ws.v);
+	free(p->home.v);
+	free(p->sys.v);
+	memmove(p, p + 1, (l->n_points - i - 1) * sizeof(*p));
+	l->n_points--;
+}
+
+void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n)
+{
+	for (size_t i = l->n_points; i-- > 0;) {
+		bool is_kept = l->points[i].tree == 0;
+
+		for (size_t k = 0; k < n && !is_kept; k++)
+			is_kept = trees[k] == l->points[i].tree;
+		if (!is_kept)
+			drop_point(l, i);
+	}
+}
+
 int layers_new_head(struct layers *l, struct stack *head, const struct stack *frozen, struct err *e)
 {
 	char id[LAYER_ID_BYTES];
@@ -321,8 +343,10 @@ int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct 
 		r = layers_new_head(l, &l->ws, &p->ws, e);
 	if (r == 0 && l->home.n > 0)
 		r = layers_new_head(l, &l->home, &p->home, e);
-	if (r == 0 && l->sys.n > 0)
+	if (r == 0 && l->sys.n > 0) {
 		r = layers_new_head(l, &l->sys, &p->sys, e);
+		memcpy(l->below, p->below, sizeof(l->below));
+	}
 	return r < 0 ? r : layers_write(l, e);
 }
 
@@ -429,18 +453,9 @@ static void drop_points(struct layers *l, enum tree_kind kind, size_t keep)
 {
 	size_t seen = 0;
 
-	for (size_t i = l->n_points; i-- > 0;) {
-		struct point *p = &l->points[i];
-
-		if (p->kind != kind || ++seen <= keep)
-			continue;
-		free(p->message);
-		free(p->ws.v);
-		free(p->home.v);
-		free(p->sys.v);
-		memmove(p, p + 1, (l->n_points - i - 1) * sizeof(*p));
-		l->n_points--;
-	}
+	for (size_t i = l->n_points; i-- > 0;)
+		if (l->points[i].kind == kind && ++seen > keep)
+			drop_point(l, i);
 }
 
 int layers_before_start(struct layers *l, int base, const char *message, struct err *e)
@@ -475,8 +490,10 @@ int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct e
 
 	if (r == 0 && l->home.n > 0)
 		r = layers_new_head(l, &l->home, &nothing, e);
-	if (r == 0 && l->sys.n > 0)
+	if (r == 0 && l->sys.n > 0) {
 		r = layers_new_head(l, &l->sys, &nothing, e);
+		l->below[0] = '\0'; /* any template will do */
+	}
 	if (r == 0 && with_ws && l->ws.n > 0)
 		r = layers_new_head(l, &l->ws, &nothing, e);
 	return r < 0 ? r : layers_write(l, e);
@@ -495,14 +512,8 @@ int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct 
 	size_t n = l->n_points > keep ? l->n_points - (size_t)keep : 0;
 	int r;
 
-	for (size_t i = 0; i < n; i++) {
-		free(l->points[i].message);
-		free(l->points[i].ws.v);
-		free(l->points[i].home.v);
-		free(l->points[i].sys.v);
-	}
-	memmove(l->points, l->points + n, (l->n_points - n) * sizeof(*l->points));
-	l->n_points -= n;
+	for (size_t i = n; i-- > 0;)
+		drop_point(l, i);
 	*ret_removed = n;
 	r = layers_write(l, e);
 	return r < 0 ? r : layers_collect(l->state_dir, &(uint64_t){ 0 }, e);

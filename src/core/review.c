@@ -325,6 +325,8 @@ int review_apply(struct review *r, const struct apply_wish *w, struct applied *r
 	x = set_applying(r, true, e);
 	if (x == 0)
 		x = overlay_compare(&r->overlay, false, &d, e);
+	if (x == 0)
+		x = changes_check(&d.changes, w->paths, r->ws_fd, e);
 	if (x == 0) {
 		struct restore_job job = { .root_fd = r->ws_fd,
 					   .now = &d.before,

@@ -218,10 +218,34 @@ static int run_passes(struct undo *u, struct back *b, const struct tree_index *t
 	return r;
 }
 
-static int load_target(struct undo *u, uint64_t id, const struct tree_index *now,
+/* What a sandbox keeps to itself may differ where its files do not: the newer of the two is meant. */
+static int load_target(struct undo *u, uint64_t id, uint64_t newest, const struct tree_index *now,
 		       struct tree_index *ret, struct err *e)
 {
-	return id ? store_load(u->store, id, ret, e) : find_target(u, UINT64_MAX, now, ret, e);
+	struct err ignored;
+	int r;
+
+	if (id)
+		return store_load(u->store, id, ret, e);
+	r = find_target(u, UINT64_MAX, now, ret, e);
+	if (newest == 0 || (r == 0 && ret->id >= newest))
+		return r;
+	tree_index_done(ret);
+	*ret = (struct tree_index){ 0 };
+	return store_load(u->store, newest, ret, &ignored) == 0
+		       ? 0
+		       : find_target(u, UINT64_MAX, now, ret, e);
+}
+
+static int check_paths(const struct undo *u, const struct undo_wish *w,
+		       const struct tree_index *now, const struct tree_index *target, struct err *e)
+{
+	_cleanup_(changes_done) struct changes c = { 0 };
+
+	if (w->only == NULL)
+		return 0;
+	tree_compare(now, target, false, &c);
+	return changes_check(&c, w->only, u->fd, e);
 }
 
 int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
@@ -245,7 +269,10 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 	if (r == 0)
 		r = tree_hash_all(u->fd, &now, e);
 	if (r == 0)
-		r = load_target(u, id, &now, &target, e);
+		r = load_target(u, id, w->newest, &now, &target, e);
+	if (r < 0)
+		return r;
+	r = check_paths(u, w, &now, &target, e);
 	if (r < 0)
 		return r;
 	ret->target = target.id;

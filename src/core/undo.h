@@ -28,6 +28,8 @@ struct undo_wish {
 	bool is_forced; /* overwrite edits made on the host since the sandbox ended */
 	bool is_gentle; /* leave those, restore the rest */
 	char *const *only;
+	uint64_t
+		newest; /* without an id: a checkpoint that differs in something else than files; 0: none */
 	void (*say)(void *arg, const char *path, const char *why); /* conflicts, one by one */
 	void *arg;
 };

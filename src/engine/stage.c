@@ -5,23 +5,15 @@
  * they have is 0. A runtime started there needs no set-uid helper and no ranges of subordinate ids, and what it starts
  * has no id of the host but the user's own. Runs between fork and exec.
  */
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/vfs.h>
 
-#include "base/io.h"
 #include "engine/engine.h"
+#include "sys/userns.h"
 
 #define UNIFIED "/sys/fs/cgroup/unified"
-
-static int put(const char *path, const char *text)
-{
-	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
-}
 
 /* Both versions of control groups at once: crun refuses to start there, though it is told to leave them alone. */
 bool stage_is_hybrid(void)
@@ -41,22 +33,8 @@ static int hide_unified(void)
 
 int stage_enter(void)
 {
-	char map[32];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
 	bool hides = stage_is_hybrid();
-	int r;
+	int r = userns_enter(0, 0, hides ? CLONE_NEWNS : 0);
 
-	if (unshare(CLONE_NEWUSER | (hides ? CLONE_NEWNS : 0)) < 0)
-		return -errno;
-	r = put("/proc/self/setgroups", "deny");
-	(void)snprintf(map, sizeof(map), "0 %u 1\n", uid);
-	if (r == 0)
-		r = put("/proc/self/uid_map", map);
-	(void)snprintf(map, sizeof(map), "0 %u 1\n", gid);
-	if (r == 0)
-		r = put("/proc/self/gid_map", map);
-	if (r == 0 && hides)
-		r = hide_unified();
-	return r;
+	return r == 0 && hides ? hide_unified() : r;
 }

@@ -100,6 +100,7 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	tell_session_started(k, s);
 	story_soon(k);
 	usage_start(k);
+	disk_start(k);
 }
 
 /* Who waits is told first: what is written here is not on their way. Who asks for the record asks us first, and is

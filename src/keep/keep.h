@@ -47,7 +47,7 @@ enum keep_msg_type {
 	KEEP_MSG_COUNT_
 };
 
-enum net_op { NET_SHOW = 1, NET_ALLOW, NET_DENY };
+enum net_op { NET_SHOW = 1, NET_ALLOW, NET_DENY, NET_OPEN, NET_SHUT };
 
 /* What stands where in v. */
 enum keep_value {
@@ -73,6 +73,7 @@ enum end_reason {
 	END_MEMORY,
 	END_OUTPUT,
 	END_CPU_TIME,
+	END_DISK,
 	END_STOPPED, /* the keeper was asked to end */
 	END_ERROR,
 	END_CLOSING, /* not begun: the sandbox is just ending, ask again */

@@ -285,6 +285,7 @@ static void finish(struct keeper *k)
 	bool is_its_own = !keeper_is_named(k); /* the sandbox ends with its first command */
 
 	k->is_ending = true;
+	disk_finish(k);
 	k->has_left = k->is_empty || engine_reap(&k->native, k->in->plan);
 	last_messages(k);
 	engine_complains(k);
@@ -323,6 +324,7 @@ static int status_for(const struct keeper *k)
 		return 124;
 	case END_MEMORY:
 	case END_OUTPUT:
+	case END_DISK:
 		return 137;
 	case END_STOPPED:
 		return 143;

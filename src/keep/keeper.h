@@ -12,6 +12,10 @@
 #include "keep/session.h"
 #include "sys/sample.h"
 
+/* Nothing inside lives any more: front and seal have so long to say what they still know. They need a millisecond, or
+ * their turn on a busy machine. */
+#define KEEPER_LAST_NS (2 * NS_PER_SEC)
+
 #define KEEPER_CLIENTS 96
 #define DRAIN_NS (2 * NS_PER_SEC) /* for readers of a command that has ended */
 
@@ -92,6 +96,7 @@ struct keeper {
 	size_t n_seen;
 	/* layers.c */
 	struct left *left;
+	struct disk *disk; /* disk.c; NULL: not watched */
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -200,6 +205,10 @@ void limits_look(struct keeper *k);                /* usage is fresh: is it too 
 void limits_check_output(struct keeper *k);
 /* A command ended so: was it a limit? */
 enum end_reason limits_reason(struct keeper *k, int status, enum end_reason why);
+
+/* disk.c: what it keeps on the disk, while somebody is inside. */
+void disk_start(struct keeper *k);
+void disk_finish(struct keeper *k);
 
 /* usage.c: how much the sandbox uses, and each session. */
 void usage_take(struct keeper *k);                           /* looks now */

@@ -15,7 +15,7 @@ const char *end_reason_name(enum end_reason r)
 		[END_EXIT] = "exit",         [END_SIGNAL] = "signal",   [END_TIME] = "time",
 		[END_IDLE] = "idle",         [END_MEMORY] = "memory",   [END_OUTPUT] = "output",
 		[END_CPU_TIME] = "cpu_time", [END_STOPPED] = "stopped", [END_ERROR] = "error",
-		[END_CLOSING] = "closing",
+		[END_CLOSING] = "closing",   [END_DISK] = "disk",
 	};
 
 	return r < END_REASON_COUNT_ ? names[r] : "unknown";

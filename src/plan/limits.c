@@ -108,7 +108,7 @@ int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
 		*l = decide(id, f);
 		if (id == LIMIT_DISK && p->is_named && pol->home == HOME_PRIVATE) {
 			l->by = BY_WATCHED;
-			l->how = "what it keeps lies on the disk: looked at before each start";
+			l->how = "what it keeps lies on the disk, where the keeper looks";
 		}
 		l->is_set = true;
 		l->max = want->max;

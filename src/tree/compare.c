@@ -4,6 +4,8 @@
  * One pass over both, in step. What lies in a directory that one of them left out is not known there, so it is no
  * difference. Renames are found afterwards among what vanished and what appeared: the same content, not empty.
  */
+#include <fcntl.h>
+
 #include "base/path.h"
 #include "tree/tree.h"
 
@@ -214,6 +216,35 @@ bool tree_is_among(char *const *paths, const char *path)
 			return true;
 	}
 	return false;
+}
+
+static bool is_known(const struct changes *c, char *path, int root_fd)
+{
+	char *const one[] = { path, NULL };
+	_close_ int fd = FD_NONE;
+
+	for (size_t i = 0; i < c->n; i++)
+		if ((c->v[i].a && tree_is_among(one, c->v[i].a->path)) ||
+		    (c->v[i].b && tree_is_among(one, c->v[i].b->path)))
+			return true;
+	fd = tree_open(root_fd, path, O_PATH | O_NOFOLLOW);
+	return fd >= 0;
+}
+
+int changes_check(const struct changes *c, char *const *paths, int root_fd, struct err *e)
+{
+	for (; paths && *paths; paths++) {
+		_cleanup_(buf_done) struct buf name = BUF(64 * KIB);
+
+		if (**paths == '\0' || is_known(c, *paths, root_fd))
+			continue;
+		buf_esc(&name, *paths, strlen(*paths));
+		return err_set(e, ERR_USAGE, ENOENT,
+			       "'%.200s' is neither a sandbox nor a path here, and nothing was "
+			       "changed",
+			       buf_cstr(&name));
+	}
+	return 0;
 }
 
 bool tree_is_above(char *const *paths, const char *dir)

@@ -215,6 +215,8 @@ bool tree_was_touched(const struct tree_index *earlier, const char *path,
 
 /* Is path one of these, or below one? NULL: all are meant; "" is the root. */
 bool tree_is_among(char *const *paths, const char *path);
+/* Somebody named paths: one that is neither there nor among what changed is a slip, and doing nothing would look like success. */
+int changes_check(const struct changes *c, char *const *paths, int root_fd, struct err *e);
 /* Does one of these lie below dir? */
 bool tree_is_above(char *const *paths, const char *dir);
 

@@ -154,6 +154,28 @@ def claude_is_held(box):
 
 
 @test(who=("user",), timeout=60)
+def claude_pushes_its_branch(box):
+    """To the branches that a rule lists and to no others; what it pushes to does not exist inside."""
+    w = there("claude")
+    up, author = box.dir / "up.git", ("-c", "user.name=n", "-c", "user.email=n@x")
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", *author, "commit", "-q", "--allow-empty", "-m", "one")
+    box.host("git", "remote", "add", "origin", up)
+    box.host("git", "push", "-q", "origin", "main")
+    _, results = claude(
+        box, w, {"sh": f"git checkout -q -b agent/x && echo two > a.txt && git add a.txt && git {' '.join(author)} commit -qm two && "
+                       f"git push -q origin agent/x && echo PUSHED; ls {up}"}, {"sh": "git push origin agent/x:main"},
+        more=("--broker-push", f"{up} refs/heads/agent/*"))
+    has(results[0], "PUSHED", "No such file")
+    has(results[1], "no rule of broker.push covers this ref")
+    eq(box.host("git", "-C", up, "rev-parse", "agent/x"), box.host("git", "rev-parse", "agent/x"))
+    eq(box.host("git", "-C", up, "log", "--format=%s", "main"), "one\n")
+    eq([(e["verdict"], e.get("status")) for e in events(box, f"claude-{box.ws.name}", "broker.ran") if e["argv"][1] == "push"],
+       [("allow", None), ("allow", 0), ("deny", None)])
+
+
+@test(who=("user",), timeout=60)
 def claude_in_review(box):
     """Nothing reaches the workspace before somebody says so."""
     w = there("claude")
@@ -291,9 +313,11 @@ def codex_works(box):
     has_not(json.dumps(results) + r.out + r.err, key)
     nowhere(box, key)
     eq(w.net.hits("evil.test"), [])
+    told = events(box, f"codex-{box.ws.name}", "otel")
+    assert any("codex" in str(e.get("service")) for e in told), f"its own telemetry is kept: {told[:3]}"
 
 
-def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end."):
+def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.", service=None):
     """One iteration of a loop: the preset's own words, a command, a file, what the guard says, and what the agent reports."""
     w = there(agent)
     key, name = KEYS[variable], f"loop-{agent}-{box.ws.name}"
@@ -312,6 +336,9 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
     nowhere(box, key)
     eq([(e["tool"], e["verdict"]) for e in events(box, name, "guard.decision")],
        list(zip(tools, ("allow", "allow", "deny"))), "the guard's decisions, on record outside")
+    if service:
+        told = events(box, name, "otel")
+        assert any(e.get("service") == service for e in told), f"its own telemetry is kept: {told[:3]}"
     run = json.loads(r.out)["runs"][0]
     eq(run["outcome"], "ok")
     assert run.get("tokens_in", 0) >= tokens, f"tokens, in its own words: {run}"
@@ -322,7 +349,7 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
 @test(who=("root",), timeout=150)
 def gemini_works(box):
     given_a_prompt(box, "gemini", "generativelanguage.googleapis.com", "GEMINI_API_KEY",
-                   ("run_shell_command", "write_file", "run_shell_command"))
+                   ("run_shell_command", "write_file", "run_shell_command"), service="gemini-cli")
 
 
 @test(who=("root",), timeout=150)

@@ -70,6 +70,7 @@ def back_and_fork(box):
     eq(inside(box, "git fsck --no-progress && git log --format=%s", name="two").out, "agent\nfirst\n")
     refused(box.cli("diff", "two"), "fetch two")
     refused(box.cli("apply", "two"), "fetch two")
+    refused(box.cli("save", "two", "tag"), "which borrows objects", "fetch two", rc=125)
 
 
 @test

@@ -615,5 +615,10 @@ def a_stopped_sandbox_tells_how(box):
     eq([(d["reason"], d["status"]) for d in (json.loads(l)["data"] for l in lines)], [("exit", 7), ("signal", 137)])
 
 
+@test
+def reset_knows_whom_before_it_asks(box):
+    refused(box.cli("reset", "none"), "there is no sandbox 'none'", rc=125)
+
+
 if __name__ == "__main__":
     sys.exit(main())

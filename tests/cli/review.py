@@ -236,7 +236,26 @@ def what_is_kept_is_shown_and_bounded(box):
     start = ("run", "--name", "box", "--mode", "review", "--disk")
     refused(box.cli(*start, "4m,optional", "--", "true"), "keeps 5 MiB", "limit is 4", rc=125)
     done(box, *start, "16m,optional", "--", "true")
-    refused(box.cli(*start, "16m", "--", "true"), "looked at before each start", rc=125)
+    refused(box.cli(*start, "16m", "--", "true"), "where the keeper looks", rc=125)
+
+
+@test(timeout=60)
+def what_is_kept_is_bounded_while_it_runs(box):
+    """Wherever it lies, and though its directory is closed; what was written stays, and the next start says how to go on."""
+    grow = "dd if=/dev/zero of={0} bs=1M count=24 2>/dev/null; {1}; echo up; sleep 30"
+    for name, mode, script in (("home", "direct", grow.format("$HOME/big", "true")),
+                               ("shut", "direct", grow.format("$HOME/d/big", "chmod 000 $HOME/d")),
+                               ("ws", "review", grow.format("big", "true")),
+                               ("many", "direct", "i=0; while [ $i -lt 7000 ]; do : > $HOME/$i; i=$((i+1)); done; echo up; sleep 30")):
+        r = box.cli("run", "--name", name, "--mode", mode, "--disk", "16m,optional", "--json", "--", "sh", "-c", "mkdir -p ~/d; " + script,
+                    timeout=30)
+        eq((r.rc, r.json["reason"], r.json["limits"]["disk"]["by"]), (137, "disk", "watched"), f"{name}: {r.err}")
+        hit = [json.loads(line) for line in done(box, "events", "--json", name).out.splitlines() if "limit.hit" in line]
+        eq([h["data"]["limit"] for h in hit], ["disk"], name)
+    refused(box.cli("run", "--name", "home", "--disk", "16m,optional", "--", "true"), "keeps 24 MiB", "make room", rc=125)
+    done(box, "run", "--name", "home", "--disk", "1g,optional", "--", "sh", "-c", "rm ~/big")
+    r = done(box, "run", "--name", "home", "--disk", "16m,optional", "--", "sh", "-c", "sleep 1.5; " + grow.format("$HOME/big", "true"), rc=137)
+    eq(r.err, "vitrine: ended: it keeps more on the disk than it may; nothing of it was removed (limit 16m)\n")
 
 
 @test
@@ -339,10 +358,14 @@ def who_is_inside_asks_for_one(box):
     eq(box.cli("run", "--", "sh", "-c", "vitrine-checkpoint").rc, 127, "nobody could come back to it")
 
 
-# ---- killed
+# ---- killed, and out of space
 
 
-CALLS = "openat,renameat,renameat2,rename,unlinkat,write,fdatasync,mkdir,mkdirat,symlinkat,fchmod,syncfs"
+KILL = "signal=SIGKILL"
+FULL = "error=ENOSPC"
+CALLS = {KILL: "openat,renameat,renameat2,rename,unlinkat,write,fdatasync,mkdir,mkdirat,symlinkat,fchmod,syncfs",
+         FULL: "openat,renameat,renameat2,rename,write,fdatasync,mkdir,mkdirat,symlinkat,syncfs"}
+STRIDE = int(os.environ.get("VITRINE_KILL_STRIDE", "5"))    # 1: at every single call, as `make soak` does
 
 
 def persist(act):
@@ -361,7 +384,7 @@ def at_every_call(box, args, what, base, check):
         log = box.dir / "strace.log"
         p = box.popen(["strace", "-f", "-qq", "-o", log, *more, box.program, *args], stdin=subprocess.DEVNULL,
                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        p.communicate(timeout=30)
+        p.communicate(timeout=60)
         return p.returncode, log.read_text(errors="replace")
 
     def again():
@@ -372,24 +395,22 @@ def at_every_call(box, args, what, base, check):
         subprocess.run(["cp", "-a", f"{base}/state", box.state], check=True)
 
     again()
-    _, log = trace("-e", "trace=" + CALLS)
+    _, log = trace("-e", "trace=" + CALLS[what])
     names = [line.split("(")[0].split()[-1] for line in log.splitlines() if "(" in line]
     tried = 0
     for call in sorted(set(names)):
-        for nth in range(1, names.count(call) + 1):
+        for nth in range(1, names.count(call) + 1, STRIDE):
             again()
             rc, log = trace("-e", f"trace={call}", "-e", f"inject={call}:{what}:when={nth}")
             if "INJECTED" not in log and "killed by SIGKILL" not in log:
                 raise AssertionError(f"{call} number {nth} was not hit")
-            check(f"{args[0]}: {call} number {nth}", rc)
+            check(f"{args[0]}: {what} in {call} number {nth}", rc)
             tried += 1
-    if tried < 15:
+    if tried < (15 if STRIDE == 1 else 8):
         raise AssertionError(f"only {tried} faults were tried")
 
 
-def prepare(box):
-    fill(box)
-    inside(box, "echo ONE > a.txt; rm gone; mkdir new; echo n > new/n; echo h > ~/h")
+def keep_base(box):
     base = box.dir / "base"
     base.mkdir()
     subprocess.run(["cp", "-a", box.ws, base / "ws"], check=True)
@@ -398,45 +419,98 @@ def prepare(box):
     return base
 
 
-@test(timeout=200, who=("user",))
-def killed_during_apply(box):
-    """Each file is the old or the new one, and saying it again finishes it."""
+CHANGED = ["a.txt", "gone", "new/n"]
+
+
+def prepare(box):
     box.needs("strace")
-    base = prepare(box)
+    fill(box)
+    inside(box, "echo ONE > a.txt; rm gone; mkdir new; echo n > new/n; echo h > ~/h")
+    return keep_base(box)
+
+
+def differ(box):
+    return sorted(done(box, "diff", "--name-only", "box").out.split())
+
+
+def newest(box):
+    return str(json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"][-1]["checkpoint"])
+
+
+def apply_fault(box, what):
+    """Each file is the old or the new one, and saying it again finishes it."""
+    def seen():
+        return box.read("a.txt"), (box.ws / "gone").exists(), (box.ws / "new/n").exists() and box.read("new/n")
 
     def check(where, rc):
-        texts = (box.read("a.txt"), (box.ws / "gone").exists(), (box.ws / "new/n").exists() and box.read("new/n"))
-        if texts[0] not in ("one\ntwo\n", "ONE\n") or texts[2] not in (False, "n\n"):
-            raise AssertionError(f"{where}: half a file: {texts}")
+        now = seen()
+        if now[0] not in ("one\ntwo\n", "ONE\n") or now[2] not in (False, "n\n"):
+            raise AssertionError(f"{where}: half a file: {now}")
+        if rc == 0:
+            eq(now, ("ONE\n", False, "n\n"), where + ": called a success")
         r = box.cli("apply", "--force", "box")
         eq(r.rc, 0, f"{where}: {r.err}")
-        eq((box.read("a.txt"), (box.ws / "gone").exists(), box.read("new/n")), ("ONE\n", False, "n\n"), where)
-        left = [n for n in os.listdir(box.ws) if n.startswith(".vitrine")]
-        eq(left, [], where)
+        eq(seen(), ("ONE\n", False, "n\n"), where)
+        eq([n for n in os.listdir(box.ws) if n.startswith(".vitrine")], [], where)
 
-    at_every_call(box, ["apply", "--force", "box"], "signal=SIGKILL", base, check)
+    at_every_call(box, ["apply", "--force", "box"], what, prepare(box), check)
 
 
-@test(timeout=200, who=("user",))
-def killed_during_a_checkpoint_or_discard(box):
-    """The changes are all there, in front or as a checkpoint; never some of them."""
-    box.needs("strace")
-    base = prepare(box)
-
-    def check_checkpoint(where, rc):
+def checkpoint_fault(box, what):
+    """The changes are all there, and there is a checkpoint of them or none."""
+    def check(where, rc):
         eq(inside(box, "cat a.txt new/n ~/h; ls gone 2>/dev/null; true"), "ONE\nn\nh\n", where)
+        listed = [c for c in json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"] if c["kind"] == "manual"]
+        eq(len(listed) in ((1,) if rc == 0 else (0, 1)), True, f"{where}: {listed}")
+        if listed:
+            done(box, "restore", "box", str(listed[0]["checkpoint"]))
+            eq(differ(box), CHANGED, where)
 
-    def check_discard(where, rc):
-        names = sorted(done(box, "diff", "--name-only").out.split())
-        if names not in ([], ["a.txt", "gone", "new/n"]):
-            raise AssertionError(f"{where}: {names}")
+    at_every_call(box, ["checkpoint", "box"], what, prepare(box), check)
+
+
+def discard_fault(box, what):
+    """All of them are there, in front or as a checkpoint; never some of them."""
+    def check(where, rc):
+        names = differ(box)
+        eq(names in (([],) if rc == 0 else ([], CHANGED)), True, f"{where}: {rc} {names}")
         if not names:
-            listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
-            done(box, "restore", "box", str(listed[-1]["checkpoint"]))
-            eq(sorted(done(box, "diff", "--name-only").out.split()), ["a.txt", "gone", "new/n"], where)
+            done(box, "restore", "box", newest(box))
+            eq(differ(box), CHANGED, where)
 
-    at_every_call(box, ["checkpoint", "box"], "signal=SIGKILL", base, check_checkpoint)
-    at_every_call(box, ["discard", "box"], "signal=SIGKILL", base, check_discard)
+    at_every_call(box, ["discard", "box"], what, prepare(box), check)
+
+
+def restore_fault(box, what):
+    """The state of the checkpoint, or that before; the latter is not lost."""
+    prepare(box)
+    shutil.rmtree(box.dir / "base")
+    done(box, "checkpoint", "box")
+    inside(box, "rm -r new; echo later > later; rm ~/h")
+    base, later = keep_base(box), ["a.txt", "gone", "later"]
+
+    def check(where, rc):
+        names = differ(box)
+        eq(names in ((CHANGED,) if rc == 0 else (CHANGED, later)), True, f"{where}: {rc} {names}")
+        if names == CHANGED:
+            done(box, "restore", "box", newest(box))
+            eq(differ(box), later, where)
+
+    at_every_call(box, ["restore", "box", "1"], what, base, check)
+
+
+def fault_test(name, fn, what):
+    def body(box):
+        fn(box, what)
+
+    body.__name__ = name
+    test(timeout=900 if STRIDE == 1 else 120, who=("user",))(body)
+
+
+for word, kind in (("killed", KILL), ("disk_full", FULL)):
+    for act, fault in (("an_apply", apply_fault), ("a_checkpoint", checkpoint_fault), ("a_discard", discard_fault),
+                       ("a_restore", restore_fault)):
+        fault_test(f"{word}_during_{act}", fault, kind)
 
 
 if __name__ == "__main__":

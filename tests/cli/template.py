@@ -86,6 +86,28 @@ def what_is_installed_stays(box):
     done(box, "fork", "a", "c")
     eq(done(box, "run", "--name", "c", "--", "sh", "/usr/local/bin/tool").out, "new\n")
     has(box.cli("run", "--name", "a", "--", "sh", "-c", "echo x > /etc/x").err, "Read-only")
+    done(box, "checkpoint", "a")
+    done(box, "run", "--name", "a", "--", "rm", "/usr/local/bin/tool")
+    done(box, "undo", "a")
+    eq(done(box, "run", "--name", "a", "--", "sh", "/usr/local/bin/tool").out, "new\n", "and comes back")
+
+
+@test(timeout=40)
+def a_template_that_was_made_anew(box):
+    """What was installed above the old one is not put above the new one, nor above another."""
+    tree = str(tiny(box))
+    done(box, "template", "import", tree, "tiny")
+    done(box, "template", "import", tree, "other")
+    done(box, "run", "--name", "a", "--template", "tiny", "--", "sh", "-c", "echo mine > /usr/mine")
+    refused(box.cli("run", "--name", "a", "--template", "other", "--", "true"), "lies above another template", "--fresh", rc=125)
+    done(box, "template", "rm", "tiny")
+    refused(box.cli("run", "--name", "a", "--", "true"), "no template 'tiny'", rc=125)
+    done(box, "template", "import", tree, "tiny")
+    refused(box.cli("run", "--name", "a", "--", "true"), "made anew", "--fresh", rc=125)
+    eq(done(box, "run", "--fresh", "--name", "a", "--", "sh", "-c", "ls /usr/mine 2>/dev/null; echo new > /usr/new").out, "")
+    eq(done(box, "run", "--name", "a", "--", "cat", "/usr/new").out, "new\n")
+    done(box, "fork", "a", "b")
+    eq(done(box, "run", "--name", "b", "--", "cat", "/usr/new").out, "new\n")
 
 
 @test(timeout=60)

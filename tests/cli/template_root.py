@@ -200,6 +200,15 @@ def refusals(box):
     rooted(box)
     r = box.cli("run", "--name", "a", "--template", "rt", "--pids", "50", "--", "true")
     refused(r, "limit pids", "optional", rc=125)
+    # The same name, of the other kind: what root installed cannot be a plain one's /usr.
+    sandbox(box, "sudo touch /var/x", name="k")
+    done(box, "template", "export", "rt", str(box.home / "rt.tar"))
+    done(box, "template", "rm", "rt")
+    done(box, "template", "import", str(box.home / "rt.tar"), "rt")
+    refused(box.cli("run", "--name", "k", "--", "true"), "before it was made anew", rc=125)
+    done(box, "template", "rm", "rt")
+    done(box, "template", "import", "--sudo", str(box.home / "rt.tar"), "rt")
+    done(box, "run", "--fresh", "--name", "k", "--", "true")
     if box.is_root:
         return
     # Ids that the account does not have any more.

@@ -96,6 +96,22 @@ def rx03(c):
     return HELD
 
 
+@check("RX-03b", prio="P0", title="what a sandbox keeps on the disk ends at --disk, also behind a closed door", catches=("disk",),
+       forms=("run",), alone=True)
+def rx03b(c):
+    """Watched, not enforced by the kernel: the sandbox is ended soon after it has grown over its limit."""
+    with bounded(c):
+        name = c.new_name()
+        r = c.sandbox("mkdir ~/shut; dd if=/dev/zero of=$HOME/shut/fill bs=1M count=48 2>/dev/null; chmod 000 ~/shut; sleep 20",
+                      flags=["--name", name, "--disk", "32m,optional", "--json"], refusal_ok=True, timeout=60)
+        if r.refused:
+            return HELD
+        said = r.json()
+        c.must(said["limits"]["disk"]["by"] == "watched", f"not told: {said['limits']}")
+        c.must(said["reason"] == "disk", f"48 MiB under a limit of 32: {said['reason']}")
+    return HELD
+
+
 @check("RX-04", prio="P1", title="empty files end at a cap, and leaving is quick",
        forms=("run", "grandchild"), catches=("disk",), alone=True)
 def rx04(c):

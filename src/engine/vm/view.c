@@ -13,31 +13,13 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/vm/vm.h"
-
-static int put(const char *path, const char *text)
-{
-	_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
-}
+#include "sys/userns.h"
 
 /* The user's own number stays what it is: it is the files' owner, on both sides. */
 static int enter(void)
 {
-	char map[40];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	int r;
+	int r = userns_enter(geteuid(), getegid(), CLONE_NEWNS);
 
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		return -errno;
-	r = put("/proc/self/setgroups", "deny");
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", uid, uid);
-	if (r == 0)
-		r = put("/proc/self/uid_map", map);
-	(void)snprintf(map, sizeof(map), "%u %u 1\n", gid, gid);
-	if (r == 0)
-		r = put("/proc/self/gid_map", map);
 	if (r == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		r = -errno;
 	return r;
