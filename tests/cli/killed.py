@@ -73,6 +73,12 @@ def clean(box):
     eq([n for n in left if n.startswith(("run-", ".rm-"))], [])
 
 
+def whole(box):
+    """What is on record is, too."""
+    r = box.cli("events", "--verify")
+    eq(r.rc, 0, r.out + r.err)
+
+
 def ran(box):
     f = box.ws / "ran"
     n = f.read_text().count("ran\n") if f.exists() else 0
@@ -137,6 +143,7 @@ def rm_killed(box):
         if box.cli("ls", "-q").out.split() == ["box"]:
             eq(box.run("box", "--", "sh", "-c", "cat ~/a/* 2>/dev/null | wc -l").out.strip(), "9")
         clean(box)
+        whole(box)
 
     each_step(box, "client", after, "rm", "box", before=before)
 
@@ -151,6 +158,7 @@ def rename_killed(box):
         names = box.cli("ls", "-q").out.split()
         eq(names in (["old"], ["new"]), True, names)
         eq(box.run(names[0], "--", "sh", "-c", "cat ~/kept").out, "kept\n")
+        whole(box)
 
     box.ok("echo kept >~/kept", "--name", "old")
     each_step(box, "client", after, "rename", "old", "new", before=before)
