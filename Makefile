@@ -109,6 +109,7 @@ soak: build
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/image.py
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/undo.py
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/review.py
+	@VITRINE=build/vitrine VITRINE_SEQUENCES=250 python3 tests/cli/review_random.py
 	@TREE_FILES=1 TREE_SEQUENCES=1 build/src/tree/tree_test
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)
