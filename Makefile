@@ -84,7 +84,7 @@ run: deps-build
 	@build/vitrine demo
 
 test: deps-test
-	@tests/run
+	@tests/run $(ARGS)
 
 test-contain: build
 	@python3 tests/contain/run.py --vitrine build/vitrine $(ARGS)
@@ -102,7 +102,8 @@ bench: build
 fuzz: asan
 	@tests/run --seconds $(or $(FUZZ_SECONDS),60) --bash-runs 100000 fuzz bash
 
-# Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step.
+# Random acts of several clients and killed processes, for SOAK_SECONDS (an hour), then kill -9 at every single step and
+# power cuts at random moments.
 soak: build
 	@VITRINE=build/vitrine python3 tests/cli/crowd.py --soak $(or $(SOAK_SECONDS),3600)
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/killed.py
@@ -110,6 +111,8 @@ soak: build
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/undo.py
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/review.py
 	@VITRINE=build/vitrine VITRINE_SEQUENCES=250 python3 tests/cli/review_random.py
+	@VITRINE=build/vitrine VITRINE_CUTS=1900 python3 tests/cli/power_cut.py
+	@VITRINE=build/vitrine VITRINE_FAIL_POINTS=1000 python3 tests/cli/failing.py
 	@TREE_FILES=1 TREE_SEQUENCES=1 build/src/tree/tree_test
 
 SOURCES = $(shell find src tests -name '*.[ch]' 2>/dev/null)

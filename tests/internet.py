@@ -11,6 +11,7 @@ server. Nothing leaves the machine. Everything that arrives anywhere is written 
 process, so a test looks at the far side and never trusts the inside.
 """
 
+import base64
 import ctypes
 import json
 import mmap
@@ -305,15 +306,24 @@ class Far:
         """proxy.test: an HTTP CONNECT and SOCKS5 proxy, as companies have them."""
         try:
             first = conn.recv(4096)
-            if first[:1] == b"\5":
+            login = None
+            if first[:1] == b"\5" and 2 in first[2:]:
+                conn.sendall(b"\5\2")
+                words = conn.recv(4096)
+                login = words[2:2 + words[1]].decode() + ":" + words[3 + words[1]:].decode()
+                conn.sendall(b"\1\0")
+            elif first[:1] == b"\5":
                 conn.sendall(b"\5\0")
+            if first[:1] == b"\5":
                 request = conn.recv(4096)
                 target = request[5:5 + request[4]].decode() + ":" + str(struct.unpack(">H", request[-2:])[0])
                 ok = b"\5\0\0\1\0\0\0\0\0\0"
             else:
                 target = first.split(b" ")[1].decode()
+                basic = re.search(rb"(?i)\r\nproxy-authorization: basic (\S+)", first)
+                login = base64.b64decode(basic[1]).decode() if basic else None
                 ok = b"HTTP/1.1 200 OK\r\n\r\n"
-            self.say(kind="proxied", at=here, port=port, target=target)
+            self.say(kind="proxied", at=here, port=port, target=target, login=login)
             host, _, to = target.rpartition(":")
             far = socket.create_connection((NAMES[host][0], int(to)), 5)
             conn.sendall(ok)

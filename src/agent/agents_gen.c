@@ -99,6 +99,7 @@ static void put_preset(struct buf *out, const struct preset *p)
 		buf_printf(out, "| install | %s%s%s |\n", strchr(p->install, ';') ? "" : "`",
 			   p->install, strchr(p->install, ';') ? "" : "`");
 	put_words(out, "hosts", net ? json_get(net, "allow") : NULL);
+	put_words(out, "but not", net ? json_get(net, "deny") : NULL);
 	put_words(out, "secrets, where set", p->secrets);
 	if (p->policy)
 		put_env(out, p);

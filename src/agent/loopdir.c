@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -138,13 +137,14 @@ int loopdir_create(const char *state_dir, const char *name, const struct loop_de
 	return 0;
 }
 
+/* A lock of the process, not of the descriptor: what it forks does not hold it on when it is killed, and asking takes none. */
 int loopdir_lock(struct loopdir *l, struct err *e)
 {
 	_close_ int fd = openat(l->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_sys(e, "loop: lock");
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (fcntl(fd, F_SETLK, &(struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET }) < 0)
 		return err_set(e, ERR_CONFLICT, EBUSY, "the loop is running already");
 	l->lock = take_fd(fd);
 	return 0;
@@ -153,8 +153,9 @@ int loopdir_lock(struct loopdir *l, struct err *e)
 bool loopdir_is_locked(const struct loopdir *l)
 {
 	_close_ int fd = openat(l->fd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	struct flock held = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+	return fd >= 0 && fcntl(fd, F_GETLK, &held) == 0 && held.l_type != F_UNLCK;
 }
 
 int loopdir_def(const struct loopdir *l, struct loop_def *ret, struct err *e)

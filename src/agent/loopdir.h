@@ -70,6 +70,7 @@ void loopdir_close(struct loopdir *l);
 
 /* -EBUSY: somebody runs it. */
 int loopdir_lock(struct loopdir *l, struct err *e);
+/* By another process. Not to be asked by the one that has the lock: looking would give it up. */
 bool loopdir_is_locked(const struct loopdir *l);
 
 int loopdir_def(const struct loopdir *l, struct loop_def *ret, struct err *e);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent/loopdir_test.c - a loop on disk: what is written is read, tries, sums, hints, locks, damage */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "agent/loopdir.h"
 #include "base/path.h"
@@ -60,11 +62,53 @@ TEST(definition)
 	CHECK_INT(l.number, 2);
 	CHECK_INT(loopdir_open(dir, "box", &again, &e), 0);
 	CHECK_INT(again.number, 2);
-	/* One at a time. */
-	CHECK(!loopdir_is_locked(&again));
+	teardown();
+}
+
+/* The loop locks and forks; who it forked says that all is ready, and lives on as long as `go_on` is open. */
+static _Noreturn void lock_and_fork(struct loopdir *l, int ready, int go_on)
+{
+	struct err e = ERR_INIT;
+	char c = 0;
+
+	if (loopdir_lock(l, &e) < 0)
+		_exit(1);
+	if (fork() == 0)
+		_exit(write(ready, "x", 1) == 1 && read(go_on, &c, 1) == 0 ? 0 : 1);
+	for (;;)
+		(void)pause();
+}
+
+TEST(one_at_a_time_and_no_longer_than_it_lives)
+{
+	_cleanup_(loop_def_done) struct loop_def d = a_def();
+	_cleanup_(loopdir_close) struct loopdir l = LOOPDIR_NONE;
+	struct err e = ERR_INIT;
+	int ready[2], go_on[2];
+	char c = 0;
+	pid_t pid;
+
+	setup();
+	CHECK_INT(loopdir_create(dir, "box", &d, &l, &e), 0);
+	CHECK(!loopdir_is_locked(&l));
+	CHECK(pipe2(ready, O_CLOEXEC) == 0 && pipe2(go_on, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		fd_close(go_on[1]);
+		lock_and_fork(&l, ready[1], go_on[0]);
+	}
+	CHECK_INT(read(ready[0], &c, 1), 1);
+	CHECK(loopdir_is_locked(&l));
+	CHECK_INT(loopdir_lock(&l, &e), -EBUSY);
+	CHECK_INT(kill(pid, SIGKILL), 0);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+	/* What it was just starting is not the loop. */
+	CHECK(!loopdir_is_locked(&l));
 	CHECK_INT(loopdir_lock(&l, &e), 0);
-	CHECK(loopdir_is_locked(&again));
-	CHECK_INT(loopdir_lock(&again, &e), -EBUSY);
+	for (size_t i = 0; i < 2; i++) {
+		fd_close(ready[i]);
+		fd_close(go_on[i]);
+	}
 	teardown();
 }
 

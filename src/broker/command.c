@@ -288,6 +288,6 @@ int serve_run(struct broker *b, struct err *e)
 	j.cwd = desk;
 	j.write[0] = desk;
 	j.reads_all = true;
-	j.net = CONFINE_FREE;
+	j.net = rule->has_network ? CONFINE_ONLINE : CONFINE_OFFLINE;
 	return run_and_tell(b, &j, rule->text, e);
 }

@@ -201,6 +201,13 @@ int cmd_guard(int argc, char **argv, struct err *e)
 			else
 				a.cwd = o.value;
 		}
+		if (r < 0 && n == 2) {
+			/* 'guard test rm -rf x': an option of the command's, not of ours. */
+			_free_ char *what = mem_str(e->msg);
+
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "%s; a command is one argument, in quotes", what);
+		}
 		if (r < 0)
 			return r;
 		if (o.at >= argc)

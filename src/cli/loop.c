@@ -452,6 +452,29 @@ int cmd_loop(int argc, char **argv, struct err *e)
 	return r;
 }
 
+/* A loop that has reached its end will not read it, gone on with or not. */
+static int check_listens(struct loop *l, struct err *e)
+{
+	enum loop_stop why;
+	uint64_t wait;
+	int r = loopdir_def(&l->dir, &l->def, e);
+
+	if (loopdir_is_locked(&l->dir))
+		return 0;
+	if (r == 0)
+		r = loopdir_sum(&l->dir, &l->sum, e);
+	if (r < 0)
+		return r;
+	why = loop_decide(&l->def.conf, &l->sum, &wait);
+	if (why != LOOP_GOES_ON)
+		return err_set(e, ERR_CONFLICT, ESRCH,
+			       "the loop in '%s' has ended (%s), so nobody would be told", l->name,
+			       loop_stop_name(why));
+	(void)fprintf(stderr, "vitrine: it is told when 'vitrine loop --resume %s' goes on\n",
+		      l->name);
+	return 0;
+}
+
 int cmd_hint(int argc, char **argv, struct err *e)
 {
 	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE };
@@ -473,6 +496,8 @@ int cmd_hint(int argc, char **argv, struct err *e)
 			 : host_init(&l.host, NULL, e);
 	if (r == 0)
 		r = loopdir_open(l.host.state_dir, l.name, &l.dir, e);
+	if (r == 0)
+		r = check_listens(&l, e);
 	if (r == 0)
 		r = loopdir_add_hint(&l.dir, buf_cstr(&text), e);
 	buf_done(&text);

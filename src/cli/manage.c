@@ -269,7 +269,8 @@ int cmd_create(int argc, char **argv, struct err *e)
 					   EVENT_STR(AGENT, r.def.agent ? r.def.agent : ""),
 					   EVENT_STR(WORKSPACE, r.def.workspace) };
 
-		journal_once(r.host.state_dir, r.def.name, EV_SANDBOX_CREATED, f, ARRAY_LEN(f));
+		(void)journal_once(r.host.state_dir, r.def.name, EV_SANDBOX_CREATED, f,
+				   ARRAY_LEN(f));
 		(void)printf("%s\n", r.def.name);
 	}
 	run_done(&r);
@@ -326,7 +327,11 @@ static int remove_owned(struct manage *m, const char *name, struct owned *o, str
 {
 	int x;
 
-	journal_once(m->host.state_dir, name, EV_SANDBOX_REMOVED, &EVENT_STR(NAME, name), 1);
+	x = journal_once(m->host.state_dir, name, EV_SANDBOX_REMOVED, &EVENT_STR(NAME, name), 1);
+	/* A disk that is full is made empty by removing. */
+	if (x < 0 && x != -ENOSPC && x != -EDQUOT)
+		return err_set(e, ERR_SYSTEM, -x, "rm: it cannot be recorded, so '%s' stays: %s",
+			       name, strerrordesc_np(-x));
 	x = def_remove(m->host.state_dir, name, o, e);
 	return x < 0 ? x : layers_collect(m->host.state_dir, &(uint64_t){ 0 }, e);
 }
@@ -397,8 +402,13 @@ static int reset_one(struct manage *m, const char *name, struct err *e)
 
 	if (x == 0)
 		x = own(m, name, &o, e);
-	/* Out of the way first: a home is there whole or not at all. */
-	if (x == 0 && renameat(o.dir, "home", o.dir, ".rm-home") < 0 && errno != ENOENT)
+	/* Out of the way first: a home is there whole or not at all. What a reset that was cut short has left goes
+	 * before. */
+	if (x == 0 && path_remove(o.dir, ".rm-home") < 0)
+		x = err_set(e, ERR_SYSTEM, ENOTEMPTY,
+			    "'%s': not all of its last home could be deleted", name);
+	if (x == 0 && ((renameat(o.dir, "home", o.dir, ".rm-home") < 0 && errno != ENOENT) ||
+		       fsync(o.dir) < 0))
 		x = err_sys(e, "reset '%s'", name);
 	if (x == 0 && path_remove(o.dir, ".rm-home") < 0)
 		x = err_set(e, ERR_SYSTEM, ENOTEMPTY, "'%s': not all of its home could be deleted",
@@ -452,7 +462,16 @@ int cmd_rename(int argc, char **argv, struct err *e)
 		struct event_field f[] = { EVENT_STR(NAME, m.names[0]),
 					   EVENT_STR(TARGET, m.names[1]) };
 
-		journal_once(m.host.state_dir, m.names[1], EV_SANDBOX_RENAMED, f, ARRAY_LEN(f));
+		int told = journal_once(m.host.state_dir, m.names[1], EV_SANDBOX_RENAMED, f,
+					ARRAY_LEN(f));
+		struct err ignored = ERR_INIT;
+
+		/* Its events would be looked for under the old name. */
+		if (told < 0 &&
+		    def_rename(m.host.state_dir, m.names[1], m.names[0], &o, &ignored) == 0)
+			x = err_set(e, ERR_SYSTEM, -told,
+				    "rename: it cannot be recorded, so '%s' keeps its name: %s",
+				    m.names[0], strerrordesc_np(-told));
 	}
 	def_let_go(&o);
 	host_done(&m.host);

@@ -3,7 +3,7 @@
  *
  * Rules that are given later are kept with the sandbox (core/netfile) and told to its keeper where it runs; the gate
  * applies them at once, also to what is connected. Judging a host needs no gate: the rules are pure, so `test` asks
- * the same code with the same rules.
+ * the same code with the same rules: those of its keeper, or of the plan where it does not run.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 #include "cli/client.h"
 #include "cli/run.h"
 #include "core/netfile.h"
-#include "core/settings.h"
 #include "gate/config.h"
+#include "policy/inspect.h"
 #include "policy/net.h"
 #include "policy/table.h"
 
@@ -111,30 +111,62 @@ static int ask_keeper(const char *state_dir, const char *name, struct config *re
 	return config_parse(b.n ? b.p : (char[]){ "" }, ret, e);
 }
 
-/* Of a run that would be started here without flags. */
-static int ask_policy(struct host *h, struct config *ret, struct err *e)
+/* Of a sandbox as it would be started, or of a run here without flags. */
+static int ask_plan(const char *name, struct config *ret, struct err *e)
 {
-	_cleanup_(policy_done) struct policy p;
-	struct settings_in in = { .use_project = true, .config_dir = h->config_dir };
-	int r = host_workspace(h, NULL, e);
+	_free_ char *flag = name ? mem_fmt("--name=%s", name) : NULL;
+	const char *words[] = { "run", flag ? flag : "--", flag ? "--" : "true",
+				flag ? "true" : NULL };
+	char **argv = (char **)(uintptr_t)words;
+	_cleanup_(buf_done) struct buf b = BUF(CONFIG_MAX);
+	struct run r = { 0 };
+	int x = run_parse(&r, flag ? 4 : 3, argv, e);
 
-	policy_init(&p);
-	in.workspace = h->workspace;
+	if (x == 0)
+		x = run_plan(&r, e);
+	if (x == 0) {
+		for (char *const *v = r.plan.net.rules; v && *v; v++)
+			buf_printf(&b, "%s\n", *v);
+		for (char *const *v = r.plan.net.inspect; v && *v; v++)
+			buf_printf(&b, "inspect %s\n", *v);
+		if (r.plan.net.has_seal)
+			inspect_show(&r.policy, "path ", &b);
+		if (r.plan.net.is_asking)
+			buf_puts(&b, "ask\n");
+		x = config_parse(b.n ? b.p : (char[]){ "" }, ret, e);
+	}
+	run_done(&r);
+	return x;
+}
+
+static int ask_sandbox(const char *name, struct config *ret, struct err *e)
+{
+	_cleanup_(def_done) struct def d = { 0 };
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	int r = host_init(&h, NULL, e);
+
 	if (r == 0)
-		r = settings_load(&p, &in, e);
-	*ret = (struct config){ .is_asking = p.net_ask };
-	return r == 0 && p.network == NET_GATE ? net_rules(&p, &ret->rules, e) : r;
+		r = ask_keeper(h.state_dir, name, ret, e);
+	if (r != -ENOENT || def_read(h.state_dir, name, &d, &(struct err){ 0 }) < 0)
+		return r;
+	*e = ERR_INIT; /* it is there, and does not run */
+	return ask_plan(name, ret, e);
 }
 
 static int get_rules(const char *name, struct config *ret, struct err *e)
 {
-	struct host h;
-	int r = host_init(&h, NULL, e);
+	return name ? ask_sandbox(name, ret, e) : ask_plan(NULL, ret, e);
+}
 
-	if (r == 0)
-		r = name ? ask_keeper(h.state_dir, name, ret, e) : ask_policy(&h, ret, e);
-	host_done(&h);
-	return r;
+static void put_rule(struct buf *b, bool as_json, const char *verdict, const char *rule)
+{
+	if (!as_json) {
+		buf_printf(b, "%-7s  %s\n", verdict, rule);
+		return;
+	}
+	buf_printf(b, "%s{\"verdict\":\"%s\",\"rule\":", b->n > 1 ? "," : "", verdict);
+	buf_json(b, rule);
+	buf_putc(b, '}');
 }
 
 static int show_rules(const struct net_args *a, struct err *e)
@@ -147,20 +179,21 @@ static int show_rules(const struct net_args *a, struct err *e)
 		return r;
 	if (a->as_json)
 		buf_puts(&b, "[");
-	for (size_t i = 0; i < c.rules.n; i++) {
-		const struct rule *rule = &c.rules.v[i];
-		const char *word = rule->is_deny ? "deny" : "allow";
+	for (size_t i = 0; i < c.rules.n; i++)
+		put_rule(&b, a->as_json, c.rules.v[i].is_deny ? "deny" : "allow",
+			 c.rules.v[i].text);
+	if (!a->as_json)
+		put_rule(&b, false, c.is_asking ? "ask" : "deny", "everything else");
+	for (size_t i = 0; i < c.n_inspect; i++)
+		put_rule(&b, a->as_json, "inspect", c.inspect[i]);
+	for (size_t i = 0; i < c.n_paths; i++) {
+		bool is_deny = str_starts(c.paths[i], "deny ");
 
-		if (a->as_json)
-			buf_printf(&b, "%s{\"verdict\":\"%s\",\"rule\":\"%s\"}", i ? "," : "", word,
-				   rule->text);
-		else
-			buf_printf(&b, "%-5s  %s\n", word, rule->text);
+		put_rule(&b, a->as_json, is_deny ? "deny" : "allow",
+			 c.paths[i] + (is_deny ? 5 : 6));
 	}
 	if (a->as_json)
 		buf_puts(&b, "]\n");
-	else
-		buf_printf(&b, "%-5s  everything else\n", c.is_asking ? "ask" : "deny");
 	return cli_print(&b, e);
 }
 
@@ -189,6 +222,7 @@ static int test_host(const struct net_args *a, struct err *e)
 	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
 	const char *target = a->words[a->n - 1], *why;
 	struct host_id h;
+	const char *word;
 	struct verdict v;
 	uint16_t port;
 	char text[400];
@@ -201,11 +235,11 @@ static int test_host(const struct net_args *a, struct err *e)
 		return r;
 	v = rules_host(&c.rules, &h, port);
 	(void)reason(&v, &h, text, sizeof(text));
+	word = v.is_allowed ? "allow" : c.is_asking && v.rule == NULL ? "ask" : "deny";
 	if (a->as_json) {
 		buf_puts(&b, "{\"host\":");
 		buf_json(&b, h.name);
-		buf_printf(&b, ",\"port\":%u,\"verdict\":\"%s\",\"rule\":", port,
-			   v.is_allowed ? "allow" : "deny");
+		buf_printf(&b, ",\"port\":%u,\"verdict\":\"%s\",\"rule\":", port, word);
 		if (v.rule)
 			buf_json(&b, v.rule->text);
 		else
@@ -214,8 +248,7 @@ static int test_host(const struct net_args *a, struct err *e)
 		buf_json(&b, text);
 		buf_puts(&b, "}\n");
 	} else {
-		buf_printf(&b, "%s %s:%u: %s\n", v.is_allowed ? "allow" : "deny ", h.name, port,
-			   text);
+		buf_printf(&b, "%-5s %s:%u: %s\n", word, h.name, port, text);
 		if (v.is_allowed && !h.is_addr)
 			buf_puts(&b, "       its addresses are judged when it is looked up: "
 				     "private ones "
@@ -227,64 +260,75 @@ static int test_host(const struct net_args *a, struct err *e)
 
 /* ---- changes ---- */
 
-static int tell_keeper(const char *state_dir, const char *name, bool is_deny, const char *rule,
-		       struct err *e)
+static struct keep_msg message_of(const char *line)
 {
-	struct keep_msg m = { .type = KEEP_NET, .a = is_deny ? NET_DENY : NET_ALLOW };
-	_close_ int conn = keep_connect(state_dir, name, e);
-	int r;
+	struct keep_msg m = { .type = KEEP_NET };
+	const char *value = strchr(line, '=') + 1;
 
-	if (conn < 0)
-		return conn;
-	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", rule);
-	r = client_ask(conn, &m, KEEP_NET_DONE, e);
-	if (r < 0)
-		return r;
-	if (m.a == 0)
-		return 0;
-	*e = m.err;
-	return -m.a;
+	if (str_starts(line, "--net="))
+		m.a = str_eq(value, "open") ? NET_OPEN : NET_SHUT;
+	else
+		m.a = str_starts(line, "--deny=") ? NET_DENY : NET_ALLOW;
+	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", value);
+	return m;
 }
 
-/* Kept with a sandbox that lasts, told to one that runs; a run without a name can only be told. */
+/* One change at a time is made there: the next waits for the one before. */
+static int tell_keeper(const char *state_dir, const char *name, const char *line, struct err *e)
+{
+	for (int i = 0;; i++) {
+		struct keep_msg m = message_of(line);
+		_close_ int conn = keep_connect(state_dir, name, e);
+		int r = conn < 0 ? conn : client_ask(conn, &m, KEEP_NET_DONE, e);
+
+		if (r < 0 || m.a == 0)
+			return r;
+		if (m.a != EBUSY || i == 100) {
+			*e = m.err;
+			return -m.a;
+		}
+		(void)usleep(20000);
+	}
+}
+
+/* A sandbox that does not run has it when it starts, and so has one that runs without what it needs. */
+static int tell_or_keep(const char *state_dir, const char *name, const char *line, bool lasts,
+			struct err *e)
+{
+	int r = tell_keeper(state_dir, name, line, e);
+
+	if (!lasts || (r != -ENOENT && r != -ENETDOWN))
+		return r;
+	if (r == -ENETDOWN)
+		(void)fprintf(stderr, "vitrine: '%s' is kept: %s\n", strchr(line, '=') + 1, e->msg);
+	*e = ERR_INIT;
+	return 0;
+}
+
+/* Told to one that runs, kept with a sandbox that lasts: what a keeper refuses is not kept. */
 static int change(const struct host *h, const char *name, const struct netfile *changes,
 		  struct err *e)
 {
 	_cleanup_(netfile_done) struct netfile f = { 0 };
 	_cleanup_(def_done) struct def d = { 0 };
 	bool lasts = def_read(h->state_dir, name, &d, e) == 0;
-	int r = 0;
+	struct err said = ERR_INIT;
+	int r, w = 0;
 
 	*e = ERR_INIT;
-	if (lasts)
-		r = netfile_read(h->state_dir, name, &f, e);
+	r = lasts ? netfile_read(h->state_dir, name, &f, e) : 0;
 	for (size_t i = 0; r == 0 && i < changes->n; i++) {
 		const char *line = changes->lines[i];
-		bool is_deny = str_starts(line, "--deny=");
 
-		if (str_starts(line, "--net="))
+		r = tell_or_keep(h->state_dir, name, line, lasts, e);
+		if (r == 0 && str_starts(line, "--net="))
 			netfile_preset(&f, line + 6);
-		else
-			netfile_set(&f, is_deny, strchr(line, '=') + 1);
+		else if (r == 0)
+			netfile_set(&f, str_starts(line, "--deny="), strchr(line, '=') + 1);
 	}
-	if (r == 0 && lasts)
-		r = netfile_write(h->state_dir, name, &f, e);
-	for (size_t i = 0; r == 0 && i < changes->n; i++) {
-		const char *line = changes->lines[i];
-
-		if (str_starts(line, "--net="))
-			continue; /* at the next start */
-		r = tell_keeper(h->state_dir, name, str_starts(line, "--deny="),
-				strchr(line, '=') + 1, e);
-		if (lasts && (r == -ENOENT || r == -ENETDOWN)) {
-			if (r == -ENETDOWN) /* it runs, and this changes nothing there */
-				(void)fprintf(stderr, "vitrine: '%s' is kept: %s\n",
-					      strchr(line, '=') + 1, e->msg);
-			*e = ERR_INIT;
-			r = 0; /* it has them when it starts */
-		}
-	}
-	return r;
+	if (lasts && (r == 0 || f.n > 0))
+		w = netfile_write(h->state_dir, name, &f, r < 0 ? &said : e);
+	return r < 0 ? r : w;
 }
 
 static int change_rules(const struct net_args *a, bool is_deny, struct err *e)
@@ -468,6 +512,9 @@ static int net_verb(const struct net_args *a, struct err *e)
 		return show_rules(a, e);
 	if (str_eq(word, "test") && (a->n == 2 || a->n == 3))
 		return test_host(a, e);
+	if (str_eq(word, "test"))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "net test: which host? 'vitrine net test [NAME] HOST[:PORT]'");
 	if (str_eq(word, "allow") || str_eq(word, "deny"))
 		return change_rules(a, word[0] == 'd', e);
 	if (str_eq(word, "log") && a->n <= 2)

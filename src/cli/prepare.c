@@ -24,32 +24,14 @@ enum {
 	OPT_VOLUME,
 	OPT_READ,
 	OPT_WRITE,
-	OPT_HIDE,
-	OPT_PROTECT,
-	OPT_SOCKET,
-	OPT_MEMORY,
-	OPT_CPUS,
-	OPT_CPU_TIME,
-	OPT_PIDS,
-	OPT_DISK,
-	OPT_IO_READ,
-	OPT_IO_WRITE,
-	OPT_OPEN_FILES,
-	OPT_TIME,
-	OPT_IDLE,
-	OPT_OUTPUT,
 	OPT_ALLOW,
 	OPT_DENY,
 	OPT_NET,
 	OPT_PUBLISH,
 	OPT_HOST_PORT,
-	OPT_ASK,
-	OPT_INSPECT,
 	OPT_GIT_FETCH,
 	OPT_GIT_PUSH,
-	OPT_SECRET,
 	OPT_POLICY,
-	OPT_ENGINE,
 	OPT_NAME,
 	OPT_RM,
 	OPT_INTERACTIVE,
@@ -58,20 +40,17 @@ enum {
 	OPT_WORKSPACE,
 	OPT_USER,
 	OPT_JSON,
-	OPT_DEBUG,
-	OPT_CONTAINERS,
 	OPT_DETACH,
 	OPT_DETACH_KEYS,
-	OPT_MODE,
 	OPT_FRESH,
 	OPT_TEMPLATE,
 	OPT_AS_ROOT,
-	OPT_TELEMETRY,
 	OPT_FREE,
 	OPT_SHARE,
-	OPT_TOOLS,
-	OPT_BROKER_FETCH,
-	OPT_BROKER_PUSH,
+	/* The rest are no more than their rows: behind these stands what is set (enum limit_id, list_id, setting_id). */
+	OPT_LIMIT = 0x100,
+	OPT_LIST = 0x200,
+	OPT_SETTING = 0x300, /* to its value; a switch: to true */
 };
 
 const struct opt run_opts[] = {
@@ -91,24 +70,29 @@ const struct opt run_opts[] = {
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
 	  "clone: a private clone, its commits come out by 'vitrine fetch'",
-	  OPT_MODE },
+	  OPT_SETTING + SETTING_MODE },
 	{ "hide", 0, "GLOB", "make matching paths of the workspace unreadable ('!GLOB' takes back)",
-	  OPT_HIDE },
+	  OPT_LIST + LIST_HIDE },
 	{ "protect", 0, "GLOB",
-	  "make matching paths of the workspace read-only ('!GLOB' takes back)", OPT_PROTECT },
+	  "make matching paths of the workspace read-only ('!GLOB' takes back)",
+	  OPT_LIST + LIST_PROTECT },
 	{ "socket", 0, "PATH", "let it talk to a unix socket of the host, in bytes only",
-	  OPT_SOCKET },
-	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_MEMORY },
-	{ "cpus", 0, "N", "processor time, in processors", OPT_CPUS },
-	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_CPU_TIME },
-	{ "pids", 0, "N", "processes and threads at once", OPT_PIDS },
-	{ "disk", 0, "SIZE", "private space: /tmp, home, /dev/shm together", OPT_DISK },
-	{ "io-read", 0, "SIZE", "bytes a second read from the workspace's disk", OPT_IO_READ },
-	{ "io-write", 0, "SIZE", "bytes a second written to the workspace's disk", OPT_IO_WRITE },
-	{ "open-files", 0, "N", "open files of each process", OPT_OPEN_FILES },
-	{ "time", 0, "TIME", "end it after this long", OPT_TIME },
-	{ "idle", 0, "TIME", "end it after this long without output or work", OPT_IDLE },
-	{ "output", 0, "SIZE", "end it after this much output", OPT_OUTPUT },
+	  OPT_LIST + LIST_SOCKETS },
+	{ "memory", 'm', "SIZE", "memory of all processes together", OPT_LIMIT + LIMIT_MEMORY },
+	{ "cpus", 0, "N", "processor time, in processors", OPT_LIMIT + LIMIT_CPUS },
+	{ "cpu-time", 0, "TIME", "processor time used altogether", OPT_LIMIT + LIMIT_CPU_TIME },
+	{ "pids", 0, "N", "processes and threads at once", OPT_LIMIT + LIMIT_PIDS },
+	{ "disk", 0, "SIZE", "private space: /tmp, home, /dev/shm together",
+	  OPT_LIMIT + LIMIT_DISK },
+	{ "io-read", 0, "SIZE", "bytes a second read from the workspace's disk",
+	  OPT_LIMIT + LIMIT_IO_READ },
+	{ "io-write", 0, "SIZE", "bytes a second written to the workspace's disk",
+	  OPT_LIMIT + LIMIT_IO_WRITE },
+	{ "open-files", 0, "N", "open files of each process", OPT_LIMIT + LIMIT_OPEN_FILES },
+	{ "time", 0, "TIME", "end it after this long", OPT_LIMIT + LIMIT_TIME },
+	{ "idle", 0, "TIME", "end it after this long without output or work",
+	  OPT_LIMIT + LIMIT_IDLE },
+	{ "output", 0, "SIZE", "end it after this much output", OPT_LIMIT + LIMIT_OUTPUT },
 	{ "allow", 0, "HOST[:PORT]", "let it reach a host: name, *.name, address or prefix",
 	  OPT_ALLOW },
 	{ "deny", 0, "HOST[:PORT]", "keep it from a host that is allowed otherwise", OPT_DENY },
@@ -117,22 +101,25 @@ const struct opt run_opts[] = {
 	{ "publish", 'p', "[HOST:]PORT", "show a port inside on this host's loopback",
 	  OPT_PUBLISH },
 	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
-	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
+	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_SETTING + SETTING_NET_ASK },
 	{ "inspect", 0, "HOST", "look into its TLS: every request is judged and on record",
-	  OPT_INSPECT },
+	  OPT_LIST + LIST_INSPECT_HOSTS },
 	{ "git-fetch", 0, "HOST/PATH", "let git fetch this repository, and on that host no other",
 	  OPT_GIT_FETCH },
 	{ "git-push", 0, "HOST/PATH:REF", "let git push this ref, and on that host no other",
 	  OPT_GIT_PUSH },
-	{ "secret", 0, "NAME", "use a secret ('vitrine secret set') for its hosts", OPT_SECRET },
+	{ "secret", 0, "NAME", "use a secret ('vitrine secret set') for its hosts",
+	  OPT_LIST + LIST_SECRETS },
 	{ "broker-fetch", 0, "URL", "let the broker, outside, fetch this repository for it",
-	  OPT_BROKER_FETCH },
+	  OPT_LIST + LIST_BROKER_FETCH },
 	{ "broker-push", 0, "'URL REF'",
-	  "let the broker, outside, push this ref for it (docs/BROKER.md)", OPT_BROKER_PUSH },
+	  "let the broker, outside, push this ref for it (docs/BROKER.md)",
+	  OPT_LIST + LIST_BROKER_PUSH },
 	{ "tools", 0, "WHEN", "safe tools first on PATH: auto (named sandboxes), always, never",
-	  OPT_TOOLS },
+	  OPT_SETTING + SETTING_TOOLS },
 	{ "policy", 0, "FILE", "policy file to use instead of the user's own", OPT_POLICY },
-	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')", OPT_ENGINE },
+	{ "engine", 0, "NAME", "which walls to use (see 'vitrine engines')",
+	  OPT_SETTING + SETTING_ENGINE },
 	{ "name", 0, "NAME", "the sandbox of this name, made where there is none; its home is kept",
 	  OPT_NAME },
 	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
@@ -149,30 +136,19 @@ const struct opt run_opts[] = {
 	  "read standard input even where it is a terminal and output is not", OPT_INTERACTIVE },
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
-	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)", OPT_DEBUG },
+	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)",
+	  OPT_SETTING + SETTING_DEBUG },
 	{ "containers", 0, NULL,
 	  "a container engine works inside: root of the machine's own kernel (engine vm)",
-	  OPT_CONTAINERS },
+	  OPT_SETTING + SETTING_CONTAINERS },
 	{ "telemetry", 0, NULL, "keep what the inside says of itself (OpenTelemetry, tool calls)",
-	  OPT_TELEMETRY },
+	  OPT_SETTING + SETTING_TELEMETRY },
 	{ "as-root", 0, NULL,
 	  "be root of subordinate ids inside, without a name: for what makes templates "
 	  "(docs/TEMPLATES.md)",
 	  OPT_AS_ROOT },
 	{ "json", 0, NULL, "end with one line of JSON on standard error", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
-};
-
-static const struct {
-	int opt;
-	enum limit_id id;
-} limit_opts[] = {
-	{ OPT_MEMORY, LIMIT_MEMORY },     { OPT_CPUS, LIMIT_CPUS },
-	{ OPT_CPU_TIME, LIMIT_CPU_TIME }, { OPT_PIDS, LIMIT_PIDS },
-	{ OPT_DISK, LIMIT_DISK },         { OPT_IO_READ, LIMIT_IO_READ },
-	{ OPT_IO_WRITE, LIMIT_IO_WRITE }, { OPT_OPEN_FILES, LIMIT_OPEN_FILES },
-	{ OPT_TIME, LIMIT_TIME },         { OPT_IDLE, LIMIT_IDLE },
-	{ OPT_OUTPUT, LIMIT_OUTPUT },
 };
 
 /* ---- first pass: what must be known before the files are read ---- */
@@ -256,7 +232,7 @@ static int take_first(struct run *r, int id, const char *value, struct err *e)
 	case OPT_DETACH_KEYS:
 		r->detach_keys = value;
 		break;
-	case OPT_ENGINE:
+	case OPT_SETTING + SETTING_ENGINE:
 		r->is_eager &= str_eq(value, "native"); /* else the namespaces will not be ours */
 		break;
 	case OPT_NAME:
@@ -418,14 +394,10 @@ static int apply_net(struct policy *p, int id, const char *value, struct err *e)
 	case OPT_ALLOW: /* "GET host/path" is for inspection */
 		return add_net(p, strchr(value, ' ') ? LIST_INSPECT_ALLOW : LIST_NET_ALLOW, value,
 			       e);
-	case OPT_INSPECT:
-		return policy_add(p, LIST_INSPECT_HOSTS, value, LAYER_FLAGS, e);
 	case OPT_GIT_FETCH:
 		return add_net(p, LIST_GIT_FETCH, value, e);
 	case OPT_GIT_PUSH:
 		return add_net(p, LIST_GIT_PUSH, value, e);
-	case OPT_SECRET:
-		return policy_add(p, LIST_SECRETS, value, LAYER_FLAGS, e);
 	case OPT_DENY:
 		return add_net(p, strchr(value, ' ') ? LIST_INSPECT_DENY : LIST_NET_DENY, value, e);
 	case OPT_NET:
@@ -434,8 +406,6 @@ static int apply_net(struct policy *p, int id, const char *value, struct err *e)
 		return add_net(p, LIST_NET_PORTS, value, e);
 	case OPT_HOST_PORT:
 		return add_net(p, LIST_NET_HOST_PORTS, value, e);
-	case OPT_ASK:
-		return policy_set(p, SETTING_NET_ASK, "true", LAYER_FLAGS, e);
 	default:
 		return 0;
 	}
@@ -461,9 +431,13 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 {
 	struct policy *p = &r->policy;
 
-	for (size_t i = 0; i < ARRAY_LEN(limit_opts); i++)
-		if (limit_opts[i].opt == id)
-			return policy_set_limit(p, limit_opts[i].id, value, LAYER_FLAGS, e);
+	if (id >= OPT_SETTING)
+		return policy_set(p, (enum setting_id)(id - OPT_SETTING), value ? value : "true",
+				  LAYER_FLAGS, e);
+	if (id >= OPT_LIST)
+		return policy_add(p, (enum list_id)(id - OPT_LIST), value, LAYER_FLAGS, e);
+	if (id >= OPT_LIMIT)
+		return policy_set_limit(p, (enum limit_id)(id - OPT_LIMIT), value, LAYER_FLAGS, e);
 	switch (id) {
 	case OPT_ENV:
 		return add_env(r, value, e);
@@ -475,32 +449,10 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 		return add_path(r, LIST_READ, value, e);
 	case OPT_WRITE:
 		return add_path(r, LIST_WRITE, value, e);
-	case OPT_HIDE:
-		return policy_add(p, LIST_HIDE, value, LAYER_FLAGS, e);
-	case OPT_PROTECT:
-		return policy_add(p, LIST_PROTECT, value, LAYER_FLAGS, e);
 	case OPT_SHARE:
 		return add_share(r, e);
-	case OPT_SOCKET:
-		return policy_add(p, LIST_SOCKETS, value, LAYER_FLAGS, e);
-	case OPT_DEBUG:
-		return policy_set(p, SETTING_DEBUG, "true", LAYER_FLAGS, e);
-	case OPT_CONTAINERS:
-		return policy_set(p, SETTING_CONTAINERS, "true", LAYER_FLAGS, e);
-	case OPT_TELEMETRY:
-		return policy_set(p, SETTING_TELEMETRY, "true", LAYER_FLAGS, e);
 	case OPT_TEMPLATE: /* known already: find_template() */
 		return 0;
-	case OPT_TOOLS:
-		return policy_set(p, SETTING_TOOLS, value, LAYER_FLAGS, e);
-	case OPT_BROKER_FETCH:
-		return policy_add(p, LIST_BROKER_FETCH, value, LAYER_FLAGS, e);
-	case OPT_BROKER_PUSH:
-		return policy_add(p, LIST_BROKER_PUSH, value, LAYER_FLAGS, e);
-	case OPT_MODE:
-		return policy_set(p, SETTING_MODE, value, LAYER_FLAGS, e);
-	case OPT_ENGINE:
-		return policy_set(p, SETTING_ENGINE, value, LAYER_FLAGS, e);
 	default:
 		return apply_net(p, id, value, e);
 	}
@@ -583,6 +535,7 @@ static int apply_all(struct run *r, int argc, char **argv, bool is_def, struct e
 static int apply_netfile(struct run *r, char *verb, struct err *e)
 {
 	_cleanup_(netfile_done) struct netfile f = { 0 };
+	bool had_gate = r->policy.network == NET_GATE;
 	_free_ char **v = NULL;
 	int x = netfile_read(r->host.state_dir, r->def.name, &f, e);
 
@@ -591,7 +544,10 @@ static int apply_netfile(struct run *r, char *verb, struct err *e)
 	v = mem_new(f.n + 2, sizeof(*v));
 	v[0] = verb;
 	memcpy(v + 1, f.lines, f.n * sizeof(*v));
-	return apply_all(r, (int)f.n + 1, v, true, e);
+	x = apply_all(r, (int)f.n + 1, v, true, e);
+	/* `--policy deny` closes what a preset opened, not what is listed. */
+	return x == 0 && had_gate ? policy_set(&r->policy, SETTING_NETWORK, "gate", LAYER_FLAGS, e)
+				  : x;
 }
 
 /* The definition's flags, then the caller's. */

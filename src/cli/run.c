@@ -362,6 +362,9 @@ static int run_once(struct run *r, bool *was_given, struct outcome *o, struct er
 		x = run_begin(r, e);
 	if (x < 0)
 		return x;
+	if (!*was_given && r->policy.network == NET_GATE && r->policy.net_preset == LEVEL_OPEN)
+		cli_complain("network: everything public is open to it; '--net balanced' or "
+			     "'--allow HOST' say what it needs");
 	x = run_start(r, *was_given, o, e);
 	*was_given = true;
 	return x;

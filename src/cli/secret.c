@@ -18,11 +18,9 @@ enum {
 	OPT_HOST,
 	OPT_HEADER,
 	OPT_IN,
-	OPT_FILE,
-	OPT_VARIABLE,
-	OPT_COMMAND,
 	OPT_CACHE,
-	OPT_JSON
+	OPT_JSON,
+	OPT_SOURCE = 0x100, /* behind it: enum secret_source */
 };
 
 const struct opt secret_opts[] = {
@@ -30,10 +28,12 @@ const struct opt secret_opts[] = {
 	{ "host", 0, "HOST", "host it is for: name or *.name", OPT_HOST },
 	{ "header", 0, "NAME", "swap it in this header field only", OPT_HEADER },
 	{ "in", 0, "PLACE", "where it is swapped: header (default), query, body", OPT_IN },
-	{ "from-file", 0, "PATH", "read the value from this file at every start", OPT_FILE },
-	{ "from-env", 0, "VAR", "take the value from this variable of the caller", OPT_VARIABLE },
+	{ "from-file", 0, "PATH", "read the value from this file at every start",
+	  OPT_SOURCE + SECRET_FILE },
+	{ "from-env", 0, "VAR", "take the value from this variable of the caller",
+	  OPT_SOURCE + SECRET_VARIABLE },
 	{ "from-command", 0, "CMD", "take the value from the output of a host command",
-	  OPT_COMMAND },
+	  OPT_SOURCE + SECRET_COMMAND },
 	{ "cache", 0, "TIME", "use a command's output this long (default: 55m)", OPT_CACHE },
 	{ "json", 0, NULL, "with 'ls': print one JSON object", OPT_JSON },
 	{ NULL, 0, NULL, NULL, 0 },
@@ -50,6 +50,8 @@ static int set_source(struct secret *s, enum secret_source source, const char *f
 
 static int apply(struct secret *s, int id, const char *value, bool *is_json, struct err *e)
 {
+	if (id >= OPT_SOURCE)
+		return set_source(s, (enum secret_source)(id - OPT_SOURCE), value, e);
 	switch (id) {
 	case OPT_ENV:
 		secret_list_add(&s->env, value);
@@ -63,12 +65,6 @@ static int apply(struct secret *s, int id, const char *value, bool *is_json, str
 	case OPT_IN:
 		secret_list_add(&s->places, value);
 		return 0;
-	case OPT_FILE:
-		return set_source(s, SECRET_FILE, value, e);
-	case OPT_VARIABLE:
-		return set_source(s, SECRET_VARIABLE, value, e);
-	case OPT_COMMAND:
-		return set_source(s, SECRET_COMMAND, value, e);
 	case OPT_CACHE:
 		return num_duration(value, &s->cache, e);
 	default:

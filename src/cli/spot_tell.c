@@ -13,7 +13,7 @@ struct told {
 
 static void tell_one(const struct spot *s, const char *name, const struct told *t)
 {
-	journal_once(s->host.state_dir, name, t->type, t->f, t->n);
+	(void)journal_once(s->host.state_dir, name, t->type, t->f, t->n);
 }
 
 static void tell_all(const struct spot *s, const struct told *t)

@@ -203,7 +203,7 @@ const struct verb verbs[] = {
 	  "[--allow-cidr|--block-cidr PREFIX] | "
 	  "network log [NAME]",
 	  "the same in the words of 'docker sandbox'", network_opts,
-	  "--policy allow opens everything public at the next start; --policy deny nothing but "
+	  "--policy allow opens everything public; --policy deny nothing but "
 	  "what is listed." },
 	{ "save", cmd_save, "save [options] NAME TAG",
 	  "make an image of a sandbox's home and of what waits for review", save_opts,

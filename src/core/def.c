@@ -229,7 +229,19 @@ static int put_file(int dir, const struct buf *text, struct err *e)
 	    linkat(dir, tmp, dir, DEF_FILE, 0) < 0)
 		r = errno == EEXIST ? -EEXIST : err_sys(e, "write " DEF_FILE);
 	(void)unlinkat(dir, tmp, 0);
+	/* The name is acknowledged with the content: both survive a power cut. */
+	if (r == 0 && fsync(dir) < 0)
+		r = err_sys(e, "write " DEF_FILE);
 	return r;
+}
+
+/* The folder's own entry, too. On most file systems the first sync has done it already, and this one is free. */
+static int sync_entry(const char *path, struct err *e)
+{
+	_free_ char *parent = path_parent(path);
+	_close_ int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? err_sys(e, "'%s'", parent) : 0;
 }
 
 int def_create(const char *state_dir, struct def *d, struct err *e)
@@ -257,6 +269,8 @@ int def_create(const char *state_dir, struct def *d, struct err *e)
 			break;
 		r = 0; /* somebody who cleaned up took it away under us */
 	}
+	if (r == 0)
+		r = sync_entry(path, e);
 	/* An empty folder is nobody's; one that somebody else has just filled stays. */
 	if (r < 0)
 		(void)rmdir(path);

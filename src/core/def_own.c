@@ -87,7 +87,8 @@ int def_remove(const char *state_dir, const char *name, struct owned *o, struct 
 	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
 		return err_sys(e, "getrandom");
 	(void)snprintf(trash, sizeof(trash), TRASH "%016llx", (unsigned long long)n);
-	if (all < 0 || renameat(all, name, all, trash) < 0)
+	/* Synced before the first file goes: after a power cut it is there whole, or gone. */
+	if (all < 0 || renameat(all, name, all, trash) < 0 || fsync(all) < 0)
 		return err_sys(e, "remove '%s'", name);
 	r = path_remove(all, trash);
 	def_let_go(o);
@@ -130,7 +131,8 @@ int def_rename(const char *state_dir, const char *from, const char *to, struct o
 				       : err_sys(e, "rename '%s'", from);
 	free(d.name);
 	d.name = mem_str(to);
-	return rewrite(o->dir, &d, e);
+	r = rewrite(o->dir, &d, e);
+	return r < 0 || fsync(all) == 0 ? r : err_sys(e, "rename '%s'", from);
 }
 
 /* ---- what crashes left ---- */

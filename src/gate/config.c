@@ -22,10 +22,10 @@ static int add_host_port(struct config *c, const char *text)
 	return 0;
 }
 
-static int add_inspect(struct config *c, const char *text)
+static int add_text(char ***list, size_t *n, const char *text)
 {
-	c->inspect = mem_grow(c->inspect, c->n_inspect + 1, sizeof(*c->inspect));
-	c->inspect[c->n_inspect++] = mem_str(text);
+	*list = mem_grow(*list, *n + 1, sizeof(**list));
+	(*list)[(*n)++] = mem_str(text);
 	return 0;
 }
 
@@ -53,7 +53,9 @@ static int parse_line(struct config *c, char *line, struct err *e)
 	else if (str_eq(line, "upstream"))
 		r = net_upstream_parse(value, &c->upstream);
 	else if (str_eq(line, "inspect"))
-		r = add_inspect(c, value);
+		r = add_text(&c->inspect, &c->n_inspect, value);
+	else if (str_eq(line, "path"))
+		r = add_text(&c->paths, &c->n_paths, value);
 	else if (str_eq(line, "name"))
 		r = snprintf(c->name, sizeof(c->name), "%s", value);
 	else if (str_eq(line, "ask")) {
@@ -81,9 +83,7 @@ int config_parse(char *text, struct config *ret, struct err *e)
 			return r;
 	}
 	*ret = c;
-	c.rules = (struct rules){ 0 };
-	c.inspect = NULL;
-	c.n_inspect = 0;
+	c = (struct config){ 0 };
 	return 0;
 }
 
@@ -93,6 +93,9 @@ void config_done(struct config *c)
 	for (size_t i = 0; i < c->n_inspect; i++)
 		free(c->inspect[i]);
 	free(c->inspect);
+	for (size_t i = 0; i < c->n_paths; i++)
+		free(c->paths[i]);
+	free(c->paths);
 }
 
 int config_read(int fd, struct buf *ret)

@@ -2,6 +2,8 @@
 /* gate/config.h - what the keeper tells dial, as lines of text in a sealed memfd
  *
  *      allow RULE | deny RULE | port OUTSIDE:INSIDE | host-port PORT | upstream URL | ask | name NAME | inspect HOST
+ *
+ * and, for who only shows them: path allow|deny RULE
  */
 #ifndef VITRINE_GATE_CONFIG_H
 #define VITRINE_GATE_CONFIG_H
@@ -18,6 +20,8 @@ struct config {
 	bool is_asking;
 	char **inspect; /* name or *.name */
 	size_t n_inspect;
+	char **paths; /* "allow GET host/path", "allow git push host/path:ref": seal's, to be shown */
+	size_t n_paths;
 	char name[72]; /* of the sandbox, for the command that would allow */
 	struct net_port ports[CONFIG_PORTS];
 	size_t n_ports;

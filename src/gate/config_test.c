@@ -19,6 +19,42 @@ TEST(all_lines)
 	CHECK(c.upstream.kind == UPSTREAM_HTTP && c.upstream.port == 3128 && c.is_asking);
 }
 
+TEST(a_proxy_with_a_login)
+{
+	static const struct {
+		const char *url, *login, *shown;
+	} cases[] = {
+		{ "http://me:p%40ss%3a@proxy.test:3128", "me:p@ss:", "http://***@proxy.test:3128" },
+		{ "socks5://me@proxy.test", "me", "socks5://***@proxy.test" },
+		{ "http://proxy.test/", "", "http://proxy.test/" },
+		{ "http://a@b@proxy.test", "a@b", "http://***@proxy.test" },
+		{ "http://a%4@proxy.test", NULL, "http://***@proxy.test" },
+		{ "http://a%0d%0a@proxy.test", NULL, "http://***@proxy.test" },
+		{ "http://me@", NULL, "http://***@" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_(buf_done) struct buf shown = BUF(KIB);
+		struct net_upstream u = { 0 };
+
+		CHECK_INT(net_upstream_parse(cases[i].url, &u), cases[i].login ? 0 : -EINVAL);
+		CHECK_STR(u.login, cases[i].login ? cases[i].login : "");
+		net_upstream_show(cases[i].url, &shown);
+		CHECK_STR(buf_cstr(&shown), cases[i].shown);
+	}
+}
+
+TEST(paths_are_kept_to_be_shown)
+{
+	char text[] = "inspect ok.test\npath allow GET ok.test/a\npath deny POST ok.test/b\n";
+	_cleanup_(config_done) struct config c = { 0 };
+	struct err e = ERR_INIT;
+
+	CHECK_INT(config_parse(text, &c, &e), 0);
+	CHECK(c.n_paths == 2 && c.n_inspect == 1);
+	CHECK_STR(c.paths[0], "allow GET ok.test/a");
+}
+
 TEST(nothing_allows_nothing)
 {
 	char text[] = "";

@@ -4,10 +4,11 @@
  * The proxy is told where to go (CONNECT or SOCKS5) and answers; then the socket is handed over like any other. Its
  * answer is read to the byte and no further: what comes behind it belongs to the sandbox.
  */
+#include "base/base64.h"
 #include "gate/dial.h"
 #include "http/head.h"
 
-enum { UP_HTTP, UP_SOCKS_HELLO, UP_SOCKS_ANSWER };
+enum { UP_HTTP, UP_SOCKS_HELLO, UP_SOCKS_LOGIN, UP_SOCKS_ANSWER };
 
 static void fail(struct ask *a, const char *why)
 {
@@ -29,11 +30,19 @@ static bool send_all(struct ask *a, const void *p, size_t n)
 static void begin_http(struct ask *a)
 {
 	_cleanup_(buf_done) struct buf b = BUF(2 * KIB);
+	const char *login = a->d->config.upstream.login;
 	bool has_colon = strchr(a->host.name, ':') != NULL;
 	_free_ char *target = mem_fmt(has_colon ? "[%s]:%u" : "%s:%u", a->host.name, a->port);
 
 	http_put_request(&b, STR("CONNECT"), str_of(target));
 	http_put_field(&b, STR("Host"), str_of(target));
+	if (login[0]) {
+		_cleanup_(buf_done) struct buf basic = BUF(KIB);
+
+		buf_puts(&basic, "Basic ");
+		base64_put(&basic, str_of(login));
+		http_put_field(&b, STR("Proxy-Authorization"), str_of(buf_cstr(&basic)));
+	}
 	http_put_end(&b);
 	a->up_step = UP_HTTP;
 	(void)send_all(a, b.p, b.n);
@@ -42,7 +51,27 @@ static void begin_http(struct ask *a)
 static void begin_socks(struct ask *a)
 {
 	a->up_step = UP_SOCKS_HELLO;
-	(void)send_all(a, "\5\1\0", 3);
+	if (a->d->config.upstream.login[0])
+		(void)send_all(a, "\5\2\0\2", 4);
+	else
+		(void)send_all(a, "\5\1\0", 3);
+}
+
+/* RFC 1929; whoever has no ':' has no password. */
+static void put_socks_login(struct ask *a)
+{
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+	const char *login = a->d->config.upstream.login;
+	size_t user = strcspn(login, ":"), rest = strlen(login) - user,
+	       password = rest ? rest - 1 : 0;
+
+	buf_putc(&b, 1);
+	buf_putc(&b, (char)user);
+	buf_add(&b, login, user);
+	buf_putc(&b, (char)password);
+	buf_add(&b, login + strlen(login) - password, password);
+	a->up_step = UP_SOCKS_LOGIN;
+	(void)send_all(a, b.p, b.n);
 }
 
 void upstream_begin(struct ask *a)
@@ -129,19 +158,23 @@ static void socks_ready(struct ask *a)
 {
 	uint8_t in[300];
 	ssize_t n = recv(a->s.fd, in, sizeof(in), MSG_PEEK | MSG_DONTWAIT);
-	bool is_hello = a->up_step == UP_SOCKS_HELLO;
-	size_t want = is_hello ? 2 : n >= 5 ? socks_length(in) : 5;
+	bool is_hello = a->up_step == UP_SOCKS_HELLO, is_login = a->up_step == UP_SOCKS_LOGIN;
+	bool may_ask = is_hello && a->d->config.upstream.login[0]; /* for name and password */
+	size_t want = is_hello || is_login ? 2 : n >= 5 ? socks_length(in) : 5;
 
 	if (n < 0 && errno == EAGAIN)
 		return;
-	if (n <= 0 || in[0] != 5 || want == 0 || (n >= 2 && in[1] != 0)) {
+	if (n <= 0 || in[0] != (is_login ? 1 : 5) || want == 0 ||
+	    (n >= 2 && in[1] != 0 && !(may_ask && in[1] == 2))) {
 		fail(a, n <= 0 ? "closed the connection" : "refused");
 		return;
 	}
 	if ((size_t)n < want)
 		return;
 	(void)recv(a->s.fd, in, want, MSG_DONTWAIT);
-	if (is_hello)
+	if (is_hello && in[1] == 2)
+		put_socks_login(a);
+	else if (is_hello || is_login)
 		put_socks_request(a);
 	else
 		established(a);

@@ -356,6 +356,7 @@ static int change(enum agent a, const char *program, bool is_dry, struct buf *ou
 	const struct place *p = find_place(a);
 	_cleanup_(buf_done) struct buf before = BUF(MIB), after = BUF(MIB);
 	_free_ char *path = NULL;
+	bool is_new = false;
 	int r = p ? settings_path(p, &path, e) : err_set(e, ERR_USAGE, EINVAL, "no such agent");
 
 	if (r < 0)
@@ -368,6 +369,7 @@ static int change(enum agent a, const char *program, bool is_dry, struct buf *ou
 			buf_printf(out, "%s: there is nothing to remove\n", path);
 			return 0;
 		}
+		is_new = true;
 		buf_puts(&before, p->empty);
 	} else if (r < 0) {
 		return r;
@@ -379,7 +381,14 @@ static int change(enum agent a, const char *program, bool is_dry, struct buf *ou
 		buf_add(out, after.p, after.n);
 		return 0;
 	}
+	if (!is_new && after.n == before.n && memcmp(after.p, before.p, after.n) == 0) {
+		buf_printf(out, "%s: %s\n", path,
+			   program ? "the guard is there already" : "there is nothing to remove");
+		return 0;
+	}
 	buf_printf(out, "%s %s\n", program ? "wrote" : "cleaned", path);
+	if (program && a == AGENT_CODEX)
+		buf_puts(out, "Codex asks about hooks that are new: trust it once with /hooks\n");
 	return replace_file(path, &after, e);
 }
 

@@ -247,6 +247,7 @@ static void ansi_escape(struct parser *p, struct word *w)
 static void ansi_quotes(struct parser *p, struct word *w)
 {
 	w->has_quote = true;
+	p->unpaired++;
 	for (;;) {
 		int c = lex_raw(p);
 
@@ -542,11 +543,43 @@ static bool arith_piece(struct parser *p, struct word *w, int c)
 	return true;
 }
 
+/* As bash counts them: with and without what it takes for quoted, which is not always what is. */
+static bool parens_pair(const char *s, size_t n, bool has_quotes)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (has_quotes && s[i] == '\\') {
+			i++;
+		} else if (has_quotes && (s[i] == '\'' || s[i] == '"')) {
+			char quote = s[i++];
+
+			while (i < n && s[i] != quote)
+				i += 1 + (quote == '"' && s[i] == '\\');
+		} else if (s[i] == '(') {
+			open++;
+		} else if (s[i] == ')' && open-- == 0) {
+			return false;
+		}
+	}
+	return open == 0;
+}
+
+/* Bash takes $((...)) for commands when the parentheses in it, counted without looking at what they belong to, do not pair. */
+static void check_parens(struct parser *p, size_t from, unsigned unpaired)
+{
+	const char *s = p->s + from;
+	size_t n = p->at - from;
+
+	if (p->unpaired != unpaired || !parens_pair(s, n, true) || !parens_pair(s, n, false))
+		lex_fail(p, "parentheses in arithmetic that do not pair");
+}
+
 bool lex_arith(struct parser *p, struct word **ret)
 {
 	struct word *w = lex_word_new(p);
 	size_t from = p->at;
-	unsigned open = 0;
+	unsigned open = 0, unpaired = p->unpaired;
 	bool has_expansion = false;
 	int c;
 
@@ -563,6 +596,8 @@ bool lex_arith(struct parser *p, struct word **ret)
 	}
 	lex_leave(p);
 	if (c == ')' && lex_next(p) == ')') {
+		if (has_expansion)
+			check_parens(p, from, unpaired);
 		step(p);
 		step(p);
 		*ret = w;
@@ -665,9 +700,9 @@ void lex_subscript(struct parser *p, struct word *w)
 	}
 }
 
-/* Heredocs. */
+/* The body of a heredoc. */
 
-static void body_words(struct parser *p, struct redir *r)
+void lex_body(struct parser *p, struct redir *r)
 {
 	struct parser in = *p;
 
@@ -696,95 +731,5 @@ static void body_words(struct parser *p, struct redir *r)
 		if (c == '\\' && lex_raw(&in) != LEX_END && strchr("$`\\", lex_raw(&in)))
 			c = (unsigned char)in.s[in.at++];
 		add_char(&in, r->body, c, true);
-	}
-}
-
-/* One line, joined with the next where the body is not quoted and a backslash ends it; without its newline. */
-static void heredoc_line(struct parser *p, const struct redir *r, struct text *line)
-{
-	bool is_line_start = true;
-
-	line->n = 0;
-	while (p->at < p->n) {
-		char c = p->s[p->at++];
-
-		if (c == '\n')
-			break;
-		if (is_line_start && r->strips_tabs && c == '\t')
-			continue;
-		is_line_start = false;
-		if (c == '\\' && !r->is_body_quoted && p->at < p->n) {
-			char next = p->s[p->at++];
-
-			if (next == '\n')
-				continue;
-			text_putc(line, c);
-			c = next;
-		}
-		text_putc(line, c);
-	}
-	text_add(line, "", 0);
-}
-
-/* Inside $( ), bash lets "EOF )" end the body too. */
-static bool ends_early(struct parser *p, const struct redir *r, const struct text *line,
-		       const struct text *delimiter, size_t from)
-{
-	if (!p->in_substitution || line->n <= delimiter->n ||
-	    memcmp(line->p, delimiter->p, delimiter->n) != 0 ||
-	    memchr(line->p + delimiter->n, ')', line->n - delimiter->n) == NULL)
-		return false;
-	while (r->strips_tabs && p->s[from] == '\t')
-		from++;
-	if (from + delimiter->n > p->n || memcmp(p->s + from, delimiter->p, delimiter->n) != 0) {
-		lex_fail(p, "a heredoc whose end is unclear");
-		return true;
-	}
-	p->at = from + delimiter->n;
-	return true;
-}
-
-static void heredoc_delimiter(struct parser *p, const struct redir *r, struct text *ret)
-{
-	text_add(ret, "", 0);
-	for (const struct part *part = r->target->first; part; part = part->next) {
-		if (part->kind != PART_TEXT)
-			lex_fail(p, "an expansion as a heredoc's end mark");
-		text_add(ret, part->text, part->n);
-	}
-}
-
-static void heredoc_body(struct parser *p, struct redir *r)
-{
-	struct text delimiter = { .mem = p->mem }, body = { .mem = p->mem },
-		    line = { .mem = p->mem };
-
-	heredoc_delimiter(p, r, &delimiter);
-	text_add(&body, "", 0);
-	while (p->at < p->n && !lex_failed(p)) {
-		size_t from = p->at;
-
-		heredoc_line(p, r, &line);
-		if (line.n == delimiter.n && memcmp(line.p, delimiter.p, line.n) == 0)
-			break;
-		if (ends_early(p, r, &line, &delimiter, from))
-			break;
-		text_add(&body, line.p, line.n);
-		text_putc(&body, '\n');
-	}
-	r->body_raw = body.p;
-	r->body_n = body.n;
-	body_words(p, r);
-}
-
-void lex_heredocs(struct parser *p)
-{
-	while (p->pending && !lex_failed(p)) {
-		struct redir *r = p->pending;
-
-		p->pending = r->next_pending;
-		if (p->pending == NULL)
-			p->pending_end = &p->pending;
-		heredoc_body(p, r);
 	}
 }

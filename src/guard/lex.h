@@ -13,6 +13,8 @@ struct parser {
 	size_t *commands, *words; /* shared with the readers of `...` and heredocs inside */
 	struct redir *pending, **pending_end;
 	bool in_substitution; /* $( ) around us: heredocs may end early */
+	/* Texts so far in which parentheses need not pair: patterns of case, comments, heredocs, $''. */
+	unsigned unpaired;
 	struct shell_error *error;
 };
 
@@ -59,6 +61,8 @@ struct word *lex_word_new(struct parser *p);
  * parentheses are those of subshells. Cursor behind "((". */
 bool lex_arith(struct parser *p, struct word **ret);
 
+/* The words of a heredoc's body, which is in body_raw. */
+void lex_body(struct parser *p, struct redir *r);
 /* Bodies of the heredocs announced on the line that has just ended. */
 void lex_heredocs(struct parser *p);
 

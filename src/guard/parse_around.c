@@ -14,9 +14,11 @@ void parse_add_word(struct word ***end, struct word *w)
 
 void parse_skip_comment(struct parser *p)
 {
-	if (lex_cur(p) == '#')
-		while (lex_raw(p) != LEX_END && lex_raw(p) != '\n')
-			p->at++;
+	if (lex_cur(p) != '#')
+		return;
+	p->unpaired++;
+	while (lex_raw(p) != LEX_END && lex_raw(p) != '\n')
+		p->at++;
 }
 
 void parse_skip_newlines(struct parser *p)

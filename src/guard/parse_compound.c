@@ -99,6 +99,7 @@ static struct node *parse_for(struct parser *p)
 
 static void parse_case_patterns(struct parser *p, struct word ***end)
 {
+	p->unpaired++;
 	for (;;) {
 		struct word *w;
 

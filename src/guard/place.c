@@ -221,7 +221,7 @@ static bool name_fits(const char *pattern, const char *name, bool is_glob)
 	if (fits(pattern, name))
 		return true;
 	/* "*" finds everything; only what aims counts. */
-	return is_glob && !strpbrk(pattern, "*?[") && !strchr("*?[", name[0]) &&
+	return is_glob && !strchr("*?[", name[0]) && !strpbrk(pattern, "*?[") &&
 	       strlen(name) < 64 && fnmatch(name, pattern, FNM_PERIOD) == 0;
 }
 
@@ -296,24 +296,17 @@ bool place_is_secret(const struct places *p, const struct value *v)
 
 /* Classes. */
 
-static bool class_fits(const struct places *p, const char *class, const struct value *v)
+static bool spot_fits(const struct places *p, const char *class, const struct value *v)
 {
 	bool is_cut = false;
 	const char *path = spot_of(p, v, &is_cut);
 	bool is_unknown = v->s[0] == VALUE_UNKNOWN || v->s[0] == VALUE_MANY || climbs(v, is_cut) ||
 			  (p->cwd == NULL && v->s[0] != '/');
-	const char *rest = v->s + strcspn(v->s, "*?[" VALUE_MARKS);
 
-	if (str_eq(class, "@any"))
-		return true;
-	if (str_eq(class, "@dynamic"))
-		return v->is_dynamic;
 	if (str_eq(class, "@unknown"))
 		return is_unknown;
 	if (str_eq(class, "@git"))
 		return is_git(v->s) || is_git(path);
-	if (str_eq(class, "@secret"))
-		return place_is_secret(p, v);
 	if (is_unknown)
 		return false;
 	if (str_eq(class, "@device"))
@@ -321,7 +314,7 @@ static bool class_fits(const struct places *p, const char *class, const struct v
 	if (str_eq(class, "@tmp"))
 		return is_tmp(p, path, is_cut);
 	if (str_eq(class, "@root"))
-		return is_root(path, is_cut, rest);
+		return is_root(path, is_cut, v->s + strcspn(v->s, "*?[" VALUE_MARKS));
 	if (str_eq(class, "@home"))
 		return is_home(p, path);
 	if (str_eq(class, "@cwd"))
@@ -330,6 +323,18 @@ static bool class_fits(const struct places *p, const char *class, const struct v
 		return path[0] == '/' && !is_tmp(p, path, is_cut) &&
 		       !(p->workspace && is_below(path, p->workspace));
 	bug_on(true);
+}
+
+/* Where a word leads is worked out only for the classes that ask. */
+static bool class_fits(const struct places *p, const char *class, const struct value *v)
+{
+	if (str_eq(class, "@any"))
+		return true;
+	if (str_eq(class, "@dynamic"))
+		return v->is_dynamic;
+	if (str_eq(class, "@secret"))
+		return place_is_secret(p, v);
+	return spot_fits(p, class, v);
 }
 
 bool place_fits(const struct places *p, const char *list, const struct value *v)

@@ -364,6 +364,18 @@ static void expand_list(struct arena *mem, const struct cooked *k, size_t open, 
 	}
 }
 
+/* "{}" opens nothing where a word begins, or where bash believes that one does: behind a blank, at what it split off. */
+enum opens { OPENS, OPENS_NOT, OPENS_PERHAPS };
+
+static enum opens empty_brace(const struct cooked *k, size_t i, unsigned depth)
+{
+	if (i + 1 >= k->c.n || !is_written(k, i + 1, '}'))
+		return OPENS;
+	if (depth == 0 && i == 0)
+		return OPENS_NOT;
+	return depth > 0 || strchr(" \t\n", k->c.p[i - 1]) ? OPENS_PERHAPS : OPENS;
+}
+
 static void expand_braces(struct arena *mem, const struct cooked *k, size_t from, unsigned depth,
 			  struct pieces *out)
 {
@@ -375,7 +387,14 @@ static void expand_braces(struct arena *mem, const struct cooked *k, size_t from
 	}
 	for (size_t i = from; i < k->c.n; i++) {
 		size_t end = is_written(k, i, '{') ? brace_end(k, i, &has_comma, &has_dots) : 0;
+		enum opens opens = end ? empty_brace(k, i, depth) : OPENS;
 
+		if (opens == OPENS_NOT)
+			continue;
+		if (opens == OPENS_PERHAPS) {
+			out->is_over = true;
+			return;
+		}
 		if (end && has_comma) {
 			expand_list(mem, k, i, end, depth, out);
 			return;

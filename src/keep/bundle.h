@@ -7,6 +7,8 @@
 #ifndef VITRINE_KEEP_BUNDLE_H
 #define VITRINE_KEEP_BUNDLE_H
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "base/loop.h"
 #include "base/str.h"
 

@@ -592,6 +592,8 @@ static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FD
 	(void)fds;
 	if (m->a == NET_SHOW)
 		r = fd = gate_show(c->k, &done.err);
+	else if (m->a == NET_OPEN || m->a == NET_SHUT)
+		r = gate_open(c->k, m->a == NET_OPEN, &done.err);
 	else
 		r = strchr(m->err.msg, ' ')
 			    ? seal_change(c->k, m->err.msg, m->a == NET_DENY, &done.err)

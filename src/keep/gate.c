@@ -20,8 +20,7 @@
 enum { FRONT, DIAL, PROCESSES };
 
 #define LISTENERS (3 + 64 + 32)
-#define AT_ONCE 32                /* messages of dial, before somebody else has a turn */
-#define LAST_NS (300 * NS_PER_MS) /* for front to say what its connections carried */
+#define AT_ONCE 32 /* messages of dial, before somebody else has a turn */
 
 struct kept {
 	struct init_msg m;
@@ -352,9 +351,18 @@ static int check_live(const struct keeper *k, struct err *e)
 	return 0;
 }
 
-int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
+static int tell_rules(struct gate *g, struct err *e)
 {
 	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
+	int r;
+
+	put_config(g, &config);
+	r = tell_text(g, GATE_RULES, &config);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+}
+
+int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
+{
 	_free_ char *line = mem_fmt("%s %s", is_deny ? "deny" : "allow", text);
 	_free_ char *other = mem_fmt("%s %s", is_deny ? "allow" : "deny", text);
 	struct gate *g = k->gate;
@@ -370,11 +378,41 @@ int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e)
 	remove_rule(g, other);
 	remove_rule(g, line);
 	add_rule(g, take(line));
-	put_config(g, &config);
-	r = tell_text(g, GATE_RULES, &config);
+	r = tell_rules(g, e);
 	if (r >= 0)
 		questions_settle(k, text);
-	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "gate: %s", strerrordesc_np(-r)) : 0;
+	return r;
+}
+
+static bool is_listed(const struct policy *p, const char *rule)
+{
+	for (size_t i = 0; i < p->net_allow.n; i++)
+		if (str_eq(p->net_allow.v[i].text, rule))
+			return true;
+	return false;
+}
+
+/* What the preset brought goes with it; what was listed by name stays. */
+int gate_open(struct keeper *k, bool is_open, struct err *e)
+{
+	const struct policy *p = k->in->policy;
+	struct gate *g = k->gate;
+	int r = check_live(k, e);
+
+	if (r < 0)
+		return r;
+	for (const char *const *v = net_presets[is_open ? LEVEL_OPEN : p->net_preset].allow; *v;
+	     v++) {
+		_free_ char *line = mem_fmt("allow %s", *v);
+
+		if (is_open || !is_listed(p, *v))
+			remove_rule(g, line);
+		if (is_open)
+			add_rule(g, take(line));
+	}
+	if (!is_open)
+		remove_rule(g, "allow *");
+	return tell_rules(g, e);
 }
 
 void gate_inspect(struct keeper *k, const char *host, bool is_reached)
@@ -413,6 +451,7 @@ int gate_show(struct keeper *k, struct err *e)
 	if (r < 0)
 		return r;
 	put_config(k->gate, &config);
+	seal_show(k, &config);
 	return make_text(&config);
 }
 
@@ -584,7 +623,7 @@ void gate_finish(struct keeper *k)
 
 	if (g == NULL)
 		return;
-	g->last_by = clock_now() + LAST_NS;
+	g->last_by = clock_now() + KEEPER_LAST_NS;
 	while (g->fd[DIAL] >= 0 && hear_last(g, DIAL))
 		;
 	if (g->fd[FRONT] >= 0 && (g->noted > 0 || k->in->plan->net.ports)) {

@@ -21,6 +21,8 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 
 /* `vitrine net allow|deny`: from now on, also for what is connected. */
 int gate_change(struct keeper *k, const char *text, bool is_deny, struct err *e);
+/* `vitrine network proxy --policy`: everything public, or nothing but what is listed. */
+int gate_open(struct keeper *k, bool is_open, struct err *e);
 /* A person's answer to one question. */
 void gate_said(struct keeper *k, uint32_t id, bool is_allowed);
 /* The rules in force, as a memfd of lines (gate/config.h). */

@@ -435,6 +435,9 @@ void journal_end(struct journal *j)
 		put(j, &j->pending, EVENT_NO_SESSION, EV_JOURNAL_ENDED, &EVENT_STR(RUN, j->run), 1);
 		j->next_at = UINT64_MAX; /* no new part for the end */
 		(void)journal_flush(j);  /* a full disk: the run will be found without its end */
+		/* One that tells of a sandbox as such must not be younger on the disk than what it tells of. */
+		if (j->is_short && j->fd >= 0)
+			(void)fdatasync(j->fd);
 	}
 	fd_close(j->fd);
 	if (j->size > 0 && (is_worth_it(j) || many_lie_about(j)))
@@ -447,14 +450,17 @@ void journal_end(struct journal *j)
 	free(j);
 }
 
-void journal_once(const char *state_dir, const char *sandbox, enum event_type t,
-		  const struct event_field *f, size_t n)
+int journal_once(const char *state_dir, const char *sandbox, enum event_type t,
+		 const struct event_field *f, size_t n)
 {
 	struct journal *j = journal_new(state_dir, sandbox, true, NULL);
+	int r;
 
 	j->is_short = true;
 	journal_event(j, EVENT_NO_SESSION, t, f, n);
+	r = journal_flush(j);
 	journal_end(j);
+	return r;
 }
 
 void journal_settle(const char *state_dir)

@@ -55,10 +55,10 @@ int journal_flush(struct journal *j);
  * fine. */
 void journal_end(struct journal *j);
 
-/* A whole journal with one event, for what a command does to a named sandbox without a keeper. A full disk keeps nobody
- * from removing something: failure is not told. */
-void journal_once(const char *state_dir, const char *sandbox, enum event_type t,
-		  const struct event_field *f, size_t n);
+/* A whole journal with one event, for what a command does to a named sandbox without a keeper; synced. 0 or -errno: the
+ * caller knows whether what it does must be on record. */
+int journal_once(const char *state_dir, const char *sandbox, enum event_type t,
+		 const struct event_field *f, size_t n);
 
 /* Has every journal of ended runs taken up now, and waits for it; nothing when vitrine-store is not there. */
 void journal_settle(const char *state_dir);

@@ -47,7 +47,7 @@ enum keep_msg_type {
 	KEEP_MSG_COUNT_
 };
 
-enum net_op { NET_SHOW = 1, NET_ALLOW, NET_DENY };
+enum net_op { NET_SHOW = 1, NET_ALLOW, NET_DENY, NET_OPEN, NET_SHUT };
 
 /* What stands where in v. */
 enum keep_value {

@@ -607,8 +607,8 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	r = keep_send(early->conn, &m, fds, has_plan ? 2 : 1);
 	spread_back(early->keeper);
 	/* Init needs the keeper first: for its plan, or for root's trees. */
-	if (!has_plan || in->plan->ids.is_root)
-		(void)eventfd_write(turn, 1);
+	if ((!has_plan || in->plan->ids.is_root) && eventfd_write(turn, 1) < 0 && r >= 0)
+		r = -errno; /* nobody waits for a keeper that waits for us */
 	spread_end();
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
 }

@@ -3,6 +3,7 @@
 #ifndef VITRINE_KEEP_SEAL_H
 #define VITRINE_KEEP_SEAL_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct keeper;
@@ -14,6 +15,8 @@ int seal_start(struct keeper *k, struct err *e);
 int seal_connect(struct keeper *k);
 /* `vitrine net allow|deny 'METHOD HOST/PATH'`: from the next request on. */
 int seal_change(struct keeper *k, const char *rule, bool is_deny, struct err *e);
+/* Path and git rules in force, as lines of gate/config.h. */
+void seal_show(const struct keeper *k, struct buf *out);
 /* From here on what it says is heard. */
 void seal_watch(struct keeper *k);
 /* Nothing inside lives any more: takes what it has still to say, for us and for front. */

@@ -64,8 +64,9 @@ static const char *env_value(char *const *env, const char *name)
 	return NULL;
 }
 
-/* "env" takes the caller's; one that we cannot read is as good as none, and the plan shows which it was. */
-static char *find_upstream(const struct policy *pol, char *const *env)
+/* "env" takes the caller's, if there is any. One that we cannot read is refused: without it everything would go the
+ * direct way, past the proxy. */
+static int find_upstream(const struct policy *pol, char *const *env, char **ret, struct err *e)
 {
 	static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "ALL_PROXY",
 					     "all_proxy",   "HTTP_PROXY",  "http_proxy" };
@@ -73,14 +74,24 @@ static char *find_upstream(const struct policy *pol, char *const *env)
 		pol->net_upstream.n ? pol->net_upstream.v[pol->net_upstream.n - 1].text : NULL;
 	struct net_upstream u;
 
-	if (text == NULL || !str_eq(text, "env"))
-		return text ? mem_str(text) : NULL;
+	if (text == NULL || !str_eq(text, "env")) {
+		*ret = text ? mem_str(text) : NULL;
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		text = env_value(env, names[i]);
-		if (text && net_upstream_parse(text, &u) == 0)
-			return mem_str(text);
+		if (text == NULL || text[0] == '\0')
+			continue;
+		if (net_upstream_parse(text, &u) < 0)
+			return err_set(e, ERR_CONFIG, EINVAL,
+				       "network.upstream is \"env\", and %s is none that can be "
+				       "used: "
+				       "http://[USER:PASSWORD@]HOST:PORT or socks5://...",
+				       names[i]);
+		*ret = mem_str(text);
+		return 0;
 	}
-	return NULL;
+	return 0;
 }
 
 /* ---- inspected hosts ---- */
@@ -139,6 +150,17 @@ static char *make_terms(const struct policy *pol, const struct facts *f)
 	return buf_take(&b);
 }
 
+/* Two rules may name one host. */
+static void add_rule_once(struct plan_net *n, char *take_text)
+{
+	for (size_t i = 0; i < n->n_rules; i++)
+		if (str_eq(n->rules[i], take_text)) {
+			free(take_text);
+			return;
+		}
+	add_text(&n->rules, &n->n_rules, take_text);
+}
+
 /* Who lists what of a host is asked for means that it may be reached; with git rules, over HTTPS alone. */
 static void allow_named(struct plan_net *n, const struct items *l, bool is_git)
 {
@@ -148,9 +170,9 @@ static void allow_named(struct plan_net *n, const struct items *l, bool is_git)
 
 		at += strspn(at, " ");
 		host = mem_strn(at, strcspn(at, "/"));
-		add_text(&n->rules, &n->n_rules, mem_fmt("allow %s:443", host));
+		add_rule_once(n, mem_fmt("allow %s:443", host));
 		if (is_git)
-			add_text(&n->rules, &n->n_rules, mem_fmt("deny %s:22", host));
+			add_rule_once(n, mem_fmt("deny %s:22", host));
 	}
 }
 
@@ -208,11 +230,12 @@ static void build_receiver(struct plan_net *n, const struct policy *pol, const s
 	n->has_receiver = n->no_receiver == NULL;
 }
 
-void plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f)
+int plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f,
+		   struct err *e)
 {
 	build_receiver(n, pol, f);
 	if (pol->network != NET_GATE)
-		return;
+		return 0;
 	n->has_gate = true;
 	n->is_asking = pol->net_ask;
 	for (const char *const *v = net_presets[pol->net_preset].allow; *v; v++)
@@ -225,6 +248,6 @@ void plan_net_build(struct plan_net *n, const struct policy *pol, const struct f
 		add_text(&n->ports, &n->n_ports, mem_str(pol->net_ports.v[i].text));
 	for (size_t i = 0; i < pol->net_host_ports.n; i++)
 		add_text(&n->host_ports, &n->n_host_ports, mem_str(pol->net_host_ports.v[i].text));
-	n->upstream = find_upstream(pol, f->environ);
 	build_seal(n, pol, f);
+	return find_upstream(pol, f->environ, &n->upstream, e);
 }

@@ -240,11 +240,12 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 		r = plan_limits(&p, pol, f, e);
 	if (r == 0)
 		r = plan_command(&p, f, errand, e);
+	if (r == 0)
+		r = plan_net_build(&p.net, pol, f, e);
 	if (r < 0) {
 		plan_done(&p);
 		return r;
 	}
-	plan_net_build(&p.net, pol, f);
 	plan_trust(&p, f);
 	plan_logins(&p, f);
 	plan_covers(&p, f);

@@ -313,7 +313,8 @@ int plan_build(const struct policy *p, const struct facts *f, const struct erran
 void plan_done(struct plan *p);
 
 /* The network's part of it. `env` is the caller's, for an upstream of "env". */
-void plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f);
+int plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f,
+		   struct err *e);
 
 /* Where the sandbox's CA must be known, from the tables in plan/trust.c. */
 #define PLAN_BUNDLE "/etc/vitrine/ca-bundle.pem"

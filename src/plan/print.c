@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/print.c - a plan as text or JSON: everything in it, in the order it will be carried out */
 #include "plan/plan.h"
+#include "policy/net.h"
 
 static const char *const mount_names[MOUNT_KIND_COUNT_] = {
 	[MOUNT_BIND] = "bind",       [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",
@@ -87,8 +88,11 @@ static void text_net(const struct plan *p, struct buf *b)
 	text_list(b, "publish ", n->ports);
 	text_list(b, "host port ", n->host_ports);
 	if (n->upstream) {
+		_cleanup_(buf_done) struct buf shown = BUF(4 * KIB);
+
+		net_upstream_show(n->upstream, &shown);
 		buf_puts(b, "  through ");
-		esc(b, n->upstream);
+		esc(b, buf_cstr(&shown));
 		buf_putc(b, '\n');
 	}
 }
@@ -181,10 +185,14 @@ static void json_net(const struct plan *p, struct buf *b)
 	list(b, "ports", p->net.ports);
 	list(b, "host_ports", p->net.host_ports);
 	buf_puts(b, ",\"upstream\":");
-	if (p->net.upstream)
-		buf_json(b, p->net.upstream);
-	else
+	if (p->net.upstream) {
+		_cleanup_(buf_done) struct buf shown = BUF(4 * KIB);
+
+		net_upstream_show(p->net.upstream, &shown);
+		buf_json(b, buf_cstr(&shown));
+	} else {
 		buf_puts(b, "null");
+	}
 	buf_printf(b, ",\"ask\":%s", p->net.is_asking ? "true" : "false");
 }
 

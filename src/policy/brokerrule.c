@@ -295,7 +295,19 @@ static int take_rule(struct broker_rule *r, char *const *words, size_t n, struct
 	return x;
 }
 
-/* NAME=[checkout] /PROGRAM WORD... */
+/* true: a word in front of the program, taken. */
+static bool take_leading(struct broker_rule *r, const char *word)
+{
+	bool *flag = str_eq(word, "checkout")  ? &r->is_checkout
+		     : str_eq(word, "network") ? &r->has_network
+					       : NULL;
+
+	if (flag == NULL || *flag)
+		return false;
+	return *flag = true;
+}
+
+/* NAME=[checkout] [network] /PROGRAM WORD... */
 static int take_command(struct broker_rule *r, char *const *words, size_t n, struct err *e)
 {
 	char *eq = n ? strchr(words[0], '=') : NULL;
@@ -306,11 +318,12 @@ static int take_command(struct broker_rule *r, char *const *words, size_t n, str
 			       "a command has a name of letters, digits, '.', '-' and '_'");
 	r->url = mem_strn(words[0], (size_t)(eq - words[0]));
 	r->words = mem_new(n + 1, sizeof(*r->words));
-	r->is_checkout = str_eq(first, "checkout");
-	if (!r->is_checkout)
-		r->words[r->n_words++] = mem_str(first);
-	for (size_t i = 1; i < n; i++)
-		r->words[r->n_words++] = mem_str(words[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *word = i ? words[i] : first;
+
+		if (r->n_words || !take_leading(r, word))
+			r->words[r->n_words++] = mem_str(word);
+	}
 	if (r->n_words == 0 || !path_is_clean(r->words[0]) || str_eq(r->words[0], "/"))
 		return err_set(e, ERR_CONFIG, EINVAL,
 			       "command '%s' needs the absolute path of its program", r->url);

@@ -4,7 +4,7 @@
  *     fetch     URL [secret=NAME]
  *     push      URL REF [create] [update] [delete] [force] [approve] [no-scan] [secret=NAME]
  *     gh        OWNER/REPO [approve] [secret=NAME] [program=/PATH]
- *     commands  NAME=[checkout] /PROGRAM WORD...
+ *     commands  NAME=[checkout] [network] /PROGRAM WORD...
  *
  * A URL is https://, ssh://, USER@HOST:PATH, an absolute path, or http:// of this machine's loopback. In a REF, * stands
  * for anything; it never reaches out of the name space it is written in: refs/heads/x* is about branches, tags need
@@ -32,11 +32,11 @@ enum broker_op {
 struct broker_rule {
 	enum broker_kind kind;
 	char *url; /* as given, without a slash or ".git" at its end; OWNER/REPO; the command's name */
-	char *ref;    /* push */
-	char *secret; /* or NULL */
-	unsigned op;  /* enum broker_op */
-	bool is_checkout;
-	char **words; /* command: program and patterns, NULL-ended */
+	char *ref;                     /* push */
+	char *secret;                  /* or NULL */
+	unsigned op;                   /* enum broker_op */
+	bool is_checkout, has_network; /* of a command */
+	char **words;                  /* command: program and patterns, NULL-ended */
 	size_t n_words;
 	char *text;
 };

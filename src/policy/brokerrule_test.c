@@ -162,6 +162,14 @@ TEST(commands)
 	CHECK(add(&r, BROKER_COMMAND, "rel=checkout /usr/bin/rel") == 0);
 	CHECK(broker_command(&r, "rel")->is_checkout);
 	CHECK(!takes(broker_command(&r, "rel"), ARGS("x")));
+	CHECK(!broker_command(&r, "rel")->has_network);
+	CHECK(add(&r, BROKER_COMMAND, "net=network /usr/bin/net network") == 0);
+	CHECK(broker_command(&r, "net")->has_network && !broker_command(&r, "net")->is_checkout);
+	CHECK(takes(broker_command(&r, "net"), ARGS("network")));
+	CHECK(add(&r, BROKER_COMMAND, "two=network checkout /usr/bin/two") == 0);
+	CHECK(broker_command(&r, "two")->has_network && broker_command(&r, "two")->is_checkout);
+	CHECK(add(&r, BROKER_COMMAND, "bad=network network /usr/bin/bad") < 0);
+	CHECK(add(&r, BROKER_COMMAND, "bad=network") < 0);
 	broker_rules_done(&r);
 }
 

@@ -117,3 +117,21 @@ int inspect_validate(const struct policy *p, struct err *e)
 		}
 	return 0;
 }
+
+void inspect_show(const struct policy *p, const char *word, struct buf *out)
+{
+	const struct {
+		const struct items *list;
+		const char *verdict, *act;
+	} parts[] = {
+		{ &p->inspect_allow, "allow", "" },
+		{ &p->inspect_deny, "deny", "" },
+		{ &p->git_fetch, "allow", "git fetch " },
+		{ &p->git_push, "allow", "git push " },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		for (size_t k = 0; k < parts[i].list->n; k++)
+			buf_printf(out, "%s%s %s%s\n", word, parts[i].verdict, parts[i].act,
+				   parts[i].list->v[k].text);
+}

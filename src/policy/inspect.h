@@ -12,6 +12,9 @@ void inspect_each(const struct policy *p, inspect_fn *fn, void *arg);
 /* For one more host, of a secret. */
 void inspect_add(const struct policy *p, const char *host, inspect_fn *fn, void *arg);
 
+/* Path and git rules as people read them, a line each behind `word`. */
+void inspect_show(const struct policy *p, const char *word, struct buf *out);
+
 /* A rule that needs inspection of a host that is never inspected is refused, not forgotten. */
 int inspect_validate(const struct policy *p, struct err *e);
 

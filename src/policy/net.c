@@ -65,6 +65,47 @@ int check_net_host_port(const char *text, struct err *e)
 	return 0;
 }
 
+static int hex_of(char c)
+{
+	return c >= '0' && c <= '9'                     ? c - '0'
+	       : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+							: -1;
+}
+
+/* "user:password" of a URL, in which everything that means something there stands behind percent signs. */
+static int read_login(const char *p, size_t n, char *to, size_t size)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int c = (unsigned char)p[i];
+
+		if (c == '%') {
+			if (n - i < 3 || hex_of(p[i + 1]) < 0 || hex_of(p[i + 2]) < 0)
+				return -EINVAL;
+			c = hex_of(p[i + 1]) * 16 + hex_of(p[i + 2]);
+			i += 2;
+		}
+		if (c < 0x20 || c == 0x7f || out + 1 >= size)
+			return -EINVAL;
+		to[out++] = (char)c;
+	}
+	to[out] = '\0';
+	return 0;
+}
+
+void net_upstream_show(const char *text, struct buf *out)
+{
+	const char *at = strrchr(text, '@'), *rest = strstr(text, "://");
+
+	if (at == NULL || rest == NULL || at < rest) {
+		buf_puts(out, text);
+		return;
+	}
+	buf_add(out, text, (size_t)(rest - text) + 3);
+	buf_printf(out, "***%s", at);
+}
+
 int net_upstream_parse(const char *text, struct net_upstream *ret)
 {
 	static const struct {
@@ -80,11 +121,15 @@ int net_upstream_parse(const char *text, struct net_upstream *ret)
 	const char *why;
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		const char *rest = text + strlen(kinds[i].scheme);
+		const char *rest = text + strlen(kinds[i].scheme), *at;
 		size_t n;
 
 		if (!str_starts(text, kinds[i].scheme))
 			continue;
+		at = strrchr(rest, '@');
+		if (at && read_login(rest, (size_t)(at - rest), u.login, sizeof(u.login)) < 0)
+			return -EINVAL;
+		rest = at ? at + 1 : rest;
 		n = strlen(rest);
 		if (n > 0 && rest[n - 1] == '/')
 			n--;
@@ -101,7 +146,14 @@ int check_net_upstream(const char *text, struct err *e)
 {
 	struct net_upstream u;
 
-	if (!str_eq(text, "env") && net_upstream_parse(text, &u) < 0)
+	if (str_eq(text, "env"))
+		return 0;
+	if (net_upstream_parse(text, &u) == 0 && u.login[0])
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "a password does not belong into a policy; say \"env\", and put it "
+			       "into "
+			       "HTTPS_PROXY");
+	if (net_upstream_parse(text, &u) < 0)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "must be http://HOST:PORT, socks5://HOST:PORT, or \"env\" for the "
 			       "caller's HTTPS_PROXY");

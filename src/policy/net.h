@@ -17,10 +17,13 @@ struct net_upstream {
 	enum upstream_kind kind;
 	struct host_id host;
 	uint16_t port;
+	char login[256]; /* "user:password", or empty */
 };
 
 int net_port_parse(const char *text, struct net_port *ret);
 int net_upstream_parse(const char *text, struct net_upstream *ret);
+/* As it may be shown: without its password. */
+void net_upstream_show(const char *text, struct buf *out);
 
 /* All rules of a policy, its preset's first. */
 int net_rules(const struct policy *p, struct rules *ret, struct err *e);

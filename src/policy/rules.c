@@ -118,7 +118,7 @@ static int parse_host_rule(const char *s, size_t n, struct rule *ret, struct err
 			       "'%.80s': a pattern of an address; write it "
 			       "as a prefix, like 192.0.2.0/24",
 			       ret->text);
-	if (ret->kind != RULE_NAME && strchr(h.name, '.') == NULL)
+	if (!ret->is_deny && ret->kind != RULE_NAME && strchr(h.name, '.') == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "'%.80s' would be a whole top-level domain; name more of it",
 			       ret->text);

@@ -67,18 +67,29 @@ static int check_list(const struct secret_list *l, const char *set, const char *
 	return 0;
 }
 
+/* "*.name", or no star at all; never a whole top-level domain. */
+static bool is_host(const char *s)
+{
+	if (s[0] != '*')
+		return strchr(s, '*') == NULL;
+	return s[1] == '.' && strchr(s + 1, '*') == NULL && strchr(s + 2, '.') != NULL;
+}
+
 int secret_check(const struct secret *s, struct err *e)
 {
 	int r = check_list(&s->env, LOWER UPPER DIGITS "_", "the name of a variable", e);
 
+	for (size_t i = 0; r >= 0 && i < s->env.n; i++)
+		if (strchr(DIGITS, s->env.v[i][0]))
+			r = err_set(e, ERR_USAGE, EINVAL, "not the name of a variable: '%s'",
+				    s->env.v[i]);
 	if (r >= 0)
 		r = check_list(&s->hosts, LOWER DIGITS "-_.*", "a host (name or *.name)", e);
 	if (r >= 0)
 		r = check_list(&s->headers, LOWER UPPER DIGITS "-", "the name of a header field",
 			       e);
 	for (size_t i = 0; r >= 0 && i < s->hosts.n; i++)
-		if (strchr(s->hosts.v[i] + 1, '*') ||
-		    (s->hosts.v[i][0] == '*' && s->hosts.v[i][1] != '.'))
+		if (!is_host(s->hosts.v[i]))
 			r = err_set(e, ERR_USAGE, EINVAL, "not a host (name or *.name): '%s'",
 				    s->hosts.v[i]);
 	for (size_t i = 0; r >= 0 && i < s->places.n; i++)

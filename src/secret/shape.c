@@ -17,7 +17,7 @@ static const char *const beginnings[] = {
 	"ghs_",          "ghr_",          "github_pat_",   "glpat-",
 	"AIza",          "ya29.",         "1//",           "gsk_",
 	"xai-",          "fk-",           "key_",          "npm_",
-	"hf_",           "eyJ",           "Bearer ",
+	"hf_",           "eyJ",           "ksk_",          "Bearer ",
 };
 
 static size_t beginning(struct str value)

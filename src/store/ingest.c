@@ -4,12 +4,15 @@
  * One ingest at a time (journal/.lock). Journals are taken in the order of their names, that is of run and part; those
  * for the same database go in one transaction. The order is what makes a crash harmless:
  *
+ *     the registry is told that it may be behind
  *     events and the number of the next part are committed together
  *     then the registry follows
  *     then the journal is removed
+ *     at last the registry is told that it is not behind
  *
  * A journal found again after a crash has a part number the database already passed: only the last two steps are
- * repeated. Bytes are foreign: a keeper may have died in the middle of a write, and somebody may have put a file here.
+ * repeated. After a power cut it may not be found again, because nobody syncs journals: then the first line
+ * helps. Bytes are foreign: a keeper may have died in the middle of a write, and somebody may have put a file here.
  * What is no frame ends the journal; that is said in an event, and the file is kept in journal/damaged.
  */
 #include <dirent.h>
@@ -131,7 +134,9 @@ static int close_batch(struct ingest *in, struct err *e)
 
 	if (in->source == NULL)
 		return 0;
-	r = eventdb_commit(&in->db, e);
+	r = registry_unsettle(&in->registry, in->source, e);
+	if (r == 0)
+		r = eventdb_commit(&in->db, e);
 	if (r == 0)
 		r = tell_registry(in, e);
 	if (r == 0) {
@@ -143,6 +148,8 @@ static int close_batch(struct ingest *in, struct err *e)
 		if (r > 0)
 			r = registry_sync(&in->registry, &in->db, in->source, e);
 	}
+	if (r == 0)
+		r = registry_settle(&in->registry, in->source, e);
 	drop_batch(in);
 	return r;
 }
@@ -489,6 +496,8 @@ static int ingest(struct ingest *in, struct err *e)
 		return r;
 	read_boot(in);
 	r = registry_open(&in->registry, in->state_dir, DB_CREATE, e);
+	if (r == 0)
+		r = registry_catch_up(&in->registry, in->state_dir, true, e);
 	if (r == 0)
 		r = take_all(in, e);
 	return r;

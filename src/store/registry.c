@@ -166,6 +166,86 @@ int registry_sync(struct db *reg, struct eventdb *d, const char *source, struct 
 	return r;
 }
 
+/* ---- changes that did not come to their end ---- */
+
+static int run_sql(struct db *reg, const char *sql, const char *a, const char *b, uint64_t time,
+		   struct err *e)
+{
+	_cleanup_(stmt_close) struct stmt q = { 0 };
+	int r = stmt_open(&q, reg, sql, e);
+
+	if (r < 0)
+		return r;
+	stmt_text(&q, 1, a);
+	if (sqlite3_bind_parameter_count(q.raw) >= 2)
+		stmt_text(&q, 2, b);
+	if (sqlite3_bind_parameter_count(q.raw) >= 3)
+		stmt_num(&q, 3, time);
+	return stmt_do(&q, e);
+}
+
+int registry_unsettle(struct db *reg, const char *source, struct err *e)
+{
+	return run_sql(reg, "INSERT OR IGNORE INTO unsettled VALUES(?1)", source, NULL, 0, e);
+}
+
+int registry_settle(struct db *reg, const char *source, struct err *e)
+{
+	return run_sql(reg, "DELETE FROM unsettled WHERE source=?1", source, NULL, 0, e);
+}
+
+/* The first of them behind `after`, or NULL. */
+static int next_unsettled(struct db *reg, const char *after, char **ret, struct err *e)
+{
+	_cleanup_(stmt_close) struct stmt q = { 0 };
+	int r = stmt_open(&q, reg, "SELECT min(source) FROM unsettled WHERE source>?1", e);
+
+	if (r < 0)
+		return r;
+	stmt_text(&q, 1, after);
+	r = stmt_step(&q, e);
+	if (r < 0)
+		return r;
+	*ret = r == 1 && *stmt_get_text(&q, 0) ? mem_str(stmt_get_text(&q, 0)) : NULL;
+	return 0;
+}
+
+/* One that cannot be read tells of itself to whoever reads it; it stays on the list. */
+static int catch_up_with(struct db *reg, const char *state_dir, const char *source, bool is_alone,
+			 struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/%s", state_dir, source);
+	_cleanup_(eventdb_close) struct eventdb d = { 0 };
+	struct err ignored = ERR_INIT;
+
+	if (access(path, F_OK) == 0) {
+		if (eventdb_open(&d, path, DB_WRITE, &ignored) < 0 ||
+		    registry_sync(reg, &d, source, &ignored) < 0)
+			return 0;
+	}
+	return is_alone ? registry_settle(reg, source, e) : 0;
+}
+
+int registry_catch_up(struct db *reg, const char *state_dir, bool is_alone, struct err *e)
+{
+	_free_ char *source = mem_str("");
+	int r = 0;
+
+	while (r == 0) {
+		char *next = NULL;
+
+		r = next_unsettled(reg, source, &next, e);
+		free(source);
+		source = next;
+		if (r < 0 || next == NULL)
+			break;
+		r = catch_up_with(reg, state_dir, source, is_alone, e);
+	}
+	return r;
+}
+
+/* ---- databases that are new here ---- */
+
 /* One the registry has never seen; what it knows is kept up to date by ingest alone. */
 static int sync_new(struct db *reg, const char *state_dir, const char *source, struct err *e)
 {
@@ -195,6 +275,8 @@ int store_reconcile(const char *state_dir, struct err *e)
 		return 0;
 	r = registry_open(&reg, state_dir, DB_CREATE, e);
 	if (r == 0)
+		r = registry_catch_up(&reg, state_dir, false, e);
+	if (r == 0)
 		r = sync_new(&reg, state_dir, "runs/events.db", e);
 	d = opendir(sandboxes);
 	while (d && r == 0 && (en = readdir(d)) != NULL) {
@@ -209,22 +291,6 @@ int store_reconcile(const char *state_dir, struct err *e)
 }
 
 /* ---- sandboxes ---- */
-
-static int run_sql(struct db *reg, const char *sql, const char *a, const char *b, uint64_t time,
-		   struct err *e)
-{
-	_cleanup_(stmt_close) struct stmt q = { 0 };
-	int r = stmt_open(&q, reg, sql, e);
-
-	if (r < 0)
-		return r;
-	stmt_text(&q, 1, a);
-	if (sqlite3_bind_parameter_count(q.raw) >= 2)
-		stmt_text(&q, 2, b);
-	if (sqlite3_bind_parameter_count(q.raw) >= 3)
-		stmt_num(&q, 3, time);
-	return stmt_do(&q, e);
-}
 
 static int note_seen(struct db *reg, const struct event *ev, const char *name, struct err *e)
 {
@@ -260,6 +326,8 @@ static int note_removed(struct db *reg, const struct event *ev, const char *name
 			    "UPDATE session SET gone=1 WHERE source=?1 AND ?2 IS NULL AND "
 			    "started<?3",
 			    source, NULL, ev->head.time_ns, e);
+	if (r == 0)
+		r = registry_settle(reg, source, e);
 	return r < 0 ? r : run_sql(reg, "DELETE FROM source WHERE name=?1", source, NULL, 0, e);
 }
 
@@ -272,6 +340,9 @@ static int note_renamed(struct db *reg, const char *name, const char *target, st
 
 	if (r == 0)
 		r = run_sql(reg, "UPDATE session SET source=?2 WHERE source=?1 AND gone=0", from,
+			    to, 0, e);
+	if (r == 0)
+		r = run_sql(reg, "UPDATE OR REPLACE unsettled SET source=?2 WHERE source=?1", from,
 			    to, 0, e);
 	return r < 0 ? r
 		     : run_sql(reg, "UPDATE OR REPLACE source SET name=?2 WHERE name=?1", from, to,

@@ -11,6 +11,14 @@ int registry_open(struct db *reg, const char *state_dir, enum db_mode mode, stru
  * contradicts what the registry knows is left as it is known here, for verify to find. */
 int registry_sync(struct db *reg, struct eventdb *d, const char *source, struct err *e);
 
+/* Around each change of an event database. The two cannot be committed at once, and after a power cut the journal that
+ * would tell of it again may be gone: so it is on record that the registry may be behind, until it is not. */
+int registry_unsettle(struct db *reg, const char *source, struct err *e);
+int registry_settle(struct db *reg, const char *source, struct err *e);
+
+/* Takes over what those changes brought that did not come to their end. `is_alone`: nobody is changing anything now. */
+int registry_catch_up(struct db *reg, const char *state_dir, bool is_alone, struct err *e);
+
 /* What an event says about a sandbox as such. Idempotent. */
 int registry_note(struct db *reg, const struct event *ev, struct err *e);
 

@@ -67,6 +67,8 @@ static const char *const registry_steps[] = {
 	"ALTER TABLE session ADD COLUMN bytes_out INTEGER NOT NULL DEFAULT 0;"
 	"CREATE INDEX session_sandbox ON session(sandbox, started);"
 	"CREATE INDEX session_source ON session(source);",
+	/* 3: databases that may be ahead of the registry, because whoever changed them did not come to its end */
+	"CREATE TABLE unsettled(source TEXT PRIMARY KEY) WITHOUT ROWID;",
 };
 
 const struct db_schema schema_registry = {

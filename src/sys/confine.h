@@ -29,7 +29,7 @@ enum confine_net {
 	CONFINE_OFFLINE, /* no socket of any kind but what it was given */
 	CONFINE_WEB, /* the addresses of names, and TCP to `ports` (any port, where the kernel knows none: before 6.7) */
 	CONFINE_ONLINE, /* connections wherever it likes, unix sockets as well; it waits for none */
-	CONFINE_FREE,   /* no filter at all: the user's own commands */
+	CONFINE_FREE,   /* no filter at all: Vitrine itself */
 };
 
 #define CONFINE_PORTS 8

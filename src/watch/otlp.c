@@ -11,6 +11,8 @@
 
 #define MAX_DEPTH 32
 #define TEXT_MAX (2 * EVENT_MAX_TEXT)
+/* Of one list of attributes; the specification's own bound is 128. Each is compared with those before it. */
+#define PAIRS_MAX 1024
 
 struct walk {
 	enum otlp_signal signal;
@@ -68,17 +70,41 @@ static uint64_t number(const struct json *v)
 	return n;
 }
 
+static const struct json *key_of(const struct json *pair)
+{
+	const struct json *key = at(pair, "key");
+
+	return key && key->type == JSON_STRING ? key : NULL;
+}
+
+/* Two readers of one text must not see two values: of a key that stands twice the first counts, here as in attribute().
+ */
+static bool is_repeated(const struct json *first, const struct json *pair)
+{
+	const struct json *key = key_of(pair);
+
+	for (const struct json *p = first; p != pair; p = p->next) {
+		const struct json *other = key_of(p);
+
+		if (other && other->n == key->n && memcmp(other->text, key->text, key->n) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void put_value(struct buf *b, const struct json *any, int depth);
 
-static void put_pairs(struct buf *b, const struct json *pair, int depth)
+static void put_pairs(struct buf *b, const struct json *first, int depth)
 {
 	bool is_first = true;
+	size_t n = 0;
 
 	buf_putc(b, '{');
-	for (; pair && b->n < TEXT_MAX; pair = pair->next) {
-		const struct json *key = at(pair, "key");
+	for (const struct json *pair = first; pair && b->n < TEXT_MAX && n < PAIRS_MAX;
+	     pair = pair->next, n++) {
+		const struct json *key = key_of(pair);
 
-		if (key == NULL || key->type != JSON_STRING)
+		if (key == NULL || is_repeated(first, pair))
 			continue;
 		if (!is_first)
 			buf_putc(b, ',');
@@ -143,9 +169,9 @@ static void put_value(struct buf *b, const struct json *any, int depth)
 static const struct json *attribute(const struct json *pairs, const char *name)
 {
 	for (; pairs; pairs = pairs->next) {
-		const struct json *key = at(pairs, "key");
+		const struct json *key = key_of(pairs);
 
-		if (key && key->type == JSON_STRING && str_eq(key->text, name))
+		if (key && str_eq(key->text, name))
 			return at(at(pairs, "value"), "stringValue");
 	}
 	return NULL;

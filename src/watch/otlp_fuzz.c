@@ -2,7 +2,7 @@
 /* watch/otlp_fuzz.c - any bytes as an export request
  *
  * The first byte chooses signal and encoding. Whatever is read must make whole frames of events, and what is said of
- * attributes must be JSON that our own reader takes.
+ * attributes must be JSON that our own reader takes, which means that no key stands twice.
  */
 #include "watch/otlp.h"
 
@@ -23,8 +23,7 @@ static int check(void *arg, const struct event_field *f, size_t n)
 		if (f[i].key != EK_ATTRIBUTES)
 			continue;
 		bug_on(json_parse_foreign(f[i].p, f[i].n, &doc, &e) < 0 &&
-		       strstr(e.msg, "duplicate key") == NULL && strstr(e.msg, "values") == NULL &&
-		       e.num != ELOOP);
+		       strstr(e.msg, "values") == NULL && e.num != ELOOP);
 		if (e.kind == ERR_NONE)
 			json_done(&doc);
 		e = ERR_INIT;

@@ -58,6 +58,23 @@ TEST(logs_in_json)
 	     "when_ns=1700000000000000001\n");
 }
 
+TEST(of_a_key_that_stands_twice_the_first_counts)
+{
+	json(OTLP_LOGS,
+	     "{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\","
+	     "\"value\":{\"stringValue\":"
+	     "\"first\"}},{\"key\":\"service.name\",\"value\":{\"stringValue\":\"second\"}}]},"
+	     "\"scopeLogs\":[{"
+	     "\"logRecords\":[{\"attributes\":[{\"key\":\"a\",\"value\":{\"intValue\":\"1\"}},{"
+	     "\"key\":\"b\","
+	     "\"value\":{\"kvlistValue\":{\"values\":[{\"key\":\"c\",\"value\":{\"intValue\":\"3\"}"
+	     "},{\"key\":\"c\","
+	     "\"value\":{\"intValue\":\"4\"}}]}}},{\"key\":\"a\",\"value\":{\"intValue\":\"2\"}}]}]"
+	     "}]}]}",
+	     "otel signal=logs service=first "
+	     "attributes=\"{\\\"a\\\":1,\\\"b\\\":{\\\"c\\\":3}}\"\n");
+}
+
 TEST(metrics_in_json)
 {
 	json(OTLP_METRICS,

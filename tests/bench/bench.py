@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
+import agents
 import engines
 import events
 import host
@@ -32,9 +33,9 @@ import report
 import undo
 import vm
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net", "engines", "vm"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 9, "pairs": 80, "boxes": 200, "events": (60, 6), "undo": 30, "net": 9, "engines": 15, "vm": 5}
-QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3, "engines": 5, "vm": 2}
+PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net", "engines", "vm", "guard", "loop"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 15, "pairs": 80, "boxes": 200, "events": (60, 6), "undo": 30, "net": 9, "engines": 15, "vm": 5, "loop": 5}
+QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3, "engines": 5, "vm": 2, "loop": 2}
 INNER = "VITRINE_BENCH_INNER"
 
 
@@ -149,6 +150,8 @@ class Bench:
             "net": lambda: net.Net(self.args.vitrine, who, n["net"]).measure(),
             "engines": lambda: engines.Engines(self.args.vitrine, who, n["engines"]).measure(),
             "vm": lambda: vm.Vm(self.args.vitrine, who, n["vm"], h).measure(),
+            "guard": lambda: agents.guard(h, who, self.args.vitrine, ws, n["rounds"]),
+            "loop": lambda: agents.loop(who, self.args.vitrine, n["loop"]),
         }
         for part in self.args.parts:
             # Where it is the same for everybody, once.

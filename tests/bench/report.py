@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges the figures against the targets and writes the document, whose prose is all here."""
 
-import measure
+import agents
 import engines
+import measure
 import net
 import undo
 import vm
@@ -136,7 +137,7 @@ def judge(data):
             out.append(target("start with memory and process limits, after rest", who, "≤ crun",
                               f"{ours:.2f} ms against {crun:.2f} ms", ours <= crun))
         out += judge_running(data, who) + judge_lasting(data, who) + undo.judge(data, who) + net.judge(data, who)
-        out += engines.judge(data, who) + vm.judge(data, who)
+        out += engines.judge(data, who) + vm.judge(data, who) + agents.judge(data, who)
     return out
 
 
@@ -325,7 +326,9 @@ def document(data):
                       ("undo", lambda d: undo.document(d, table, WHO_NAMES)),
                       ("net", lambda d: net.document(d, table, WHO_NAMES)),
                       ("engines", lambda d: engines.document(d, table, WHO_NAMES)),
-                      ("vm", lambda d: vm.document(d, table, WHO_NAMES))):
+                      ("vm", lambda d: vm.document(d, table, WHO_NAMES)),
+                      ("guard", lambda d: agents.guard_document(d, table, WHO_NAMES)),
+                      ("loop", lambda d: agents.loop_document(d, table, WHO_NAMES))):
         if data.get(key):
             parts.append(part(data))
     return text + "\n".join(parts)

@@ -156,6 +156,79 @@ def secret_of_a_variable(box):
             raise AssertionError(f"the key lies in {f}")
 
 
+# What the maker of each says about it; a program of its name records how it is started.
+BUILT_IN = {
+    "cursor": {
+        "runs": ["cursor-agent", "--yolo", "-m", "x"],
+        "prompt": ["cursor-agent", "--yolo", "-p", "do it", "--output-format", "stream-json"],
+        "key": ("CURSOR_API_KEY", "key_0123456789abcdefABCDEF0123456789abcdef"),
+        "env": {},
+        "files": {".cursor/cli-config.json": '"useHttp1ForAgent":true', ".cursor/hooks.json": "hook --agent cursor"},
+        "hosts": ["api2.cursor.sh", "cursor.com"], "closed": ["downloads.cursor.com"]},
+    "kiro": {
+        "runs": ["kiro-cli", "chat", "--trust-all-tools", "-m", "x"],
+        "prompt": ["kiro-cli", "chat", "--no-interactive", "--trust-all-tools", "do it"],
+        "key": ("KIRO_API_KEY", "ksk_0123456789abcdefABCDEF0123456789"),
+        "env": {"KIRO_DISABLE_TELEMETRY": "1", "Q_DISABLE_TELEMETRY": "1", "KIRO_NO_AUTO_UPDATE": "1"},
+        "files": {".kiro/settings/cli.json": '"app.disableAutoupdates":true'},
+        "hosts": ["runtime.us-east-1.kiro.dev", "q.us-east-1.amazonaws.com"], "closed": ["s3.us-east-1.amazonaws.com"]},
+    "aider": {
+        "runs": ["aider", "--yes-always", "-m", "x"],
+        "prompt": ["aider", "--yes-always", "--no-stream", "--message", "do it"],
+        "key": ("OPENAI_API_KEY", "sk-proj-0123456789abcdefABCDEF0123456789"),
+        "env": {"AIDER_CHECK_UPDATE": "false", "AIDER_ANALYTICS": "false"},
+        "files": {},
+        "hosts": ["api.openai.com", "api.anthropic.com"], "closed": ["us.i.posthog.com"]},
+    "docker-agent": {
+        "runs": ["docker-agent", "run", "--yolo", "-m", "x"],
+        "prompt": ["docker-agent", "run", "--exec", "--yolo", "default", "do it"],
+        "key": ("ANTHROPIC_API_KEY", KEY),
+        "env": {"TELEMETRY_ENABLED": "false"},
+        "files": {},
+        "hosts": ["api.anthropic.com", "openrouter.ai"], "closed": ["api.docker.com"]},
+}
+STAND_IN = """#!/usr/bin/python3
+import json, os, sys
+files = [os.path.join(d, f) for d, _, names in os.walk(os.environ["HOME"]) for f in names]
+files = {os.path.relpath(f, os.environ["HOME"]): open(f, errors="replace").read() for f in files if os.path.isfile(f)}
+out = {"argv": [os.path.basename(sys.argv[0]), *sys.argv[1:]], "env": dict(os.environ), "files": files}
+open("told.json", "w").write(json.dumps(out))
+"""
+
+
+@test(timeout=60)
+def those_that_cannot_be_installed_here(box):
+    """Agents that the tests have no copy of: what each is started with, finds in its home and reaches."""
+    bin = box.dir / "bin"
+    bin.mkdir()
+    for name, want in BUILT_IN.items():
+        (bin / want["runs"][0]).write_text(STAND_IN)
+        (bin / want["runs"][0]).chmod(0o755)
+        box.own(bin)
+        variable, key = want["key"]
+        env = {"PATH": f"{bin}:/usr/bin:/bin", variable: key}
+        r = box.run(name, ".", "--read", bin, "--", "-m", "x", env=env)
+        eq(r.rc, 0, r.err)
+        told = json.loads(box.read("told.json"))
+        eq(told["argv"], want["runs"])
+        eq({k: told["env"].get(k) for k in want["env"]}, want["env"], name)
+        eq((told["env"][variable][:3], len(told["env"][variable])), (key[:3], len(key)), "a placeholder of its shape")
+        has_not(json.dumps(told), key)
+        for file, text in want["files"].items():
+            has(told["files"].get(file, ""), text)
+        sandbox = f"{name}-{box.ws.name}"
+        eq(box.cli("start", sandbox, env=env).rc, 0)
+        for hosts, rc in ((want["hosts"], 0), (want["closed"], 1)):
+            for host in hosts:
+                eq(box.cli("net", "test", sandbox, host).rc, rc, f"{name}: {host}")
+        eq(box.cli("stop", sandbox).rc, 0)
+        r = box.cli("loop", name, ".", "--prompt", "do it", "--max", "1", "--mode", "direct", "-q", "--", "--read", bin,
+                    env=env)
+        eq(r.rc, 0, r.err)
+        eq(json.loads(box.read("told.json"))["argv"], want["prompt"])
+        (box.ws / "told.json").unlink()
+
+
 @test
 def wrong_presets(box):
     p = preset(box, polcy={})

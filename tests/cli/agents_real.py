@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
-from harness import PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
+from harness import Patience, PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet, make_chain  # noqa: E402
 
 AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
@@ -154,6 +154,28 @@ def claude_is_held(box):
 
 
 @test(who=("user",), timeout=60)
+def claude_pushes_its_branch(box):
+    """To the branches that a rule lists and to no others; what it pushes to does not exist inside."""
+    w = there("claude")
+    up, author = box.dir / "up.git", ("-c", "user.name=n", "-c", "user.email=n@x")
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", *author, "commit", "-q", "--allow-empty", "-m", "one")
+    box.host("git", "remote", "add", "origin", up)
+    box.host("git", "push", "-q", "origin", "main")
+    _, results = claude(
+        box, w, {"sh": f"git checkout -q -b agent/x && echo two > a.txt && git add a.txt && git {' '.join(author)} commit -qm two && "
+                       f"git push -q origin agent/x && echo PUSHED; ls {up}"}, {"sh": "git push origin agent/x:main"},
+        more=("--broker-push", f"{up} refs/heads/agent/*"))
+    has(results[0], "PUSHED", "No such file")
+    has(results[1], "no rule of broker.push covers this ref")
+    eq(box.host("git", "-C", up, "rev-parse", "agent/x"), box.host("git", "rev-parse", "agent/x"))
+    eq(box.host("git", "-C", up, "log", "--format=%s", "main"), "one\n")
+    eq([(e["verdict"], e.get("status")) for e in events(box, f"claude-{box.ws.name}", "broker.ran") if e["argv"][1] == "push"],
+       [("allow", None), ("allow", 0), ("deny", None)])
+
+
+@test(who=("user",), timeout=60)
 def claude_in_review(box):
     """Nothing reaches the workspace before somebody says so."""
     w = there("claude")
@@ -230,8 +252,15 @@ class Tmux:
             time.sleep(0.1)
 
     def type(self, text):
+        """The key comes once the text stands there: together they would be something pasted, which sends nothing."""
+        before = self.screen()
         self.tmux("send-keys", "-l", text)
+        soon(lambda: self.screen() != before, f"{text!r} appears", 30)
         self.shows(text[-4:])
+        patience, last = Patience(3), None
+        while not patience.is_over() and last != self.screen():
+            last = self.screen()
+            time.sleep(0.2)
         self.tmux("send-keys", "Enter")
 
 
@@ -284,9 +313,11 @@ def codex_works(box):
     has_not(json.dumps(results) + r.out + r.err, key)
     nowhere(box, key)
     eq(w.net.hits("evil.test"), [])
+    told = events(box, f"codex-{box.ws.name}", "otel")
+    assert any("codex" in str(e.get("service")) for e in told), f"its own telemetry is kept: {told[:3]}"
 
 
-def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end."):
+def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.", service=None):
     """One iteration of a loop: the preset's own words, a command, a file, what the guard says, and what the agent reports."""
     w = there(agent)
     key, name = KEYS[variable], f"loop-{agent}-{box.ws.name}"
@@ -305,6 +336,9 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
     nowhere(box, key)
     eq([(e["tool"], e["verdict"]) for e in events(box, name, "guard.decision")],
        list(zip(tools, ("allow", "allow", "deny"))), "the guard's decisions, on record outside")
+    if service:
+        told = events(box, name, "otel")
+        assert any(e.get("service") == service for e in told), f"its own telemetry is kept: {told[:3]}"
     run = json.loads(r.out)["runs"][0]
     eq(run["outcome"], "ok")
     assert run.get("tokens_in", 0) >= tokens, f"tokens, in its own words: {run}"
@@ -315,7 +349,7 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
 @test(who=("root",), timeout=150)
 def gemini_works(box):
     given_a_prompt(box, "gemini", "generativelanguage.googleapis.com", "GEMINI_API_KEY",
-                   ("run_shell_command", "write_file", "run_shell_command"))
+                   ("run_shell_command", "write_file", "run_shell_command"), service="gemini-cli")
 
 
 @test(who=("root",), timeout=150)

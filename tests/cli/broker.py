@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -96,6 +97,23 @@ def force_and_delete_where_allowed(box):
     eq(tip(box, up, "refs/tags/t-1"), tip(box, up, "refs/heads/free"))
     box.ok("git push -q origin :free", *rules(up, "refs/heads/free delete"), timeout=25)
     eq(tip(box, up, "refs/heads/free"), "")
+
+
+@test(who=("user",), timeout=30)
+def safe_tools_ask_it_about_force(box):
+    """Where there is a broker the tool in front of git hands a forced push on, and the rules decide."""
+    up = upstream(box)
+    r = box.sh(SHARE + """
+        git checkout -q -b free && echo two >> a.txt && git commit -qam two && git push -q origin free free:agent/x
+        git commit -q --amend -m other && git push -q --force origin free && echo forced
+        git push --force origin free:agent/x || echo no force
+    """, *rules(up, "refs/heads/free create force", "refs/heads/agent/*"), "--tools", "always", timeout=25)
+    eq(r.out, "forced\nno force\n", r.err)
+    has(r.err, "force push refused")
+    eq(git(box, "log", "-1", "--format=%s", "free", cwd=up), "other")
+    eq(git(box, "log", "-1", "--format=%s", "agent/x", cwd=up), "two")
+    r = box.sh("git push --force origin free", "--tools", "always")
+    eq(r.rc, 126, "and without one it is refused: " + r.err)
 
 
 @test(timeout=30)
@@ -284,9 +302,28 @@ def commands_are_confined(box):
     p = program(box, "plant", f'touch {where} && echo planted; touch here && echo here\n')
     eq(box.host(p, cwd=box.dir), "planted\nhere\n", "outside it works")
     where.unlink()
-    user_policy(box, commands={"plant": str(p)})
+    loud = program(box, "loud", "head -c 300000 /dev/zero | tr '\\0' x\n")
+    user_policy(box, commands={"plant": str(p), "loud": str(loud)})
     eq(box.sh("broker plant").out, "here\n")
     eq(where.exists(), False)
+    r = box.sh("broker loud")
+    eq((r.rc, r.out), (125, ""))
+    has(r.err, "says too much")
+
+
+@test(who=("user",), timeout=30)
+def commands_reach_no_network_unless_they_say_so(box):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ask = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5); print('reached')"
+        p = program(box, "ask", f'exec python3 -c "{ask}"\n')
+        user_policy(box, commands={"quiet": str(p), "asks": f"network {p}"})
+        r = box.sh("broker quiet")
+        eq((r.rc, r.out), (1, ""))
+        has(r.err, "PermissionError")
+        eq(box.sh("broker asks").out, "reached\n")
+    q = program(box, "serve", "exec python3 -c \"import socket; socket.create_server(('127.0.0.1', 0))\"\n")
+    user_policy(box, commands={"serve": f"network {q}"})
+    has(box.sh("broker serve").err, "PermissionError")
 
 
 @test(who=("user",), timeout=30)

@@ -9,18 +9,17 @@ Whatever the order, each call ends in time with a status it may have, no process
 that nobody asked for, and a sandbox that was said to be there is there.
 """
 
-import json
 import os
 import random
+import re
 import signal
-import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import below, describe, eq, has, main, soon, test
+from harness import below, describe, eq, main, soon, test, tests
 
 MAY = {0, 125}  # done, or refused with a reason
 SECONDS = 6.0
@@ -93,20 +92,57 @@ def eight_clients_one_sandbox(box):
     eq(list((box.state / "sandboxes").iterdir()), [])
 
 
-def fds():
-    return len(os.listdir("/proc/self/fd"))
+def keeper_of(box, name):
+    """Who holds the lock of the sandbox."""
+    lock = str(box.state / "sandboxes" / name / "lock")
+    for pid in below(os.getpid()):
+        try:
+            if lock in [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]:
+                return pid
+        except OSError:
+            continue  # it has just ended
+    raise AssertionError(f"nobody keeps {name}")
+
+
+def held_by(pid):
+    """Descriptors, and private memory in KiB."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return len(os.listdir(f"/proc/{pid}/fd")), sum(int(n) for n in re.findall(r"^Private_\w+: +(\d+) kB", text, re.M))
 
 
 def soak(box, seconds, seed):
-    """Random acts of four clients, and somebody who kills keepers, inits and clients."""
+    """Random acts of four clients, somebody who kills keepers, inits and clients, and one sandbox that nobody kills."""
     end = time.monotonic() + seconds
-    said = {"acts": 0, "kills": 0}
+    said = {"acts": 0, "kills": 0, "entries": 0}
     lock = threading.Lock()
+
+    def is_over():
+        """In time, but not before it was worth it: the machine may have stood still."""
+        late = time.monotonic() - end
+        return late > 0 and (late > 40 or (said["acts"] > 20 and said["kills"] > 3 and said["entries"] > 10))
+
+    eq(box.cli("create", "--name", "steady", "shell").rc, 0)
+    eq(box.cli("start", "steady").rc, 0)
+    steady = keeper_of(box, "steady")
+
+    def enter():
+        """Into the steady one, whose keeper must be at the end what it was when it had warmed up."""
+        before = None
+        while not is_over():
+            p = box.start("exec", "steady", "--", "sh", "-c", "echo in")
+            box.started.remove(p)
+            eq(p.communicate(timeout=60), (b"in\n", b""))
+            said["entries"] += 1
+            if said["entries"] == 10:
+                before = held_by(steady)
+            time.sleep(0.05)
+        soon(lambda: held_by(steady)[0] <= before[0] + 1, f"seed {seed}: the keeper closes what it opened: {before}", 10)
+        eq(held_by(steady)[1] - before[1] < 1024, True, f"seed {seed}: KiB of a keeper, then and now: {before}, {held_by(steady)}")
 
     def act(i):
         rng = random.Random(seed + i)
         names = [f"s{i}a", f"s{i}b", "shared"]
-        while time.monotonic() < end:
+        while not is_over():
             name = rng.choice(names)
             what = rng.randrange(10)
             argv = (["run", "--", "true"], ["run", "--name", name, "--", "sh", "-c", "sleep 0.0$((RANDOM % 9))"],
@@ -124,9 +160,11 @@ def soak(box, seconds, seed):
 
     def kill():
         rng = random.Random(seed)
-        while time.monotonic() < end:
+        while not is_over():
             time.sleep(rng.random() * 0.3)
-            victims = [p for p in below(os.getpid()) if describe(p).startswith("vitrine ")]
+            victims = [p for p in below(os.getpid()) if re.match(r"vitrine (?!exec steady)", describe(p))]
+            spared = {steady, *below(steady)}
+            victims = [p for p in victims if p not in spared]
             if victims:
                 try:
                     os.kill(rng.choice(victims), signal.SIGKILL)
@@ -134,10 +172,13 @@ def soak(box, seconds, seed):
                 except ProcessLookupError:
                     pass
 
-    with ThreadPoolExecutor(5) as pool:
-        jobs = [pool.submit(act, i) for i in range(4)] + [pool.submit(kill)]
+    with ThreadPoolExecutor(6) as pool:
+        jobs = [pool.submit(act, i) for i in range(4)] + [pool.submit(kill), pool.submit(enter)]
         for j in jobs:
             j.result()
+    r = box.cli("events", "--verify", timeout=60)
+    eq(r.rc, 0, f"seed {seed}: {r.out}{r.err}")
+    eq(box.cli("stop", "steady").rc, 0)
     for name in box.cli("ls", "-q").out.split():
         eq(box.cli("rm", "--force", name).rc, 0, name)
     eq(box.cli("run", "--", "true").rc, 0)
@@ -149,25 +190,24 @@ def soak(box, seconds, seed):
 @test(timeout=60)
 def soak_slice(box):
     said = soak(box, SECONDS, 1)
-    eq(said["acts"] > 20 and said["kills"] > 3, True, said)
+    eq(said["acts"] > 20 and said["kills"] > 3 and said["entries"] > 10, True, said)
 
 
 def soak_for(seconds):
-    """Slices of a minute, each with a seed of its own that is printed."""
-    end, n = time.monotonic() + seconds, 0
+    """Slices of a minute, each with a seed of its own that is printed; the first that fails is the last."""
+    end, n, is_failed = time.monotonic() + seconds, 0, False
 
     def one(box):
         said = soak(box, min(60, max(5, end - time.monotonic())), n)
         print(f"soak {n}: {said}", flush=True)
 
-    while time.monotonic() < end:
-        from harness import tests
-        tests[:] = [(f"soak{n}", one, ("user",) if os.geteuid() == 0 else ("user",), 400)]
+    while not is_failed and time.monotonic() < end:
+        tests[:] = [(f"soak{n}", one, ("user",), 400)]
         sys.argv[1:] = []
-        if main() != 0:
-            return 1
-        n += 1
-    return 0
+        is_failed = main() != 0
+        n += not is_failed
+    print(f"{n} passed, {int(is_failed)} failed, 0 skipped")
+    return int(is_failed)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The internet is a fake one (tests/internet.py); what arrived there is the eviden
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -110,6 +111,9 @@ def refusals_say_what_would_help(box):
     r = curl(box, "http://evil.test/", "-H", "Accept: application/json")
     said = json.loads(r.out)
     eq((said["host"], said["port"], said["rule"]), ("evil.test", 80, None))
+    has(said["message"], "no rule allows evil.test:80", "vitrine net allow", "--allow evil.test")
+    r = curl(box, "http://evil.test/", "-H", "Accept: application/json", flags=("--net", "open", "--deny", "*.test", "--deny", "evil.test:80"))
+    eq(json.loads(r.out)["rule"], "deny evil.test:80", "the most specific of them")
     r = curl(box, "http://93.184.216.35/", "--noproxy", "*")
     has(r.out, "no rule allows 93.184.216.35:80")
     r = curl(box, "http://evil.test/", flags=("--net", "open", "--deny", "evil.test"))
@@ -193,6 +197,57 @@ def published_port(box):
     box.stop(p)
 
 
+@test(timeout=40)
+def published_ports_come_back(box):
+    """With the sandbox that is started again, without saying so again, and with a gate that is."""
+    net()
+    listen = ("--", "python3", "-u", "-c", "import socket; s = socket.create_server(('127.0.0.1', 8000)); print('up')\n"
+              "while True: c, _ = s.accept(); c.sendall(b'inside'); c.close()")
+
+    def answer():
+        try:
+            with socket.create_connection(("127.0.0.1", 18081), 2) as s:
+                return s.recv(100)
+        except OSError:
+            return b""
+    for flags in (("-p", "18081:8000"), ()):
+        p = box.start("run", "--name", "shop", *flags, *listen)
+        eq(p.stdout.readline(), b"up\n")
+        soon(lambda: answer() == b"inside", "the published port", 8)
+        if not flags:
+            front = [k for k in below(p.pid) + below(os.getpid()) if describe(k).startswith("vitrine-gate front")]
+            os.kill(front[0], signal.SIGKILL)
+            soon(lambda: answer() == b"inside", "the published port of the gate's second life", 8)
+        box.cli("stop", "-t", "0", "shop")
+        box.finish(p)
+        soon(lambda: answer() == b"", "the end of it")
+    box.cli("rm", "-f", "shop")
+
+
+@test(timeout=30)
+def where_the_kernel_cannot_redirect(box):
+    """Names have addresses of their own, and the usual ports and those that rules name lead to the gate; a note says so."""
+    n = net()
+    built = Path(__file__).resolve().parent.parent.parent / "build" / "sabotage"
+    if not (built / "vitrine").exists():
+        raise Skip("make sabotage")
+    for p in built.glob("vitrine*"):
+        if p.is_file():
+            (box.dir / "other").mkdir(exist_ok=True)
+            shutil.copy(p, box.dir / "other" / p.name)
+    box.own(box.dir / "other")
+    script = ("for u in http://ok.test/usual http://ok.test:8080/named http://ok.test:8443/other http://evil.test/ http://93.184.216.35/; do "
+              "curl -sS -m 6 --noproxy '*' $u; done")
+    r = box.finish(box.popen([box.dir / "other/vitrine", "run", "--allow", "ok.test", "--allow", "ok.test:8080", "--", "sh", "-c", script],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"VITRINE_SABOTAGE": "redirect"}))
+    has(r.out, "/usual", "/named")
+    has_not(r.out, "/other")
+    has(r.err, "this kernel cannot redirect connections")
+    eq((len(n.hits("ok.test", 80)), len(n.hits("ok.test", 8080)), n.hits("evil.test")), (1, 1, []))
+    has(box.finish(box.popen([box.dir / "other/vitrine", "doctor"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={"VITRINE_SABOTAGE": "redirect"})).out, "at listed ports only")
+
+
 @test
 def what_listens_is_hinted_at(box):
     net()
@@ -227,6 +282,27 @@ def upstream_proxy(box):
         has(r.out, "no rule allows")
 
 
+@test
+def upstream_proxy_of_the_caller(box):
+    """With a name and a password, as companies want them; neither is shown, and one that cannot be used is not gone around."""
+    n = net()
+    policy = box.dir / "up.jsonc"
+    policy.write_text(json.dumps({"network": {"mode": "gate", "allow": ["ok.test"], "upstream": ["env"]}}))
+    for url in ("http://me:p%40ss%3Aword@proxy.test:3128", "socks5://me:p%40ss%3Aword@93.184.216.40:8080/"):
+        n.clear()
+        r = box.run("--policy", policy, "--", "sh", "-c", "env; curl -sS -m 8 http://ok.test/up", env={"HTTPS_PROXY": url})
+        has(r.out, "/up")
+        has_not(r.out, "p%40ss", "p@ss")
+        eq([(h["target"], h["login"]) for h in n.hits(kind="proxied")], [("ok.test:80", "me:p@ss:word")])
+        for how in ((), ("--json",)):
+            r = box.cli("explain", *how, "--policy", policy, "--", "true", env={"HTTPS_PROXY": url})
+            has(r.out, "://***@")
+            has_not(r.out, "p%40ss", "p@ss")
+    refused(box.run("--policy", policy, "--", "true", env={"HTTPS_PROXY": "https://proxy.test:1"}), "HTTPS_PROXY")
+    policy.write_text(json.dumps({"network": {"mode": "gate", "upstream": ["http://me:pw@proxy.test:3128"]}}))
+    refused(box.run("--policy", policy, "--", "true"), "does not belong into a policy")
+
+
 def inside(box, name, url, *args):
     return box.cli("exec", name, "--", "curl", "-sS", "-m", "6", *args, url)
 
@@ -253,11 +329,13 @@ def rules_change_while_it_runs(box):
     has(r.out + r.err, "b''") if r.rc == 0 else has(r.err, "reset")
     has(inside(box, "live", "http://evil.test/").out, "deny evil.test")
     r = box.cli("net", "rules", "live")
-    has(r.out, "allow  ok.test", "deny   evil.test", "deny   everything else")
-    has_not(r.out, "allow  evil.test")
+    has(r.out, "allow    ok.test", "deny     evil.test", "deny     everything else")
+    has_not(r.out, "allow    evil.test")
     refused(box.cli("net", "allow", "live", "127.1"), "spelling")
     box.cli("stop", "-t", "1", "live")
     box.finish(p)
+    eq(box.cli("net", "rules", "live").out, r.out, "the rules of one that does not run")
+    eq(box.cli("net", "test", "live", "ok.test:80").rc, 0)
     # Kept with the sandbox.
     r = box.run("--name", "live", "--", "curl", "-sS", "-m", "6", "http://evil.test/")
     has(r.out, "deny evil.test")
@@ -272,6 +350,8 @@ def asked(box):
     eq(p.stdout.readline(), b"up\n")
     time.sleep(0.7)
     eq(n.hits("ok.test"), [], "before the answer")
+    r = box.cli("net", "test", "asks", "evil.test:80")
+    has(r.out, "ask   evil.test:80")
     eq(box.cli("net", "allow", "asks", "ok.test").rc, 0)
     has(p.stdout.readline().decode(), "93.184.216.34 /asked")
     time.sleep(0.5)
@@ -364,6 +444,13 @@ def log(box):
 
 
 @test
+def open_is_said_aloud(box):
+    for flags in (("--net", "open"), ("--net", "open", "--json")):
+        has(box.run(*flags, "--", "true").err, "everything public is open")
+    has_not(box.run("--net", "balanced", "--", "true").err, "open")
+
+
+@test(timeout=30)
 def words_of_docker(box):
     n = net()
     r = box.cli("create", "--name", "dock", "shell", ".")
@@ -374,7 +461,25 @@ def words_of_docker(box):
     has(r.out, "/d")
     r = box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://evil.test/d")
     has(r.out, "no rule allows")
+    has(box.cli("network", "log", "dock").out, "evil.test:80")
+    # While it runs, at once; what is listed stays when the rest closes, also at the next start.
+    p = box.start("run", "--name", "dock", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+    eq(box.cli("network", "proxy", "dock", "--policy", "allow", "--block-host", "ok2.test").rc, 0)
+    has(inside(box, "dock", "http://evil.test/open").out, "/open")
+    has(inside(box, "dock", "http://ok2.test/").out, "deny ok2.test")
+    eq(box.cli("network", "proxy", "dock", "--policy", "deny").rc, 0)
+    has(inside(box, "dock", "http://evil.test/").out, "no rule allows")
+    has(inside(box, "dock", "http://ok.test/still").out, "/still")
+    box.cli("stop", "-t", "0", "dock")
+    box.finish(p)
+    has(box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://ok.test/again").out, "/again")
     box.cli("rm", "-f", "dock")
+    r = box.cli("create", "--name", "dock", "--allow", "ok.test", "shell", ".")
+    eq(box.cli("network", "proxy", "dock", "--policy", "deny").rc, 0)
+    has(box.run("--name", "dock", "--", "curl", "-sS", "-m", "6", "http://ok.test/listed").out, "/listed")
+    box.cli("rm", "-f", "dock")
+    refused(box.cli("network", "proxy", "dock", "--policy", "deny"), "no sandbox 'dock'", rc=125)
 
 
 @test(timeout=50)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs through the gate, as people use them: with what they know of proxies, or nothing."""
+"""Real programs through the gate, as people use them: with what they know of proxies, or nothing. What they get from real
+servers is in gate_servers.py."""
 
 import os
 import subprocess
@@ -125,25 +126,6 @@ def node_fetch(box):
     r = box.run("--allow", "ok.test", "--", "node", "-e", "fetch('http://ok.test/node').then(r => r.text()).then(console.log)", timeout=25)
     has(r.out, "/node")
     arrived(n, 80)
-
-
-@test(timeout=40)
-def npm(box):
-    box.needs("npm")
-    n = net()
-    box.run("--allow", "ok.test", "--", "npm", "view", "left-pad", "--registry", "http://ok.test/", "--fetch-retries=0", timeout=35)
-    has(str(n.hits("ok.test", 80, "http")), "/left-pad")
-
-
-@test(timeout=40)
-def pip(box):
-    n = net()
-    r = box.host("sh", "-c", "/usr/bin/python3 -m pip --version || true")
-    if "pip" not in r:
-        raise Skip("pip is not installed")
-    box.run("--allow", "ok.test", "--", "/usr/bin/python3", "-m", "pip", "download", "--retries", "0", "--timeout", "8", "--no-deps", "x-y-z",
-            "--index-url", "http://ok.test/simple", "--trusted-host", "ok.test", timeout=35)
-    has(str(n.hits("ok.test", 80, "http")), "/simple/x-y-z/")
 
 
 @test(timeout=60)

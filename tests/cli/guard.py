@@ -211,7 +211,7 @@ def a_project_may_only_add(box):
 def install_and_uninstall(box):
     files = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json",
              "copilot": ".copilot/hooks/vitrine.json", "cursor": ".cursor/hooks.json",
-             "opencode": ".config/opencode/plugins/vitrine.js"}
+             "opencode": ".config/opencode/plugins/vitrine.js", "droid": ".factory/settings.json"}
     (box.home / ".claude").mkdir()
     mine = {"model": "m", "hooks": {"Stop": [{"hooks": []}]}}
     (box.home / files["claude"]).write_text(json.dumps(mine))
@@ -220,8 +220,10 @@ def install_and_uninstall(box):
         eq(box.cli("guard", "install", agent).rc, 0, agent)
         text = (box.home / name).read_text()
         has(text, "hook", agent)
-        eq(box.cli("guard", "install", agent).rc, 0)
-        eq((box.home / name).read_text(), text, "installing twice")
+        r = box.cli("guard", "install", agent)
+        eq((r.rc, (box.home / name).read_text()), (0, text), "installing twice")
+        if agent != "opencode":
+            has(r.out, "there already")
     entry = json.loads((box.home / files["claude"]).read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
     r = box.finish(box.popen(["sh", "-c", entry["command"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE), json.dumps(call("rm -rf ~")).encode())
@@ -256,6 +258,7 @@ def test_and_explain(box):
     r = json.loads(box.cli("guard", "test", "--json", "rm -rf /").out)
     eq((r["verdict"], r["intent"], r["rule"]), ("deny", "hard_stop", "files.rm-root"))
     refused(box.cli("guard", "test"), "needs one command")
+    refused(box.cli("guard", "test", "rm", "-rf", "x"), "a command is one argument, in quotes")
     refused(box.cli("guard", "juggle"), "guard has no 'juggle'")
     refused(box.cli("guard"), "install")
 

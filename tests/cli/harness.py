@@ -83,11 +83,26 @@ def refused(result, *needles, rc=2):
     has(result.err, *needles)
 
 
+class Patience:
+    """So many seconds, in which a machine that stood still for a while is not held against the program."""
+
+    STEP = 0.25
+
+    def __init__(self, seconds):
+        self.left, self.last = seconds, time.monotonic()
+
+    def is_over(self):
+        now = time.monotonic()
+        self.left -= min(now - self.last, self.STEP)
+        self.last = now
+        return self.left <= 0
+
+
 def soon(claim, what, seconds=3.0):
     """Wait until claim() is true."""
-    end = time.monotonic() + seconds
+    patience = Patience(seconds)
     while not claim():
-        if time.monotonic() > end:
+        if patience.is_over():
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.01)
 
@@ -182,14 +197,14 @@ class Box:
         kw.setdefault("stderr", subprocess.PIPE)
         return self.popen([self.program, *args], **kw)
 
-    def finish(self, p, input=None, timeout=12):
+    def finish(self, p, input=None, timeout=60):
         out, err = p.communicate(input, timeout=timeout)
         return Result(p.returncode, out or b"", err or b"")
 
     def cli(self, *args, input=None, **kw):
         if input is not None:
             kw["stdin"] = subprocess.PIPE
-        timeout = kw.pop("timeout", 12)
+        timeout = kw.pop("timeout", 60)
         return self.finish(self.start(*args, **kw), input, timeout)
 
     def run(self, *args, **kw):
@@ -268,20 +283,19 @@ class Term:
 
     def expect(self, pattern, seconds=6.0):
         """Wait for the pattern; what it matched and all before it is used up."""
-        end = time.monotonic() + seconds
+        patience = Patience(seconds)
         while True:
             m = re.search(pattern.encode(), self.seen)
             if m:
                 self.seen = self.seen[m.end():]
                 return m
-            left = end - time.monotonic()
-            if left <= 0 or not self.fill(left):
+            if patience.is_over() or not self.fill(Patience.STEP):
                 raise AssertionError(f"{pattern!r} did not come; there was {self.seen!r}")
 
     def wait(self, seconds=6.0):
-        end = time.monotonic() + seconds
+        patience = Patience(seconds)
         while self.p.poll() is None:
-            if time.monotonic() > end:
+            if patience.is_over():
                 raise AssertionError(f"did not end; there was {self.seen!r}")
             self.fill(0.02)
         while select.select([self.master], [], [], 0)[0] and self.fill(0):
@@ -344,13 +358,13 @@ def reap():
 
 def check_processes():
     """What a dead client left to us must end by itself; then it is gone for good."""
-    begun = time.monotonic()
+    short, long = Patience(2), Patience(15)
     while True:
         reap()
         left = children()
+        is_over, is_long_over = short.is_over(), long.is_over()
         # Taking up journals steps back behind everybody else, so it may take a while here.
-        patience = 15 if left and all("vitrine-store ingest" in describe(pid) for pid in left) else 2
-        if not left or time.monotonic() > begun + patience:
+        if not left or is_long_over or (is_over and not all("vitrine-store ingest" in describe(pid) for pid in left)):
             break
         time.sleep(0.01)
     names = [f"{pid} {describe(pid)}" for pid in left]

@@ -16,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import Skip, below, describe, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
-from internet import OWN4, Internet  # noqa: E402
-from seal_upstream import Server, make_certs  # noqa: E402
+from internet import NAMES, OWN4, Internet  # noqa: E402
+from seal_upstream import RAW_KEY, Server, make_certs  # noqa: E402
 
 SECRET = "sk-proj-0123456789abcdefABCDEF0123456789"
 world = None
@@ -25,6 +25,7 @@ world = None
 
 class World:
     def __init__(self):
+        NAMES["api.anthropic.com"] = [OWN4]  # this server plays it, not agent_api
         self.internet = Internet()
         lasting.add(self.internet.pid)
         self.d = Path(tempfile.mkdtemp(prefix="inspect-"))
@@ -58,6 +59,25 @@ def uninspected_is_untouched(box):
     r = curl(box, w, "-k", "-v", "https://own.test/a", flags=OPEN)
     has(r.err, "CN=Test Root")
     eq([q.target for q in w.server.seen], ["/a"])
+
+
+@test
+def a_host_can_be_left_out(box):
+    """inspect.never: its TLS passes untouched, also where everything else is inspected; a rule that would need more is refused."""
+    w = there()
+    policy = box.dir / "never.jsonc"
+    policy.write_text(json.dumps({"network": {"mode": "gate", "allow": ["own.test", "claude.ai", f"{OWN4}/32"]},
+                                  "inspect": {"hosts": ["own.test", "claude.ai"], "never": ["own.test"]}}))
+    for url, issuer in (("https://own.test/n", "CN=Test Root"), ("https://claude.ai/n", "Vitrine sandbox CA")):
+        r = curl(box, w, "-k", "-v", url, flags=("--policy", policy))
+        has(r.err, issuer)
+    refused(box.run("--policy", policy, "--allow", "GET own.test/x", "--", "true", env=w.trust), "own.test", "never")
+    p = box.start("run", "--policy", policy, "--name", "nev", "--", "sh", "-c", SLAVE, stdin=subprocess.PIPE, env=w.trust)
+    eq(say(p, "ca"), "2")
+    refused(box.cli("net", "allow", "nev", "GET own.test/x"), "inspect.never")
+    assert not (box.state / "sandboxes/nev/net").exists() or "own.test" not in (box.state / "sandboxes/nev/net").read_text()
+    end(box, p)
+    box.cli("rm", "-f", "nev")
 
 
 @test
@@ -146,7 +166,11 @@ def paths_change_while_it_runs(box):
     soon(lambda: say(p, "repos/me/secret") == "403", "the refusal")
     eq(say(p, "repos/me/x"), "200")
     refused(box.cli("net", "allow", "live", "get own.test/x"), "capitals")
+    eq(box.cli("net", "allow", "live", "GET own.test/one", "GET own.test/two").rc, 0, "two at once")
+    r = box.cli("net", "rules", "live")
+    has(r.out, "inspect  own.test", "allow    GET own.test/repos/me/**", "allow    GET own.test/two", "deny     GET own.test/repos/me/secret")
     end(box, p)
+    eq(sorted(box.cli("net", "rules", "live", env=w.trust).out.splitlines()), sorted(r.out.splitlines()), "of one that does not run")
     has((box.state / "sandboxes/live/net").read_text(), "--allow=GET own.test/other", "--deny=GET own.test/repos/me/secret")
     box.cli("rm", "-f", "live")
 
@@ -552,6 +576,44 @@ def login_made_inside_is_kept_outside(box):
         assert not kept(name).exists()
 
 
+# Plays an agent that makes itself a key: logs in, asks for the key with the token, uses it at its host and at another.
+KEY_MAKER = """
+import json, subprocess, sys
+def curl(*words):
+    return subprocess.run(["curl", "-sS", "-m", "8", *words], capture_output=True, text=True, check=True).stdout
+token = json.loads(curl("-H", "Content-Type: application/json", "-d", '{"grant_type": "authorization_code", "code": "c"}',
+                        "https://platform.claude.com/v1/oauth/token"))["access_token"]
+key = json.loads(curl("-X", "POST", "-H", "Authorization: Bearer " + token,
+                      "https://api.anthropic.com/api/oauth/claude_code/create_api_key"))["raw_key"]
+for host in ("api.anthropic.com", "own.test"):
+    curl("-H", "X-Api-Key: " + key, f"https://{host}/v1/messages")
+print(key)
+"""
+
+
+@test
+def a_key_made_inside_stays_outside(box):
+    """The page that makes an API key of a Claude login: what comes inside is a placeholder that works for the login's hosts."""
+    w = there()
+    w.server.gives = {"access_token": "sk-ant-oat01-" + "Bc2" * 30, "refresh_token": "sk-ant-ort01-" + "De3" * 30, "expires_in": 28800,
+                      "scope": "org:create_api_key user:profile"}
+    try:
+        r = box.run(*OPEN, "--allow", "platform.claude.com", "--allow", "api.anthropic.com", "--inspect", "own.test", "--secret", "claude-login",
+                    "--", "python3", "-c", KEY_MAKER, env=w.trust)
+    finally:
+        given, w.server.gives = w.server.gives, None
+    eq(r.rc, 0, r.err)
+    key = r.out.strip()
+    eq((len(key), key.startswith("sk-ant-api03-"), key == RAW_KEY), (len(RAW_KEY), True, False), "of the same shape")
+    asked = {(q.get("host"), q.target): q for q in w.server.seen}
+    eq(asked["api.anthropic.com", "/api/oauth/claude_code/create_api_key"].get("authorization"), f"Bearer {given['access_token']}")
+    eq(asked["api.anthropic.com", "/v1/messages"].get("x-api-key"), RAW_KEY)
+    eq(asked["own.test", "/v1/messages"].get("x-api-key"), key, "nowhere else")
+    for p in box.state.rglob("*"):
+        if p.is_file():
+            has_not(p.read_bytes().decode("latin-1"), RAW_KEY)
+
+
 @test
 def login_made_inside_replaces_none(box):
     """Who is inside can log in to an account of its own; the one of the host stays what every sandbox uses."""
@@ -615,6 +677,10 @@ def refusals_before_the_start(box):
     w = there()
     refused(box.run("--allow", "get own.test/", "--", "true", env=w.trust), "capitals")
     refused(box.run("--git-push", "own.test/me", "--", "true", env=w.trust), "refs/")
+    for words, why in ((("--env", "1K", "--host", "own.test"), "variable: '1K'"), (("--env", "K", "--host", "*.com"), "not a host"),
+                       (("--env", "K"), "--host"), (("--env", "K", "--host", "own.test", "--in", "air"), "query or body"),
+                       (("--env", "K", "--host", "own.test", "sk-1"), "never from the command line")):
+        refused(box.cli("secret", "set", "mine", *words, input=b"value"), why)
     refused(box.run("--inspect", "UPPER", "--", "true", env=w.trust), "lower case")
     refused(box.run(*OPEN, "--inspect", "own.test", "--", "true", env={"SSL_CERT_FILE": "/nonexistent"}),
             "/nonexistent", rc=125)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of client, keeper and init at every step of starting, entering, stopping, renaming, removing.
+"""kill -9 of client, keeper and init at every step of starting, entering, stopping, renaming, emptying, copying, removing.
 
 Every kill is asserted to have happened where it was meant to. After each one: nothing of it lives two seconds later,
 the command ran at most once, the sandbox is there as it was before or as it should be after, and the next command works
@@ -154,6 +154,51 @@ def rename_killed(box):
 
     box.ok("echo kept >~/kept", "--name", "old")
     each_step(box, "client", after, "rename", "old", "new", before=before)
+
+
+@test(timeout=100 if STRIDE > 1 else 1500)
+def reset_killed(box):
+    """A home is there whole or empty, and what was begun can be done."""
+    def before():
+        box.ok("mkdir -p ~/a; for i in 1 2 3 4 5 6 7 8 9; do echo $i >~/a/$i; done", "--name", "box")
+
+    def after():
+        eq(box.run("box", "--", "sh", "-c", "cat ~/a/* 2>/dev/null | wc -l").out.strip() in ("0", "9"), True)
+        eq(box.cli("reset", "--force", "box").rc, 0)
+        eq(box.run("box", "--", "sh", "-c", "ls ~/a 2>/dev/null").out, "")
+        eq([p.name for p in (box.state / "sandboxes" / "box").glob(".rm-*")], [])
+
+    each_step(box, "client", after, "reset", "--force", "box", before=before)
+
+
+@test(timeout=100 if STRIDE > 1 else 1500)
+def cp_killed(box):
+    """In and out: the old file or the new one, whole."""
+    p = box.named("box", "echo old >/tmp/f; echo up; exec sleep 1400")
+    box.write("new", "new\n" * 5000)
+    box.write("there", "old\n")
+
+    def went_in():
+        got = box.cli("exec", "box", "--", "sh", "-c", "sort -u /tmp/f; wc -l </tmp/f").out
+        eq(got in ("old\n1\n", "new\n5000\n"), True, got)
+
+    def went_out():
+        eq((box.ws / "there").read_text() in ("old\n", "new\n" * 5000, "big\n" * 5000), True)
+
+    def each(after, *argv):
+        n, step = 0, 1
+        while kill_at(box, "client", step, "cp", *argv) is not None:
+            after()
+            n, step = n + 1, step + STRIDE
+        eq(n > 2, True, f"{n} steps were tried")
+        r = box.cli("cp", *argv)
+        eq(r.rc, 0, r.err)
+
+    each(went_in, box.ws / "new", "box:/tmp/f")
+    eq(box.cli("exec", "box", "--", "sh", "-c", "yes big | head -n 5000 >/tmp/big").rc, 0)
+    each(went_out, "box:/tmp/big", box.ws / "there")
+    eq((box.ws / "there").read_text(), "big\n" * 5000)
+    box.stop(p)
 
 
 @test(timeout=100 if STRIDE > 1 else 1500)

@@ -260,6 +260,7 @@ def a_hint_reaches_the_next_iteration(box):
     has(second, "# Hint: look at line 7")
     eq(list((loops(box) / "1" / "hints").iterdir()), [], "it is used up")
     refused(box.cli("hint", "nobody", "x"), "there is no sandbox 'nobody'", rc=125)
+    refused(box.cli("hint", name_of(box), "x"), "has ended (max), so nobody would be told", rc=125)
 
 
 @test
@@ -271,6 +272,9 @@ def asked_to_stop(box):
     s = json.loads(r.out)
     eq((r.rc, s["reason"]), (3, "stopped"))
     refused(box.cli("loop", "stop", name_of(box)), "does not run", rc=125)
+    r = box.cli("hint", name_of(box), "later")
+    eq(r.rc, 0)
+    has(r.err, "it is told when 'vitrine loop --resume")
     p = box.start("loop", "--resume", name_of(box), "--json")
     soon(lambda: (loops(box) / "1" / "runs" / f"{s['tries'] + 1:04}" / "record.json").exists(), "it goes on")
     box.cli("loop", "stop", name_of(box))
@@ -332,6 +336,11 @@ def tasks_of_the_project(box):
     eq((t["open"], t["done"]), (1, 2), "as the sandbox has it")
     has(box.cli("status", "--tasks", s["name"]).out, "tasks: 2 done, 1 open", "[ ] two")
     eq(box.read("TODO.md")[:9], "- [ ] one", "the host's is as it was")
+    issue = '{"id":"b-%d","title":"%s","status":"%s"}\n'
+    box.write(".beads/issues.jsonl", issue % (1, "four", "open") + issue % (2, "five", "closed"))
+    s = loop(box, "shell", ".", "--name", "beads", "--prompt", "rm TODO.md; sed -i s/open/closed/ .beads/issues.jsonl", "--max", "1")
+    has(box.cli("status", "--tasks", "beads").out, "tasks: 2 done, 0 open")
+    has(box.read(".beads/issues.jsonl"), '"open"')
 
 
 @test

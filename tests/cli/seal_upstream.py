@@ -17,8 +17,10 @@ import time
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "platform.claude.com", "auth.openai.com", "chatgpt.com",
+NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "api.anthropic.com", "platform.claude.com", "auth.openai.com", "chatgpt.com",
          "oauth2.googleapis.com", "cloudcode-pa.googleapis.com"]
+
+RAW_KEY = "sk-ant-api03-" + "Za1" * 30  # what the page gives that makes a key of a login
 
 
 def openssl(*args, cwd):
@@ -140,6 +142,8 @@ class Server:
                 s.sendall(b"".join(b"1\r\n%c\r\n" % c for c in body) + b"0\r\n\r\n")
                 return True
             return self.reply(s, body, fields=[("Content-Type", "application/json")])
+        if path.endswith("/create_api_key"):
+            return self.reply(s, json.dumps({"raw_key": RAW_KEY}).encode(), fields=[("Content-Type", "application/json")])
         if path == "/close":
             s.sendall(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
             return False

@@ -57,6 +57,12 @@ def calls_of(box, argv):
     return {name: int(n) for n, name in found}
 
 
+def fewest_calls_of(box, argv):
+    """One keeper in sixteen, by chance, looks how many journals lie about: the others make a call less."""
+    counts = [calls_of(box, argv) for _ in range(4)]
+    return {name: min(c.get(name, 0) for c in counts) for name in counts[0]}
+
+
 def ids(box):
     r = box.cli("events", "-q")
     eq((r.rc, r.err), (0, ""))
@@ -175,7 +181,7 @@ def check_acknowledged(box, r, what):
 def keeper_faults(box, fault, calls):
     box.needs("strace")
     argv = [tool(box, "feed"), box.state, "run-1", "events=8", "ack"]
-    count = calls_of(box, argv)
+    count = fewest_calls_of(box, argv)
     done = 0
     for call in calls:
         for when in points(count.get(call, 0), 12):

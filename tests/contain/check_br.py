@@ -33,6 +33,19 @@ def br01(c):
     return HELD
 
 
+@check("BR-04", prio="P0", title="a command of the user's own has no network unless its rule says so", forms=RUN,
+       catches=("broker-net",))
+def br04(c):
+    mark = c.out / "got"
+    path, flags = tool(c, f"python3 -c 'import socket; socket.socket()' 2>/dev/null && echo got && touch {mark}\necho ran\n")
+    c.control(str(path))
+    c.need_control(mark.exists(), "outside too it gets no socket")
+    r = c.sandbox("broker tool", flags=flags)
+    c.need_control("ran" in r.text, f"it did not run: {r}")
+    c.must("got" not in r.text, "it got a socket")
+    return HELD
+
+
 @check("BR-02", prio="P0", title="the broker runs nothing that no rule names", forms=RUN)
 def br02(c):
     mark = c.out / "ran"

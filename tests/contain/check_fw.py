@@ -346,7 +346,7 @@ def fw10(c: Ctx):
     if (c.ws / "file.txt").exists():
         c.must(not use_git(c, c.ws, ran), "host git ran the canary")
     missing = [f for f in NEW_FILES if f not in whole_report(r) and os.path.dirname(f) not in whole_report(r)]
-    c.must(not missing, f"taken away without a word: {missing}; report: {all_said(c, r)}")
+    c.must_say(not missing, f"taken away without a word: {missing}; report: {all_said(c, r)}")
     return HELD
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -322,6 +323,33 @@ def px37(c):
         core = re.search(r"Max core file size\s+(\S+)", (found["vitrine-seal"] / "limits").read_text())[1]
         c.must(core == "0", f"seal may leave a core: {core}")
         p.stop()
+    return HELD
+
+
+# Eight requests in flight when the last process inside ends: what was sent on is on record, the rest never left.
+LAST = r"""
+import os, socket, ssl
+ctx = ssl.create_default_context()
+held = [ctx.wrap_socket(socket.create_connection(("own.test", 443), 20), server_hostname="own.test") for i in range(8)]
+for i, s in enumerate(held):
+    s.sendall(b"GET /last/%d HTTP/1.1\r\nHost: own.test\r\n\r\n" % i)
+held[0].recv(1)
+os._exit(0)
+"""
+
+
+@check("PX-38", prio="P1", title="inspected: what a run asked for in its last instant is on record", forms=RUN, catches=("seal-last",), timeout=90.0)
+def px38(c):
+    with world(c) as w:
+        c.plant(c.ws / "last.py", LAST)
+        for i in range(4):
+            r = c.sandbox(["/usr/bin/python3", "last.py"], flags=["--name", f"last{i}", *INSPECT], env=w.trust, timeout=40)
+            log = [json.loads(line) for line in c.vitrine("net", "log", "--json", f"last{i}").text.splitlines()]
+            told = {e["data"]["request"] for e in log if e["type"] == "net.request"}
+            time.sleep(0.1)  # for what was on its way to the server
+            asked = {q.target for q in w.seen()}
+            c.need_control(len(asked) > 0, f"nothing was asked: {r}")
+            c.must(asked <= told, f"asked, and not on record: {sorted(asked - told)}")
     return HELD
 
 

@@ -62,6 +62,10 @@ class Breach(Exception):
     pass
 
 
+class Unsaid(Breach):
+    """The wall held, and what Vitrine says of it is not right."""
+
+
 class Inconclusive(Exception):
     pass
 
@@ -481,6 +485,11 @@ class Ctx:
         if not ok:
             raise Breach(str(why))
 
+    def must_say(self, ok, why):
+        """The word that goes with it: BREACH unless `ok`, as for the wall, but nothing was reached by it."""
+        if not ok:
+            raise Unsaid(str(why))
+
     def inconclusive(self, why):
         raise Inconclusive(str(why))
 
@@ -842,6 +851,7 @@ def run_check(chk: Check, cfg: Config, ident: str, form: str) -> dict:
                 verdict, why = INCONCLUSIVE, f"the check returned {verdict!r}"
         except Breach as ex:
             verdict, why = BREACH, str(ex)
+            by = "word" if isinstance(ex, Unsaid) else by
         except Inconclusive as ex:
             verdict, why = INCONCLUSIVE, str(ex)
         left = ctx.close()

@@ -153,6 +153,43 @@ CASES = [
 ]
 
 
+def once(c, act):
+    """`act` the first time in this folder, then nothing."""
+    mark = Path(c.cfg.base).parent / "done"
+    if not mark.exists():
+        mark.touch()
+        act()
+    return HELD
+
+
+def unsteady_word(c):
+    return once(c, lambda: c.must_say(False, "not said"))
+
+
+def unsteady_wall(c):
+    return once(c, lambda: c.must(False, "leaked"))
+
+
+def steady_word(c):
+    c.must_say(False, "never said")
+    return HELD
+
+
+# (check, its priority) -> what a matrix that contains it makes of it
+LOOKS = [(unsteady_word, "P0", HELD), (unsteady_wall, "P0", BREACH), (unsteady_wall, "P2", HELD), (steady_word, "P0", BREACH)]
+
+
+def looked_again(fn, prio, top, base):
+    (Path(top) / "done").unlink(missing_ok=True)
+    chk = Check("XX-00", prio, fn.__name__, ("run",), ("user",), (), None, None, 20.0, False, False, fn)
+    jobs, results = [(chk, Config(NULL, {}, base=base), "user", "run")], {}
+    run.execute(jobs, 1, lambda r: results.update({(r["id"], r["ident"], r["form"]): r}))
+    run.look_again(jobs, results)
+    r = results["XX-00", "user", "run"]
+    assert (r["verdict"] == HELD) == bool(r.get("unsteady")), r
+    return r["verdict"]
+
+
 SWITCH = re.compile(r'(?:sabotaged\(|CLONE_NEW\w+, )\s*"([a-z-]+)"')
 
 
@@ -188,9 +225,13 @@ def main():
             failed += not good
             print(f"{'ok' if good else 'FAILED'} {fn.__name__} {kw or ''}: {r['verdict']}"
                   + ("" if good else f", wanted {want}: {r['why']}"))
+        for fn, prio, want in LOOKS:
+            got = looked_again(fn, prio, top, str(base))
+            failed += got != want
+            print(f"{'ok' if got == want else 'FAILED'} {fn.__name__} {prio}, looked at again: {got}")
         left = os.listdir(base)
     rest = harness.descendants(os.getpid())
-    total = len(CASES) + 5
+    total = len(CASES) + len(LOOKS) + 5
     if odd := unclaimed_switches():
         failed += 1
         print(f"FAILED switches without a check, or checks without a switch: {odd}")
