@@ -127,7 +127,9 @@ static int make_prompt(const struct loop *l, struct try *t, struct err *e)
 		return err_set(e, ERR_CONFIG, E2BIG,
 			       "the prompt with its hints is longer than %llu bytes",
 			       (unsigned long long)PROMPT_MAX);
-	return loopdir_put(t->dir, "prompt.txt", t->prompt.p ? t->prompt.p : "", t->prompt.n, e);
+	/* The beginning, which is written next, takes its name to the disk. */
+	return loopdir_note(t->dir, "prompt.txt", t->prompt.p ? t->prompt.p : "", t->prompt.n, true,
+			    e);
 }
 
 /* ---- before ---- */
@@ -475,7 +477,7 @@ static int look_before(const struct loop *l, const struct try *t, struct err *e)
 	_cleanup_(buf_done) struct buf tree = BUF(8 * MIB);
 	int r = !str_eq(l->def.mode, "direct") ? loop_tree(l, t->begin.checkpoint, &tree, e) : 0;
 
-	return r < 0 ? r : loopdir_put(t->dir, "before.txt", buf_cstr(&tree), tree.n, e);
+	return r < 0 ? r : loopdir_note(t->dir, "before.txt", buf_cstr(&tree), tree.n, false, e);
 }
 
 static int one_try(struct loop *l, struct err *e)
