@@ -25,7 +25,7 @@
 #define SOONEST_NS (200 * NS_PER_MS)
 #define LATEST_NS (5 * NS_PER_SEC)
 #define FILL_RATE GIB /* bytes a second that a quick disk takes */
-#define ANYWAY_NS (60 * NS_PER_SEC)
+#define ANYWAY_NS (5 * NS_PER_SEC)
 #define SHARE_ANYWAY 100 /* of a processor at most, when nothing speaks for a walk */
 #define SHARE_DUE 5      /* and when something does */
 
