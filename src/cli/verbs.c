@@ -195,7 +195,10 @@ const struct verb verbs[] = {
 	  "connections that are "
 	  "open. 'test' says which rule decides and why, and its exit status is 1 when it would be "
 	  "refused; "
-	  "without NAME it asks the policy of this directory.\n\n"
+	  "without NAME it asks the policy of this directory. Fields of --format: of 'rules' "
+	  "{{.Rule}} "
+	  "{{.Verdict}}, of 'presets' {{.Name}} {{.Summary}} {{.Allow}}, of 'log' those of "
+	  "'vitrine events'.\n\n"
 	  "  vitrine net allow box example.org '*.example.net:443'\n"
 	  "  vitrine net test box example.org:22\n"
 	  "  vitrine net log -f --denied box" },
@@ -332,11 +335,13 @@ const struct verb verbs[] = {
 	  "with --tasks also {{.Open}} {{.Done}}.\n\n"
 	  "  vitrine status --watch --tasks loop-claude-proj",
 	  VERB_LOOP },
-	{ "trash", cmd_trash, "trash ls NAME | trash restore NAME ID|PATH... | trash empty NAME",
+	{ "trash", cmd_trash,
+	  "trash ls [options] NAME | trash restore NAME ID|PATH... | trash empty NAME",
 	  "what 'rm' inside a sandbox kept", trash_opts,
 	  "In a sandbox that has a name, 'rm' is a safe tool: what it removes is kept in the "
 	  "sandbox's home first "
-	  "(docs/TOOLS.md). A path means the newest that was removed there." },
+	  "(docs/TOOLS.md). A path means the newest that was removed there. "
+	  "Fields of --format: {{.Id}} {{.Removed}} {{.Bytes}} {{.Directory}} {{.Path}}." },
 	{ "broker", cmd_broker, "broker ls [options] | broker show|approve|deny NAME ID",
 	  "answer what the broker asks before it acts", broker_opts,
 	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "
