@@ -110,6 +110,7 @@ soak: build
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/image.py
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/undo.py
 	@VITRINE=build/vitrine VITRINE_KILL_STRIDE=1 python3 tests/cli/review.py
+	@VITRINE=build/vitrine VITRINE_SEQUENCES=250 python3 tests/cli/review_random.py
 	@VITRINE=build/vitrine VITRINE_CUTS=1900 python3 tests/cli/power_cut.py
 	@VITRINE=build/vitrine VITRINE_FAIL_POINTS=1000 python3 tests/cli/failing.py
 	@TREE_FILES=1 TREE_SEQUENCES=1 build/src/tree/tree_test

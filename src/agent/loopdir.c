@@ -36,16 +36,29 @@ static int make_dir(int at, const char *name, struct err *e)
 	return open_dir(at, name, e);
 }
 
-int loopdir_put(int dir, const char *name, const char *text, size_t n, struct err *e)
+enum sync { SYNC_NOT, SYNC_FILE, SYNC_ALL };
+
+static int put(int dir, const char *name, const char *text, size_t n, enum sync sync, struct err *e)
 {
 	_free_ char *aside = mem_fmt(".%s.new", name);
 	_close_ int fd =
 		openat(dir, aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r = fd < 0 ? -errno : io_write_all(fd, text, n);
 
-	if (r == 0 && (fsync(fd) < 0 || renameat(dir, aside, dir, name) < 0 || fsync(dir) < 0))
+	if (r == 0 && ((sync >= SYNC_FILE && fsync(fd) < 0) ||
+		       renameat(dir, aside, dir, name) < 0 || (sync == SYNC_ALL && fsync(dir) < 0)))
 		r = -errno;
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "loop: '%s': %s", name, strerror(-r)) : 0;
+}
+
+int loopdir_put(int dir, const char *name, const char *text, size_t n, struct err *e)
+{
+	return put(dir, name, text, n, SYNC_ALL, e);
+}
+
+int loopdir_note(int dir, const char *name, const char *text, size_t n, bool is_kept, struct err *e)
+{
+	return put(dir, name, text, n, is_kept ? SYNC_FILE : SYNC_NOT, e);
 }
 
 int loopdir_get(int dir, const char *name, struct buf *out, struct err *e)

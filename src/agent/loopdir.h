@@ -102,8 +102,11 @@ int loopdir_hints(const struct loopdir *l, char ***ret, struct err *e);
 int loopdir_read_hint(const struct loopdir *l, const char *name, struct buf *out, struct err *e);
 void loopdir_drop_hints(const struct loopdir *l, char *const *names);
 
-/* A file of ours below dir, whole or not at all. */
+/* A file of ours below dir, whole or not at all, and on the disk. */
 int loopdir_put(int dir, const char *name, const char *text, size_t n, struct err *e);
+/* The same for what nothing depends on before the next loopdir_put() there; not kept: of no use after a crash. */
+int loopdir_note(int dir, const char *name, const char *text, size_t n, bool is_kept,
+		 struct err *e);
 int loopdir_get(int dir, const char *name, struct buf *out, struct err *e);
 
 /* Texts, for tests and for the printing verbs. */

@@ -26,6 +26,7 @@ struct tool {
 	char *const *argv; /* words behind "vitrine", NULL-ended */
 	int out, err; /* where its output goes, in full up to TOOL_OUTPUT_MAX; FD_NONE: nowhere */
 	struct buf *text; /* its standard output as well, up to the buffer's ceiling; may be NULL */
+	struct buf *errors; /* and what it complained about */
 };
 
 #define TOOL_OUTPUT_MAX (64 * MIB)

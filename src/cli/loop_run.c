@@ -127,7 +127,9 @@ static int make_prompt(const struct loop *l, struct try *t, struct err *e)
 		return err_set(e, ERR_CONFIG, E2BIG,
 			       "the prompt with its hints is longer than %llu bytes",
 			       (unsigned long long)PROMPT_MAX);
-	return loopdir_put(t->dir, "prompt.txt", t->prompt.p ? t->prompt.p : "", t->prompt.n, e);
+	/* The beginning, which is written next, takes its name to the disk. */
+	return loopdir_note(t->dir, "prompt.txt", t->prompt.p ? t->prompt.p : "", t->prompt.n, true,
+			    e);
 }
 
 /* ---- before ---- */
@@ -138,13 +140,19 @@ static int quietly(const struct loop *l, char *const *argv, struct buf *text, st
 		l, &(struct tool){ .argv = argv, .out = FD_NONE, .err = FD_NONE, .text = text }, e);
 }
 
-/* For what needs a sandbox that does not run: it may still be ending, or somebody may look into it for a moment. */
-static int patiently(const struct loop *l, char *const *argv, struct buf *text, struct err *e)
+/* For what needs a sandbox that does not run: it may still be ending, or somebody may look into it for a moment. What it
+ * complained about last is in `why`. */
+static int patiently(const struct loop *l, char *const *argv, struct buf *text, struct buf *why,
+		     struct err *e)
 {
+	struct tool t = {
+		.argv = argv, .out = FD_NONE, .err = FD_NONE, .text = text, .errors = why
+	};
 	int r = 0;
 
 	for (int i = 0; i < TRIES_MAX && !loop_signal; i++) {
-		r = quietly(l, argv, text, e);
+		why->n = 0;
+		r = loop_tool(l, &t, e);
 		if (r <= 0)
 			return r;
 		if (text)
@@ -154,25 +162,34 @@ static int patiently(const struct loop *l, char *const *argv, struct buf *text, 
 	return r;
 }
 
+/* Without the name of the program that says it. */
+static const char *first_line(struct buf *b)
+{
+	char *end = b->n ? memchr(b->p, '\n', b->n) : NULL;
+	const char *text = buf_cstr(b);
+
+	if (end)
+		*end = '\0';
+	return str_starts(text, "vitrine: ") ? text + strlen("vitrine: ") : text;
+}
+
 static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 {
-	_cleanup_(buf_done) struct buf text = BUF(64 * KIB);
+	_cleanup_(buf_done) struct buf text = BUF(64 * KIB), why = BUF(4 * KIB);
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	_free_ char *message =
 		mem_fmt("before try %llu of the loop", (unsigned long long)t->number);
 	char verb[] = "checkpoint", json[] = "--json", flag[] = "-m";
 	char *argv[] = { verb, l->name, json, flag, message, NULL };
-	int r = patiently(l, argv, &text, e);
+	int r = patiently(l, argv, &text, &why, e);
 
 	if (r < 0)
 		return r;
 	if (r == 0 && json_parse(buf_cstr(&text), text.n, &doc, e) == 0 &&
 	    json_u64(json_get(doc.root, "checkpoint"), &t->begin.checkpoint))
 		return 0;
-	return err_set(e, ERR_SYSTEM, EIO,
-		       "no checkpoint could be made ('vitrine checkpoint %s'); is the sandbox in "
-		       "use?",
-		       l->name);
+	return err_set(e, ERR_SYSTEM, EIO, "no checkpoint of '%s' could be made: %.300s", l->name,
+		       why.n ? first_line(&why) : "is it in use?");
 }
 
 /* What was cut off may still run: whoever ran it was killed, not it. */
@@ -191,15 +208,14 @@ static int restore(const struct loop *l, const struct try *t, struct err *e)
 	char verb[] = "restore", force[] = "--force";
 	bool is_direct = str_eq(l->def.mode, "direct");
 	char *argv[] = { verb, l->name, id, is_direct ? force : NULL, NULL };
-	int r = patiently(l, argv, NULL, e);
+	_cleanup_(buf_done) struct buf why = BUF(4 * KIB);
+	int r = patiently(l, argv, NULL, &why, e);
 
 	if (r < 0)
 		return r;
 	return r == 0 ? 0
-		      : err_set(e, ERR_SYSTEM, EIO,
-				"checkpoint %s could not be restored; 'vitrine restore %s %s' says "
-				"why",
-				id, l->name, id);
+		      : err_set(e, ERR_SYSTEM, EIO, "checkpoint %s could not be restored: %.300s",
+				id, first_line(&why));
 }
 
 static void add_outside(struct loop_record *r, size_t *n, char *take_text)
@@ -475,7 +491,7 @@ static int look_before(const struct loop *l, const struct try *t, struct err *e)
 	_cleanup_(buf_done) struct buf tree = BUF(8 * MIB);
 	int r = !str_eq(l->def.mode, "direct") ? loop_tree(l, t->begin.checkpoint, &tree, e) : 0;
 
-	return r < 0 ? r : loopdir_put(t->dir, "before.txt", buf_cstr(&tree), tree.n, e);
+	return r < 0 ? r : loopdir_note(t->dir, "before.txt", buf_cstr(&tree), tree.n, false, e);
 }
 
 static int one_try(struct loop *l, struct err *e)

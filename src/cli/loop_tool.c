@@ -144,7 +144,7 @@ int loop_tool(const struct loop *l, const struct tool *t, struct err *e)
 		fd_close(err[0]);
 		return err_sys(e, "fork");
 	}
-	relay((struct stream[]){ { out[0], t->out, t->text, 0 }, { err[0], t->err, NULL, 0 } },
+	relay((struct stream[]){ { out[0], t->out, t->text, 0 }, { err[0], t->err, t->errors, 0 } },
 	      pid);
 	return wait_for(pid);
 }

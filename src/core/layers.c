@@ -127,21 +127,21 @@ int layers_first(struct layers *l, struct err *e)
 	return r;
 }
 
-/* Is what we hold what is on disk, or the first of all? The lock is held. */
-static int check_first(const struct layers *l, struct err *e)
+/* What is on disk, if it has the top that we hold or none yet, and then with ours. The lock is held: since we read it somebody
+ * else may have made a checkpoint, which must not be lost. */
+static int read_first(const struct layers *l, struct layers *ret, struct err *e)
 {
-	struct layers now;
-	bool is_same;
-	int r = layers_read(l->state_dir, l->name, &now, e);
+	int r = layers_read(l->state_dir, l->name, ret, e);
 
 	if (r < 0)
 		return r;
-	is_same = now.ws.n == 0 || str_eq(now.ws.v[0], l->ws.v[0]);
-	layers_done(&now);
-	if (!is_same)
-		return err_set(e, ERR_CONFLICT, EBUSY,
-			       "somebody has just changed the layers of '%s'; try again", l->name);
-	return 0;
+	if (ret->ws.n == 0)
+		stack_copy(&ret->ws, &l->ws);
+	if (is_top_of(&ret->ws, l->ws.v[0]))
+		return 0;
+	layers_done(ret);
+	return err_set(e, ERR_CONFLICT, EBUSY,
+		       "somebody has just changed the layers of '%s'; try again", l->name);
 }
 
 int layers_first_sys(struct layers *l, const char *below, struct err *e)
@@ -195,28 +195,38 @@ int layers_put_first(struct layers *l, int ws_fd, struct err *e)
 {
 	_close_ int lock = layers_lock(l->state_dir, e);
 	_free_ char *path = layers_path_of(l, l->ws.v[0], "");
+	struct layers now;
 	struct stat st;
-	int r = lock < 0 ? lock : check_first(l, e);
+	int r = lock < 0 ? lock : read_first(l, &now, e);
 
-	if (r < 0 || lstat(path, &st) == 0)
+	if (r < 0)
 		return r;
-	if (fstat(ws_fd, &st) < 0)
-		return err_sys(e, "the workspace");
-	r = make_dirs(l, l->ws.v[0], st.st_mode, true, e);
-	return r < 0 ? r : layers_write(l, e);
+	if (lstat(path, &st) < 0) {
+		r = fstat(ws_fd, &st) < 0 ? err_sys(e, "the workspace")
+					  : make_dirs(l, l->ws.v[0], st.st_mode, true, e);
+		if (r == 0)
+			r = layers_write(&now, e);
+	}
+	layers_done(&now);
+	return r;
 }
 
 int layers_put_full(struct layers *l, const char *full, struct err *e)
 {
 	_close_ int lock = layers_lock(l->state_dir, e);
 	_free_ char *fs = layers_path_of(l, l->ws.v[0], "/fs");
-	int r = lock < 0 ? lock : check_first(l, e);
+	struct layers now;
+	int r = lock < 0 ? lock : read_first(l, &now, e);
 
-	if (r == 0)
-		r = make_dirs(l, l->ws.v[0], 0700, false, e);
+	if (r < 0)
+		return r;
+	r = make_dirs(l, l->ws.v[0], 0700, false, e);
 	if (r == 0 && rename(full, fs) < 0)
 		r = err_sys(e, "'%s'", full);
-	return r < 0 ? r : layers_write(l, e);
+	if (r == 0)
+		r = layers_write(&now, e);
+	layers_done(&now);
+	return r;
 }
 
 /* The kernel's own directory must be fresh for every mount: a volatile one says of itself that it was one. */
