@@ -144,7 +144,7 @@ static int ask_plan(const char *name, struct config *ret, struct err *e)
 {
 	_free_ char *flag = name ? mem_fmt("--name=%s", name) : NULL;
 	const char *words[] = { "run", flag ? flag : "--", flag ? "--" : "true",
-				flag ? "true" : NULL };
+				flag ? "true" : NULL, NULL };
 	char **argv = (char **)(uintptr_t)words;
 	_cleanup_(buf_done) struct buf b = BUF(CONFIG_MAX);
 	struct run r = { 0 };
