@@ -94,9 +94,7 @@ static int forget_gone(struct spot *s, struct err *e)
 	size_t n = 0;
 	int r = store_list(s->undo.store, &ids, &n, e);
 
-	if (r == 0)
-		layers_keep_trees(&s->review.layers, ids, n);
-	return r;
+	return r < 0 ? r : layers_keep_trees(&s->review.layers, ids, n, e);
 }
 
 int whole_checkpoint(struct spot *s, uint64_t tree, const char *message, bool *ret_did,
@@ -169,7 +167,5 @@ int whole_prune(struct spot *s, struct err *e)
 	if (own(s, &ignored) < 0)
 		return 0; /* with the next checkpoint */
 	r = forget_gone(s, e);
-	if (r == 0)
-		r = layers_write(&s->review.layers, e);
 	return r < 0 ? r : layers_collect(s->host.state_dir, &(uint64_t){ 0 }, e);
 }

@@ -35,6 +35,20 @@ int layers_lock(const char *state_dir, struct err *e)
 	return take_fd(fd);
 }
 
+int layers_lock_fresh(struct layers *l, struct err *e)
+{
+	_close_ int lock = layers_lock(l->state_dir, e);
+	struct layers now;
+	int r = lock < 0 ? lock : layers_read_held(l->state_dir, l->name, &now, e);
+
+	if (r < 0)
+		return r;
+	now.tree = l->tree; /* a wish for the next checkpoint */
+	layers_done(l);
+	*l = now;
+	return take_fd(lock);
+}
+
 /* ---- stacks ---- */
 
 void stack_push(struct stack *s, const char *id)
@@ -131,7 +145,7 @@ int layers_first(struct layers *l, struct err *e)
  * else may have made a checkpoint, which must not be lost. */
 static int read_first(const struct layers *l, struct layers *ret, struct err *e)
 {
-	int r = layers_read(l->state_dir, l->name, ret, e);
+	int r = layers_read_held(l->state_dir, l->name, ret, e);
 
 	if (r < 0)
 		return r;
@@ -171,7 +185,7 @@ int layers_put_sys(struct layers *l, struct err *e)
 	_free_ char *path = layers_path_of(l, l->sys.v[0], "");
 	struct layers now;
 	bool is_same;
-	int r = lock < 0 ? lock : layers_read(l->state_dir, l->name, &now, e);
+	int r = lock < 0 ? lock : layers_read_held(l->state_dir, l->name, &now, e);
 
 	if (r < 0)
 		return r;

@@ -85,7 +85,7 @@ const struct point *layers_point(const struct layers *l, uint64_t id);
 /* The newest that belongs to this checkpoint of the workspace. */
 const struct point *layers_point_of(const struct layers *l, uint64_t tree);
 /* Forgets those whose checkpoint of the workspace is not one of these any more. */
-void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n);
+int layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n, struct err *e);
 /* Throws away all changes of the workspace, or those below `only`; the present is saved first. */
 int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_present,
 		   struct err *e);

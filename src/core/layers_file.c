@@ -181,7 +181,7 @@ bool layers_exist(const char *state_dir, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-int layers_read(const char *state_dir, const char *name, struct layers *ret, struct err *e)
+static int parse_file(const char *state_dir, const char *name, struct layers *ret, struct err *e)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s/%s", state_dir, name, FILE_NAME);
 	_cleanup_(buf_done) struct buf b = BUF(JSON_MAX_BYTES);
@@ -206,12 +206,33 @@ int layers_read(const char *state_dir, const char *name, struct layers *ret, str
 		layers_done(&l);
 		return err_wrap(e, r, "'%s'", path);
 	}
-	r = l.moving[0] ? layers_finish_move(&l, e) : 0;
+	*ret = l;
+	return 0;
+}
+
+int layers_read_held(const char *state_dir, const char *name, struct layers *ret, struct err *e)
+{
+	int r = parse_file(state_dir, name, ret, e);
+
+	if (r < 0 || !ret->moving[0])
+		return r;
+	r = layers_finish_move(ret, e);
 	if (r < 0)
-		layers_done(&l);
-	else
-		*ret = l;
+		layers_done(ret);
 	return r;
+}
+
+/* A move that is under way belongs to who holds the lock; only what nobody holds was left behind by a crash. */
+int layers_read(const char *state_dir, const char *name, struct layers *ret, struct err *e)
+{
+	_close_ int lock = FD_NONE;
+	int r = parse_file(state_dir, name, ret, e);
+
+	if (r < 0 || !ret->moving[0])
+		return r;
+	layers_done(ret);
+	lock = layers_lock(state_dir, e);
+	return lock < 0 ? lock : layers_read_held(state_dir, name, ret, e);
 }
 
 /* ---- what nobody names ---- */
@@ -229,23 +250,17 @@ static void add_stack(struct named *n, const struct stack *s)
 	}
 }
 
-static int add_sandbox(struct named *n, const char *state_dir, const char *name, struct err *e)
+static void add_layers(struct named *n, struct layers *take_l)
 {
-	struct layers l;
-	int r = layers_read(state_dir, name, &l, e);
-
-	if (r < 0)
-		return r;
-	add_stack(n, &l.ws);
-	add_stack(n, &l.home);
-	add_stack(n, &l.sys);
-	for (size_t i = 0; i < l.n_points; i++) {
-		add_stack(n, &l.points[i].ws);
-		add_stack(n, &l.points[i].home);
-		add_stack(n, &l.points[i].sys);
+	add_stack(n, &take_l->ws);
+	add_stack(n, &take_l->home);
+	add_stack(n, &take_l->sys);
+	for (size_t i = 0; i < take_l->n_points; i++) {
+		add_stack(n, &take_l->points[i].ws);
+		add_stack(n, &take_l->points[i].home);
+		add_stack(n, &take_l->points[i].sys);
 	}
-	layers_done(&l);
-	return 0;
+	layers_done(take_l);
 }
 
 static bool is_named(const struct named *n, const char *id)
@@ -260,10 +275,12 @@ void layers_named(const char *state_dir, const char *name, char (**ret)[LAYER_ID
 		  size_t *ret_n)
 {
 	struct named n = { 0 };
+	struct layers l;
 	struct err ignored;
 	size_t kept = 0;
 
-	(void)add_sandbox(&n, state_dir, name, &ignored);
+	if (layers_read(state_dir, name, &l, &ignored) == 0)
+		add_layers(&n, &l);
 	for (size_t i = 0; i < n.n; i++) {
 		struct named before = { .v = n.v, .n = kept };
 
@@ -279,6 +296,7 @@ static int find_named(const char *state_dir, struct named *n, struct err *e)
 	_free_ char *path = mem_fmt("%s/sandboxes", state_dir);
 	DIR *d = opendir(path);
 	struct dirent *en;
+	struct layers l;
 	int r = 0;
 
 	if (d == NULL)
@@ -288,8 +306,11 @@ static int find_named(const char *state_dir, struct named *n, struct err *e)
 		en = readdir(d);
 		if (en == NULL) /* whoever was not read may name any layer */
 			break;
-		if (en->d_name[0] != '.')
-			r = add_sandbox(n, state_dir, en->d_name, e);
+		if (en->d_name[0] == '.')
+			continue;
+		r = layers_read_held(state_dir, en->d_name, &l, e);
+		if (r == 0)
+			add_layers(n, &l);
 	}
 	if (r == 0 && errno != 0)
 		r = err_sys(e, "'%s'", path);

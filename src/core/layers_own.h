@@ -8,6 +8,11 @@
 #include "core/layers.h"
 
 int layers_lock(const char *state_dir, struct err *e);
+/* The same, and *l is what is on disk then: since it was read somebody else may have changed it, whose change must not be
+ * lost. Pointers into *l are no longer good. */
+int layers_lock_fresh(struct layers *l, struct err *e);
+/* layers_read() for who holds the lock. */
+int layers_read_held(const char *state_dir, const char *name, struct layers *ret, struct err *e);
 int layers_finish_move(struct layers *l, struct err *e);
 
 void stack_push(struct stack *s, const char *id);

@@ -192,7 +192,7 @@ static int save_present(struct layers *l, const char *message, uint64_t since, u
 int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
 		      uint64_t *ret_id, struct err *e)
 {
-	_close_ int lock = layers_lock(l->state_dir, e);
+	_close_ int lock = layers_lock_fresh(l, e);
 	int r = lock < 0 ? lock : make_point(l, kind, message, since, ret_id, e);
 
 	return r < 0 ? r : layers_write(l, e);
@@ -239,7 +239,7 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 {
 	_free_ char *home_dir = mem_fmt("%s/sandboxes/%s/home", l->state_dir, l->name);
 	struct stack ws = { 0 }, home = { 0 }, sys = { 0 };
-	_close_ int lock = layers_lock(l->state_dir, e);
+	_close_ int lock = layers_lock_fresh(l, e);
 	struct point *p;
 	int r = lock < 0 ? lock : 0;
 
@@ -299,8 +299,13 @@ static void drop_point(struct layers *l, size_t i)
 	l->n_points--;
 }
 
-void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n)
+int layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n, struct err *e)
 {
+	_close_ int lock = layers_lock_fresh(l, e);
+	size_t had = l->n_points;
+
+	if (lock < 0)
+		return lock;
 	for (size_t i = l->n_points; i-- > 0;) {
 		bool is_kept = l->points[i].tree == 0;
 
@@ -309,6 +314,7 @@ void layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n)
 		if (!is_kept)
 			drop_point(l, i);
 	}
+	return l->n_points == had ? 0 : layers_write(l, e);
 }
 
 int layers_new_head(struct layers *l, struct stack *head, const struct stack *frozen, struct err *e)
@@ -327,7 +333,7 @@ int layers_new_head(struct layers *l, struct stack *head, const struct stack *fr
 int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e)
 {
 	_free_ char *message = mem_fmt("before going back to %llu", (unsigned long long)id);
-	_close_ int lock = layers_lock(l->state_dir, e);
+	_close_ int lock = layers_lock_fresh(l, e);
 	const struct point *p;
 	int r = lock < 0 ? lock : 0;
 
@@ -356,7 +362,7 @@ int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_
 	static const struct stack nothing = { 0 };
 	struct overlay o = { 0 };
 	_free_ char *path = NULL;
-	_close_ int lock = layers_lock(l->state_dir, e), to = FD_NONE;
+	_close_ int lock = layers_lock_fresh(l, e), to = FD_NONE;
 	int r = lock < 0 ? lock : save_present(l, "before a discard", 0, ret_present, e);
 
 	if (r == 0 && only)
@@ -400,7 +406,7 @@ int layers_merge(struct layers *l, int base, struct err *e)
 
 	if (l->ws.n < LAYERS_MERGE_AT && l->home.n < LAYERS_MERGE_AT)
 		return 0;
-	lock = layers_lock(l->state_dir, e);
+	lock = layers_lock_fresh(l, e);
 	if (lock < 0)
 		return lock;
 	(void)mkdir(nothing, 0700); /* it may be there */
@@ -460,14 +466,21 @@ static void drop_points(struct layers *l, enum tree_kind kind, size_t keep)
 
 int layers_before_start(struct layers *l, int base, const char *message, struct err *e)
 {
+	_close_ int lock = FD_NONE;
 	uint64_t id;
 	int r;
 
 	if (l->ws.n == 0 || is_empty(l, l->ws.v[0]))
 		return 0;
+	lock = layers_lock_fresh(l, e);
+	if (lock < 0)
+		return lock;
 	drop_points(l, TREE_START, LAYERS_AUTO_KEPT - 1);
 	drop_points(l, TREE_PRESENT, LAYERS_AUTO_KEPT);
-	r = layers_checkpoint(l, TREE_START, message, 0, &id, e);
+	r = make_point(l, TREE_START, message, 0, &id, e);
+	if (r == 0)
+		r = layers_write(l, e);
+	fd_close(take_fd(lock));
 	if (r == 0)
 		r = layers_merge(l, base, e);
 	return r < 0 ? r : layers_collect(l->state_dir, &(uint64_t){ 0 }, e);
@@ -476,7 +489,7 @@ int layers_before_start(struct layers *l, int base, const char *message, struct 
 int layers_clear(struct layers *l, struct err *e)
 {
 	static const struct stack nothing = { 0 };
-	_close_ int lock = layers_lock(l->state_dir, e);
+	_close_ int lock = layers_lock_fresh(l, e);
 	int r = lock < 0 ? lock : layers_new_head(l, &l->ws, &nothing, e);
 
 	return r < 0 ? r : layers_write(l, e);
@@ -485,7 +498,7 @@ int layers_clear(struct layers *l, struct err *e)
 int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct err *e)
 {
 	static const struct stack nothing = { 0 };
-	_close_ int lock = layers_lock(l->state_dir, e);
+	_close_ int lock = layers_lock_fresh(l, e);
 	int r = lock < 0 ? lock : save_present(l, "before a fresh start", 0, ret_present, e);
 
 	if (r == 0 && l->home.n > 0)
@@ -501,20 +514,26 @@ int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct e
 
 int layers_reset_home(struct layers *l, struct err *e)
 {
-	if (l->home.n == 0)
-		return 0;
+	_close_ int lock = layers_lock_fresh(l, e);
+
+	if (lock < 0 || l->home.n == 0)
+		return lock < 0 ? lock : 0;
 	l->home.n = 0;
 	return layers_write(l, e);
 }
 
 int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct err *e)
 {
+	_close_ int lock = layers_lock_fresh(l, e);
 	size_t n = l->n_points > keep ? l->n_points - (size_t)keep : 0;
 	int r;
 
+	if (lock < 0)
+		return lock;
 	for (size_t i = n; i-- > 0;)
 		drop_point(l, i);
 	*ret_removed = n;
 	r = layers_write(l, e);
+	fd_close(take_fd(lock));
 	return r < 0 ? r : layers_collect(l->state_dir, &(uint64_t){ 0 }, e);
 }

@@ -17,7 +17,8 @@ size_t fifo_room(const struct fifo *f)
 
 struct str fifo_view(const struct fifo *f)
 {
-	return (struct str){ .p = f->p + f->at, .n = f->n };
+	/* One that never held anything has no memory to point into. */
+	return (struct str){ .p = f->p ? f->p + f->at : "", .n = f->n };
 }
 
 /* Room for `more` bytes behind the others, by moving them to the front or to a larger place. */

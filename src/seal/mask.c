@@ -104,6 +104,7 @@ static void replace(struct mask *m, const struct word *w, size_t end)
 void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret)
 {
 	size_t before = m->held.n, keep = 0;
+	struct str held;
 
 	fifo_force(&m->held, p, n);
 	for (size_t i = 0; i < m->n; i++) {
@@ -119,17 +120,20 @@ void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret)
 		keep = m->held.n;
 	m->out.n = 0;
 	m->out.at = 0;
-	fifo_force(&m->out, m->held.p + m->held.at, m->held.n - keep);
-	fifo_take(&m->held, m->held.n - keep);
+	held = fifo_view(&m->held);
+	fifo_force(&m->out, held.p, held.n - keep);
+	fifo_take(&m->held, held.n - keep);
 	*ret = fifo_view(&m->out);
 }
 
 void mask_end(struct mask *m, struct str *ret)
 {
+	struct str held = fifo_view(&m->held);
+
 	m->out.n = 0;
 	m->out.at = 0;
-	fifo_force(&m->out, m->held.p + m->held.at, m->held.n);
-	fifo_take(&m->held, m->held.n);
+	fifo_force(&m->out, held.p, held.n);
+	fifo_take(&m->held, held.n);
 	for (size_t i = 0; i < m->n; i++)
 		m->v[i].at = 0;
 	*ret = fifo_view(&m->out);

@@ -19,7 +19,7 @@ struct talk {
 	struct seal seal; /* first: events know only this */
 	struct conn conn;
 	struct buf to_client, to_server;
-	bool is_known; /* the client has the secret's letters already */
+	bool is_known; /* the client has the secret's letters anyhow */
 };
 
 static void talk_event(struct seal *s, const char *json)
@@ -86,6 +86,16 @@ static void talk_feed(struct stream *s, struct str *from, size_t step)
 		s->is_eof = true;
 }
 
+static size_t talk_count(struct str in, const char *word)
+{
+	size_t n = 0, len = strlen(word);
+
+	for (const char *at = in.p, *hit;
+	     (hit = memmem(at, (size_t)(in.p + in.n - at), word, len)) != NULL; at = hit + len)
+		n++;
+	return n;
+}
+
 static void talk_run(struct talk *t, const uint8_t *data, size_t n)
 {
 	static const uint8_t cut[] = { 0xff, 0x00, 0xff };
@@ -96,8 +106,9 @@ static void talk_run(struct talk *t, const uint8_t *data, size_t n)
 			      .n = n - first - (at ? 3 : 0) };
 	size_t step = n ? 1 + data[n - 1] % 97U : 1;
 
-	t->is_known =
-		memmem(client.p, client.n, "real", 4) || t->conn.h2; /* h2: behind HPACK too */
+	/* h2: behind HPACK too. Letters of the secret that the server says without the rest are not the secret. */
+	t->is_known = memmem(client.p, client.n, "real", 4) || t->conn.h2 ||
+		      talk_count(server, "6789") > talk_count(server, FUZZ_SECRET);
 
 	for (int round = 0; round < 4000 && t->conn.phase == CONN_TALK; round++) {
 		bool has_more = client.n > 0 || server.n > 0;

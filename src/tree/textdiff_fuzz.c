@@ -47,7 +47,7 @@ static size_t hunk_begin(const char *p)
 
 static void apply(const char *old, size_t old_n, const struct buf *diff, struct buf *out)
 {
-	const char *at = old, *end = old + old_n, *p = diff->p, *stop = diff->p + diff->n;
+	const char *at = old, *end = old + old_n, *p = diff->p ? diff->p : "", *stop = p + diff->n;
 	size_t line = 0;
 
 	while (p < stop) {
