@@ -392,7 +392,7 @@ def every_listing(box):
         refused(box.cli(*words, "--format", "{{.Nothing}}"), "Nothing", "EVENTS.md" if is_lines else field)
 
 
-@test
+@test(timeout=60)
 def listings_say_more_than_names(box):
     some_of_everything(box)
     for words, format, want in (("checkpoints", "{{.Kind}} {{.Files}} {{.Message}}", "manual 2 first\n"),
