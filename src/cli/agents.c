@@ -8,11 +8,8 @@
 #include "cli/table.h"
 #include "core/facts.h"
 
-enum { OPT_JSON = 1, OPT_QUIET };
-
 const struct opt agents_opts[] = {
-	{ "json", 0, NULL, "print JSON", OPT_JSON },
-	{ "quiet", 'q', NULL, "print only the names of those that are installed", OPT_QUIET },
+	TABLE_OPTS("print JSON", "print only the names of those that are installed"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -116,17 +113,14 @@ int cmd_agents(int argc, char **argv, struct err *e)
 	_cleanup_(host_done) struct host host = { .ws_fd = FD_NONE };
 	_cleanup_(table_done) struct table t = { .columns = columns,
 						 .n_columns = ARRAY_LEN(columns) };
-	_cleanup_(buf_done) struct buf out = BUF(4 * MIB);
 	struct table_how how = { 0 };
 	char **names = NULL;
 	struct opts o;
 	int id, r;
 
 	opts_init(&o, agents_opts, argc, argv);
-	while ((id = opts_next(&o, e)) > 0) {
-		how.as_json |= id == OPT_JSON;
-		how.is_quiet |= id == OPT_QUIET;
-	}
+	while ((id = opts_next(&o, e)) > 0)
+		(void)table_opt(&how, &o, id);
 	if (id < 0)
 		return id;
 	if (o.at < argc)
@@ -137,7 +131,5 @@ int cmd_agents(int argc, char **argv, struct err *e)
 	for (size_t i = 0; r == 0 && names[i]; i++)
 		r = add_row(&t, host.config_dir, names[i], host.home, how.is_quiet, e);
 	preset_names_free(names);
-	if (r == 0)
-		r = table_print(&t, &how, &out, e);
-	return r < 0 ? r : cli_print(&out, e);
+	return r < 0 ? r : table_show(&t, &how, e);
 }

@@ -8,13 +8,11 @@
 #include <fcntl.h>
 
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/table.h"
 #include "core/facts.h"
 
-enum { OPT_JSON = 1 };
-
 const struct opt broker_opts[] = {
-	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	TABLE_OPTS("ls: print JSON", "ls: print the ids only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -38,26 +36,28 @@ static int read_question(int dir, const char *id, struct buf *out, struct err *e
 		      : io_read_fd(fd, out, e);
 }
 
-static void put_line(struct buf *out, int dir, const char *name, const char *id, bool is_json)
+static const struct column columns[] = {
+	{ "id", "Id", "ID", COLUMN_TEXT },
+	{ "sandbox", "Sandbox", "SANDBOX", COLUMN_TEXT },
+	{ "title", "Title", "TITLE", COLUMN_TEXT },
+};
+
+static void add_row(struct table *t, int dir, const char *name, const char *id)
 {
 	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
 	struct err e = ERR_INIT;
+	struct cell *c;
 
 	if (read_question(dir, id, &text, &e) < 0 || text.n == 0)
 		return;
 	text.p[strcspn(text.p, "\n")] = '\0';
-	if (!is_json) {
-		buf_printf(out, "%s  %s  %s\n", name, id, text.p);
-		return;
-	}
-	buf_printf(out, "%s{\"sandbox\":", out->n > 1 ? "," : "");
-	buf_json(out, name);
-	buf_printf(out, ",\"id\":\"%s\",\"title\":", id);
-	buf_json(out, text.p);
-	buf_putc(out, '}');
+	c = table_row(t);
+	c[0].text = mem_str(id);
+	c[1].text = mem_str(name);
+	c[2].text = mem_str(text.p);
 }
 
-static void list_one(const struct host *h, const char *name, bool is_json, struct buf *out)
+static void list_one(const struct host *h, const char *name, struct table *t)
 {
 	int dir = open_pending(h, name);
 	DIR *d = dir < 0 ? NULL : fdopendir(dir);
@@ -65,28 +65,28 @@ static void list_one(const struct host *h, const char *name, bool is_json, struc
 
 	while (d && (en = readdir(d)) != NULL)
 		if (is_id(en->d_name))
-			put_line(out, dirfd(d), name, en->d_name, is_json);
+			add_row(t, dirfd(d), name, en->d_name);
 	if (d)
 		(void)closedir(d);
 }
 
-static int list(const struct host *h, bool is_json, struct err *e)
+static int list(const struct host *h, struct table_how *how, struct err *e)
 {
-	_cleanup_(buf_done) struct buf out = BUF(MIB);
+	_cleanup_(table_done) struct table t = { .columns = columns,
+						 .n_columns = ARRAY_LEN(columns) };
 	_free_ char *path = mem_fmt("%s/sandboxes", h->state_dir);
 	DIR *d = opendir(path);
 	struct dirent *en;
 
-	if (is_json)
-		buf_putc(&out, '[');
 	while (d && (en = readdir(d)) != NULL)
 		if (en->d_name[0] != '.')
-			list_one(h, en->d_name, is_json, &out);
+			list_one(h, en->d_name, &t);
 	if (d)
 		(void)closedir(d);
-	if (is_json)
-		buf_puts(&out, "]\n");
-	return cli_print(&out, e);
+	/* For people the words that 'approve' wants, in their order, and no head: most often there is nothing. */
+	if (!how->as_json && !table_is_asked(how))
+		how->format = "{{.Sandbox}}  {{.Id}}  {{.Title}}";
+	return table_show(&t, how, e);
 }
 
 static int answer(const struct host *h, const char *name, const char *id, const char *suffix,
@@ -111,7 +111,7 @@ int cmd_broker(int argc, char **argv, struct err *e)
 {
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
 	const char *words[4] = { NULL };
-	bool is_json = false;
+	struct table_how how = { 0 };
 	size_t n = 0;
 	struct opts o;
 	int r;
@@ -120,7 +120,7 @@ int cmd_broker(int argc, char **argv, struct err *e)
 	opts_init(&o, broker_opts, argc, argv);
 	for (;;) {
 		while ((r = opts_next(&o, e)) > 0)
-			is_json = true;
+			(void)table_opt(&how, &o, r);
 		if (r < 0 || o.at >= argc || n == ARRAY_LEN(words))
 			break;
 		words[n++] = argv[o.at++];
@@ -130,7 +130,7 @@ int cmd_broker(int argc, char **argv, struct err *e)
 	if (r < 0)
 		return r;
 	if (n == 0 || (n == 1 && str_eq(words[0], "ls")))
-		return list(&h, is_json, e);
+		return list(&h, &how, e);
 	if (n == 3 && strchr(words[1], '/') == NULL && words[1][0] != '.') {
 		if (str_eq(words[0], "show"))
 			return answer(&h, words[1], words[2], "", e);

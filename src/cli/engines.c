@@ -6,13 +6,14 @@
  */
 #include "cli/cli.h"
 #include "cli/measure.h"
+#include "cli/table.h"
 #include "engine/engine.h"
 #include "sys/host.h"
 
-enum { OPT_JSON = 1, OPT_MEASURE };
+enum { OPT_MEASURE = 1 };
 
 const struct opt engines_opts[] = {
-	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	TABLE_OPTS("print JSON", "print the names only; with --measure of those that start"),
 	{ "measure", 0, NULL, "start each of them a few times and say what it costs", OPT_MEASURE },
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -78,6 +79,36 @@ static void put_json(const struct host_check *v, size_t n, struct buf *out)
 	buf_puts(out, "\n]}\n");
 }
 
+static const struct column columns[] = {
+	{ "name", "Name", "engine", COLUMN_TEXT },
+	{ "kernel", "Kernel", "kernel", COLUMN_TEXT },
+	{ "works", "Works", "works", COLUMN_BOOL },
+	{ "needs_root", "NeedsRoot", NULL, COLUMN_BOOL },
+	{ "untested", "Untested", NULL, COLUMN_BOOL },
+	{ "summary", "Summary", "what it is", COLUMN_TEXT },
+};
+
+static int show_rows(const struct host_check *v, size_t n, const struct table_how *how,
+		     struct err *e)
+{
+	_cleanup_(table_done) struct table t = { .columns = columns,
+						 .n_columns = ARRAY_LEN(columns) };
+
+	for (const struct engine *en = engines; en->name; en++) {
+		struct cell *c = table_row(&t);
+
+		c[0].text = mem_str(en->name);
+		c[1].text = mem_str(engine_strength_name(en->strength));
+		c[2].num = is_available(en, v, n);
+		c[3].num = en->needs_root;
+		c[4].num = en->is_untested;
+		c[5].text = mem_str(en->summary);
+	}
+	return table_show(&t, how, e);
+}
+
+/* ---- --measure ---- */
+
 /* No names: all of them. */
 static bool is_asked(char *const *names, const char *name)
 {
@@ -88,8 +119,24 @@ static bool is_asked(char *const *names, const char *name)
 	return *names == NULL || *at;
 }
 
+static const struct column cost_columns[] = {
+	{ "name", "Name", "engine", COLUMN_TEXT },
+	{ "best_ms", "BestMs", "best", COLUMN_TEXT },
+	{ "median_ms", "MedianMs", "median", COLUMN_TEXT },
+};
+
+static void add_cost(struct table *t, const char *name, const struct measured *m)
+{
+	struct cell *c = table_row(t);
+
+	c[0].text = mem_str(name);
+	c[1].text = mem_fmt("%.2f", (double)m->best_ns / 1e6);
+	c[2].text = mem_fmt("%.2f", (double)m->median_ns / 1e6);
+}
+
+/* For people and as JSON into `out`, else as rows of those that start. */
 static void put_costs(const struct host_check *v, size_t n, char *const *names, bool is_json,
-		      struct buf *out)
+		      struct table *t, struct buf *out)
 {
 	bool has_one = false;
 
@@ -113,33 +160,47 @@ static void put_costs(const struct host_check *v, size_t n, char *const *names, 
 				   (double)m.best_ns / 1e6, (double)m.median_ns / 1e6);
 		else if (!is_json)
 			buf_printf(out, "%-16sdoes not start here\n", en->name);
+		if (starts)
+			add_cost(t, en->name, &m);
 		has_one |= starts;
 	}
 	buf_puts(out, is_json ? "\n]}\n" : "");
+}
+
+static int show_costs(const struct host_check *v, size_t n, char *const *names,
+		      const struct table_how *how, struct err *e)
+{
+	_cleanup_(table_done) struct table t = { .columns = cost_columns,
+						 .n_columns = ARRAY_LEN(cost_columns) };
+	_cleanup_(buf_done) struct buf out = BUF(MIB);
+
+	put_costs(v, n, names, how->as_json, &t, &out);
+	return table_is_asked(how) ? table_show(&t, how, e) : cli_print(&out, e);
 }
 
 int cmd_engines(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(MIB);
 	_free_ struct host_check *v = mem_new(HOST_CHECKS_MAX, sizeof(*v));
-	bool is_json = false, measures = false;
+	struct table_how how = { 0 };
+	bool measures = false;
 	struct opts o;
 	size_t n;
 	int r;
 
 	opts_init(&o, engines_opts, argc, argv);
 	while ((r = opts_next(&o, e)) > 0)
-		*(r == OPT_JSON ? &is_json : &measures) = true;
+		measures |= !table_opt(&how, &o, r);
 	if (r == 0 && o.at < argc && !measures)
 		r = err_set(e, ERR_USAGE, EINVAL, "engines takes no arguments");
 	if (r < 0)
 		return r;
 	n = host_checks(v, HOST_CHECKS_MAX);
-	if (measures) {
-		put_costs(v, n, argv + o.at, is_json, &out);
-		return cli_print(&out, e);
-	}
-	if (is_json)
+	if (measures)
+		return show_costs(v, n, argv + o.at, &how, e);
+	if (table_is_asked(&how))
+		return show_rows(v, n, &how, e);
+	if (how.as_json)
 		put_json(v, n, &out);
 	else
 		put_table(v, n, &out);

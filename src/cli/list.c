@@ -17,12 +17,10 @@
 #include "cli/past.h"
 #include "cli/table.h"
 
-enum { OPT_JSON = 1, OPT_QUIET, OPT_FORMAT, OPT_FOLLOW, OPT_ALL, OPT_SIZE };
+enum { OPT_FOLLOW = 1, OPT_ALL, OPT_SIZE };
 
 const struct opt list_opts[] = {
-	{ "json", 0, NULL, "print JSON", OPT_JSON },
-	{ "quiet", 'q', NULL, "print the names only", OPT_QUIET },
-	{ "format", 0, "TEXT", "print each row by a text with {{.Field}}s", OPT_FORMAT },
+	TABLE_OPTS("print JSON", "print the names only"),
 	{ "all", 'a', NULL, "runs without a name too", OPT_ALL },
 	{ "size", 's', NULL, "ls: what each keeps on the disk, layers and checkpoints too",
 	  OPT_SIZE },
@@ -30,17 +28,15 @@ const struct opt list_opts[] = {
 };
 
 const struct opt stats_opts[] = {
-	{ "json", 0, NULL, "print JSON", OPT_JSON },
-	{ "quiet", 'q', NULL, "print the names only", OPT_QUIET },
-	{ "format", 0, "TEXT", "print each row by a text with {{.Field}}s", OPT_FORMAT },
+	TABLE_OPTS("print JSON", "print the names only"),
 	{ "follow", 'f', NULL, "again every second", OPT_FOLLOW },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
 const struct opt inspect_opts[] = {
-	{ "json", 0, NULL, "print JSON, as it does anyway", OPT_JSON },
+	{ "json", 0, NULL, "print JSON, as it does anyway", TABLE_OPT_JSON },
 	{ "format", 0, "TEXT", "print each by a text with {{.Field}}s of 'vitrine ls'",
-	  OPT_FORMAT },
+	  TABLE_OPT_FORMAT },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -62,13 +58,9 @@ static int parse(struct list *l, const struct opt *opts, int argc, char **argv, 
 	*l = (struct list){ .host = { .ws_fd = FD_NONE } };
 	opts_init(&o, opts, argc, argv);
 	while ((id = opts_next(&o, e)) > 0) {
-		if (id == OPT_JSON)
-			l->how.as_json = true;
-		else if (id == OPT_QUIET)
-			l->how.is_quiet = true;
-		else if (id == OPT_FORMAT)
-			l->how.format = o.value;
-		else if (id == OPT_FOLLOW)
+		if (table_opt(&l->how, &o, id))
+			continue;
+		if (id == OPT_FOLLOW)
 			l->is_followed = true;
 		else if (id == OPT_SIZE)
 			l->is_sized = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/loop_opts.c - options of the verbs that vitrine-loop carries out; linked into vitrine too, for its help */
 #include "cli/loop_opts.h"
+#include "cli/table.h"
 
 const struct opt loop_opts[] = {
 	{ "prompt", 0, "FILE|TEXT", "what to do; a file is read anew for every iteration",
@@ -47,6 +48,6 @@ const struct opt status_opts[] = {
 	{ "watch", 'w', NULL, "show it again every second, until the loop ends", LOOP_OPT_WATCH },
 	{ "tasks", 0, NULL, "with what the project's own task list says is open and done",
 	  LOOP_OPT_TASKS },
-	{ "json", 0, NULL, "print JSON", LOOP_OPT_JSON },
+	TABLE_OPTS("print JSON", "print the names only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };

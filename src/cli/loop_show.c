@@ -414,7 +414,69 @@ static void status_text(const struct loop *l, const struct tasks *t, const struc
 	}
 }
 
-static int status_one(struct loop *l, bool has_tasks, struct buf *out, struct err *e)
+enum {
+	ROW_NAME,
+	ROW_AGENT,
+	ROW_STATE,
+	ROW_ITERATIONS,
+	ROW_MAX,
+	ROW_FAILED,
+	ROW_TIME,
+	ROW_TOKENS,
+	ROW_COST,
+	ROW_OPEN,
+	ROW_DONE,
+	ROW_MODE,
+	ROW_WORKSPACE,
+	ROW_COUNT
+};
+
+static const struct column status_columns[ROW_COUNT] = {
+	[ROW_NAME] = { "name", "Name", "SANDBOX", COLUMN_TEXT },
+	[ROW_AGENT] = { "agent", "Agent", "AGENT", COLUMN_TEXT },
+	[ROW_STATE] = { "state", "State", "STATE", COLUMN_TEXT },
+	[ROW_ITERATIONS] = { "iterations", "Iterations", "ITERATIONS", COLUMN_NUMBER },
+	[ROW_MAX] = { "max", "Max", "MAX", COLUMN_NUMBER },
+	[ROW_FAILED] = { "failed", "Failed", "FAILED", COLUMN_NUMBER },
+	[ROW_TIME] = { "time_ns", "Time", "TIME", COLUMN_NS },
+	[ROW_TOKENS] = { "tokens", "Tokens", "TOKENS", COLUMN_NUMBER },
+	[ROW_COST] = { "cost_usd", "Cost", "COST", COLUMN_TEXT },
+	[ROW_OPEN] = { "open", "Open", "OPEN", COLUMN_NUMBER }, /* tasks */
+	[ROW_DONE] = { "done", "Done", "DONE", COLUMN_NUMBER },
+	[ROW_MODE] = { "mode", "Mode", NULL, COLUMN_TEXT },
+	[ROW_WORKSPACE] = { "workspace", "Workspace", NULL, COLUMN_TEXT },
+};
+
+static void status_row(const struct loop *l, const struct tasks *t, struct table *to)
+{
+	struct cell *c = table_row(to);
+	struct buf cost = BUF(64);
+
+	put_cost(l->sum.cost, &cost);
+	c[ROW_NAME].text = mem_str(l->name);
+	c[ROW_AGENT].text = mem_str(l->def.agent);
+	c[ROW_STATE].text = mem_str(state_of(l));
+	c[ROW_ITERATIONS].num = l->sum.iterations;
+	c[ROW_MAX].num = l->def.conf.max;
+	c[ROW_FAILED].num = l->sum.failed;
+	c[ROW_TIME].num = l->sum.time;
+	c[ROW_TOKENS].num = l->sum.tokens_in + l->sum.tokens_out;
+	c[ROW_COST].text = buf_take(&cost);
+	c[ROW_OPEN] = (struct cell){ .num = t ? t->open : 0, .is_null = t == NULL };
+	c[ROW_DONE] = (struct cell){ .num = t ? t->done : 0, .is_null = t == NULL };
+	c[ROW_MODE].text = mem_str(l->def.mode);
+	c[ROW_WORKSPACE].text = mem_str(l->def.workspace);
+}
+
+/* What was asked for, and what is found: rows for --quiet and --format, else text. */
+struct status {
+	struct table_how how;
+	bool has_tasks, is_watched;
+	struct table rows;
+	struct buf out;
+};
+
+static int status_one(struct loop *l, struct status *s, struct err *e)
 {
 	_cleanup_(loop_begin_done) struct loop_begin now = { 0 };
 	_cleanup_(tasks_done) struct tasks t = { 0 };
@@ -428,29 +490,29 @@ static int status_one(struct loop *l, bool has_tasks, struct buf *out, struct er
 	is_now = loopdir_is_locked(&l->dir) &&
 		 loopdir_begin(&l->dir, l->sum.tries + 1, &now, e) == 0;
 	*e = ERR_INIT;
-	if (has_tasks)
+	if (s->has_tasks)
 		all_tasks(l, &t);
-	(l->as_json ? status_json : status_text)(l, has_tasks ? &t : NULL, is_now ? &now : NULL,
-						 out);
+	if (table_is_asked(&s->how))
+		status_row(l, s->has_tasks ? &t : NULL, &s->rows);
+	else
+		(s->how.as_json ? status_json : status_text)(l, s->has_tasks ? &t : NULL,
+							     is_now ? &now : NULL, &s->out);
 	return 0;
 }
 
 /* Those that have a loop, or the one that was named. */
-static int status_all(struct loop *base, const char *name, bool has_tasks, struct buf *out,
-		      bool *ret_runs, struct err *e)
+static int status_all(const struct loop *base, const char *name, struct status *s, bool *ret_runs,
+		      struct err *e)
 {
 	char *one[] = { (char *)(uintptr_t)name, NULL }, **names = NULL;
 	int r = name ? 0 : def_list(base->host.state_dir, false, &names, e);
 	size_t n = 0;
 
 	*ret_runs = false;
-	if (base->as_json)
-		buf_putc(out, '[');
+	if (s->how.as_json)
+		buf_putc(&s->out, '[');
 	for (char **v = name ? one : names; r == 0 && *v; v++) {
-		struct loop l = { .host = base->host,
-				  .name = *v,
-				  .dir = LOOPDIR_NONE,
-				  .as_json = base->as_json };
+		struct loop l = { .host = base->host, .name = *v, .dir = LOOPDIR_NONE };
 
 		r = loopdir_open(base->host.state_dir, *v, &l.dir, e);
 		if (r == -ENOENT && name == NULL) {
@@ -458,59 +520,82 @@ static int status_all(struct loop *base, const char *name, bool has_tasks, struc
 			r = 0;
 			continue;
 		}
-		if (r == 0 && base->as_json && n++)
-			buf_putc(out, ',');
+		if (r == 0 && s->how.as_json && n++)
+			buf_putc(&s->out, ',');
 		if (r == 0)
-			r = status_one(&l, has_tasks, out, e);
+			r = status_one(&l, s, e);
 		*ret_runs |= r == 0 && loopdir_is_locked(&l.dir);
 		loop_def_done(&l.def);
 		loopdir_close(&l.dir);
 	}
-	if (base->as_json)
-		buf_puts(out, "]\n");
+	if (s->how.as_json)
+		buf_puts(&s->out, "]\n");
 	def_list_free(names);
+	return r;
+}
+
+/* Options up to a word that is none, which is the name; and behind it. */
+static int status_parse(struct status *s, int argc, char **argv, const char **name, struct err *e)
+{
+	struct opts o;
+	int id;
+
+	opts_init(&o, status_opts, argc, argv);
+	for (;;) {
+		id = opts_next(&o, e);
+		if (id < 0)
+			return id;
+		if (id == LOOP_OPT_WATCH)
+			s->is_watched = true;
+		else if (id == LOOP_OPT_TASKS)
+			s->has_tasks = true;
+		else if (id > 0)
+			(void)table_opt(&s->how, &o, id);
+		else if (o.at >= argc)
+			return 0;
+		else if (*name)
+			return err_set(e, ERR_USAGE, EINVAL, "status takes one name");
+		else
+			*name = argv[o.at++];
+	}
+}
+
+static int status_once(const struct loop *l, const char *name, struct status *s, bool *ret_runs,
+		       struct err *e)
+{
+	int r;
+
+	s->rows = (struct table){ .columns = status_columns, .n_columns = ROW_COUNT };
+	s->out = BUF(OUT_MAX);
+	r = status_all(l, name, s, ret_runs, e);
+	if (r == 0 && s->is_watched && !s->how.as_json && isatty(1))
+		(void)fputs("\033[H\033[2J", stdout);
+	(void)fflush(stdout);
+	if (r == 0)
+		r = table_is_asked(&s->how) ? table_show(&s->rows, &s->how, e)
+					    : cli_print(&s->out, e);
+	table_done(&s->rows);
+	buf_done(&s->out);
 	return r;
 }
 
 int cmd_status(int argc, char **argv, struct err *e)
 {
 	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE };
-	bool is_watched = false, has_tasks = false, runs = false;
-	struct opts o;
-	int id, r;
+	struct status s = { 0 };
+	const char *name = NULL;
+	bool runs = false;
+	int r = status_parse(&s, argc, argv, &name, e);
 
-	opts_init(&o, status_opts, argc, argv);
-	while ((id = opts_next(&o, e)) > 0) {
-		is_watched |= id == LOOP_OPT_WATCH;
-		has_tasks |= id == LOOP_OPT_TASKS;
-		l.as_json |= id == LOOP_OPT_JSON;
-	}
-	const char *name = id == 0 && o.at < argc ? argv[o.at++] : NULL;
-
-	while (id == 0 && o.at < argc && (id = opts_next(&o, e)) > 0) {
-		is_watched |= id == LOOP_OPT_WATCH;
-		has_tasks |= id == LOOP_OPT_TASKS;
-		l.as_json |= id == LOOP_OPT_JSON;
-		id = 0;
-	}
-	if (id < 0)
-		return id;
-	if (o.at < argc)
-		return err_set(e, ERR_USAGE, EINVAL, "status takes one name");
+	if (r < 0)
+		return r;
 	r = host_init(&l.host, NULL, e);
-	do {
-		_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
-
-		if (runs)
-			(void)nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
-		if (r == 0)
-			r = status_all(&l, name, has_tasks, &out, &runs, e);
-		if (r == 0 && is_watched && !l.as_json && isatty(1))
-			(void)fputs("\033[H\033[2J", stdout);
-		if (r == 0)
-			r = cli_print(&out, e);
-		(void)fflush(stdout);
-	} while (r == 0 && is_watched && runs);
+	while (r == 0) {
+		r = status_once(&l, name, &s, &runs, e);
+		if (r < 0 || !s.is_watched || !runs)
+			break;
+		(void)nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	}
 	host_done(&l.host);
 	return r;
 }

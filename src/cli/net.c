@@ -14,6 +14,7 @@
 #include "base/program.h"
 #include "cli/client.h"
 #include "cli/run.h"
+#include "cli/table.h"
 #include "core/netfile.h"
 #include "gate/config.h"
 #include "policy/inspect.h"
@@ -23,7 +24,6 @@
 enum {
 	OPT_FOLLOW = 1,
 	OPT_DENIED,
-	OPT_JSON,
 	OPT_POLICY,
 	OPT_ALLOW_HOST,
 	OPT_BLOCK_HOST,
@@ -34,7 +34,7 @@ enum {
 const struct opt net_opts[] = {
 	{ "follow", 'f', NULL, "log: go on and print what happens", OPT_FOLLOW },
 	{ "denied", 0, NULL, "log: only what was refused", OPT_DENIED },
-	{ "json", 0, NULL, "for machines", OPT_JSON },
+	TABLE_OPTS("for machines", "rules, presets, log: print the rules, names or ids only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -45,12 +45,13 @@ const struct opt network_opts[] = {
 	{ "block-host", 0, "HOST", "proxy: keep it from a host", OPT_BLOCK_HOST },
 	{ "allow-cidr", 0, "PREFIX", "proxy: let it reach a network", OPT_ALLOW_CIDR },
 	{ "block-cidr", 0, "PREFIX", "proxy: keep it from a network", OPT_BLOCK_CIDR },
-	{ "json", 0, NULL, "log: for machines", OPT_JSON },
+	TABLE_OPTS("log: for machines", "log: print the ids only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
 struct net_args {
-	bool is_following, is_denied, as_json;
+	bool is_following, is_denied;
+	struct table_how how;
 	char *const *words;
 	size_t n;
 	struct netfile changes; /* of network proxy */
@@ -59,10 +60,37 @@ struct net_args {
 
 /* ---- presets ---- */
 
-static int show_presets(bool as_json, struct err *e)
+static const struct column preset_columns[] = {
+	{ "name", "Name", "NAME", COLUMN_TEXT },
+	{ "summary", "Summary", "SUMMARY", COLUMN_TEXT },
+	{ "allow", "Allow", "ALLOW", COLUMN_TEXT },
+};
+
+static int show_preset_rows(const struct table_how *how, struct err *e)
+{
+	_cleanup_(table_done) struct table t = { .columns = preset_columns,
+						 .n_columns = ARRAY_LEN(preset_columns) };
+
+	for (const struct net_preset *p = net_presets; p->name; p++) {
+		struct cell *c = table_row(&t);
+		struct buf hosts = BUF(64 * KIB);
+
+		for (const char *const *v = p->allow; *v; v++)
+			buf_printf(&hosts, "%s%s", v == p->allow ? "" : " ", *v);
+		c[0].text = mem_str(p->name);
+		c[1].text = mem_str(p->summary);
+		c[2].text = hosts.n ? buf_take(&hosts) : NULL;
+	}
+	return table_show(&t, how, e);
+}
+
+static int show_presets(const struct table_how *how, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	bool as_json = how->as_json;
 
+	if (table_is_asked(how))
+		return show_preset_rows(how, e);
 	if (as_json)
 		buf_putc(&b, '{');
 	for (const struct net_preset *p = net_presets; p->name; p++) {
@@ -116,7 +144,7 @@ static int ask_plan(const char *name, struct config *ret, struct err *e)
 {
 	_free_ char *flag = name ? mem_fmt("--name=%s", name) : NULL;
 	const char *words[] = { "run", flag ? flag : "--", flag ? "--" : "true",
-				flag ? "true" : NULL };
+				flag ? "true" : NULL, NULL };
 	char **argv = (char **)(uintptr_t)words;
 	_cleanup_(buf_done) struct buf b = BUF(CONFIG_MAX);
 	struct run r = { 0 };
@@ -158,43 +186,44 @@ static int get_rules(const char *name, struct config *ret, struct err *e)
 	return name ? ask_sandbox(name, ret, e) : ask_plan(NULL, ret, e);
 }
 
-static void put_rule(struct buf *b, bool as_json, const char *verdict, const char *rule)
+static const struct column rule_columns[] = {
+	{ "rule", "Rule", "RULE", COLUMN_TEXT },
+	{ "verdict", "Verdict", "VERDICT", COLUMN_TEXT },
+};
+
+/* A row, and a line for people. */
+static void put_rule(struct table *t, struct buf *b, const char *verdict, const char *rule)
 {
-	if (!as_json) {
-		buf_printf(b, "%-7s  %s\n", verdict, rule);
-		return;
-	}
-	buf_printf(b, "%s{\"verdict\":\"%s\",\"rule\":", b->n > 1 ? "," : "", verdict);
-	buf_json(b, rule);
-	buf_putc(b, '}');
+	struct cell *c = table_row(t);
+
+	c[0].text = mem_str(rule);
+	c[1].text = mem_str(verdict);
+	buf_printf(b, "%-7s  %s\n", verdict, rule);
 }
 
 static int show_rules(const struct net_args *a, struct err *e)
 {
+	_cleanup_(table_done) struct table t = { .columns = rule_columns,
+						 .n_columns = ARRAY_LEN(rule_columns) };
 	_cleanup_(config_done) struct config c = { 0 };
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
 	int r = get_rules(a->n > 1 ? a->words[1] : NULL, &c, e);
 
 	if (r < 0)
 		return r;
-	if (a->as_json)
-		buf_puts(&b, "[");
 	for (size_t i = 0; i < c.rules.n; i++)
-		put_rule(&b, a->as_json, c.rules.v[i].is_deny ? "deny" : "allow",
-			 c.rules.v[i].text);
-	if (!a->as_json)
-		put_rule(&b, false, c.is_asking ? "ask" : "deny", "everything else");
+		put_rule(&t, &b, c.rules.v[i].is_deny ? "deny" : "allow", c.rules.v[i].text);
+	/* No rule, but what people want to know. */
+	buf_printf(&b, "%-7s  everything else\n", c.is_asking ? "ask" : "deny");
 	for (size_t i = 0; i < c.n_inspect; i++)
-		put_rule(&b, a->as_json, "inspect", c.inspect[i]);
+		put_rule(&t, &b, "inspect", c.inspect[i]);
 	for (size_t i = 0; i < c.n_paths; i++) {
 		bool is_deny = str_starts(c.paths[i], "deny ");
 
-		put_rule(&b, a->as_json, is_deny ? "deny" : "allow",
-			 c.paths[i] + (is_deny ? 5 : 6));
+		put_rule(&t, &b, is_deny ? "deny" : "allow", c.paths[i] + (is_deny ? 5 : 6));
 	}
-	if (a->as_json)
-		buf_puts(&b, "]\n");
-	return cli_print(&b, e);
+	return a->how.as_json || table_is_asked(&a->how) ? table_show(&t, &a->how, e)
+							 : cli_print(&b, e);
 }
 
 /* ---- test ---- */
@@ -236,7 +265,7 @@ static int test_host(const struct net_args *a, struct err *e)
 	v = rules_host(&c.rules, &h, port);
 	(void)reason(&v, &h, text, sizeof(text));
 	word = v.is_allowed ? "allow" : c.is_asking && v.rule == NULL ? "ask" : "deny";
-	if (a->as_json) {
+	if (a->how.as_json) {
 		buf_puts(&b, "{\"host\":");
 		buf_json(&b, h.name);
 		buf_printf(&b, ",\"port\":%u,\"verdict\":\"%s\",\"rule\":", port, word);
@@ -365,14 +394,22 @@ static int change_rules(const struct net_args *a, bool is_deny, struct err *e)
 
 /* ---- the log: the store's own events, of the network ---- */
 
+/* With --denied each row begins with its verdict between these; what is foreign in a row is escaped and has none. */
+#define MARK '\001'
+
 static int exec_events(const struct net_args *a, const char *name, struct err *e)
 {
 	const char *argv[10] = { "vitrine-store", "events", "--type", "net" };
+	const char *format = a->how.format ? a->how.format : "{{.Run}}:{{.Number}}";
+	_free_ char *marked = mem_fmt("--format=%c{{.verdict}}%c%s", MARK, MARK, format);
+	_free_ char *plain = mem_fmt("--format=%s", format);
 	size_t n = 4;
 
 	if (a->is_following)
 		argv[n++] = "--follow";
-	if (a->as_json || a->is_denied)
+	if (table_is_asked(&a->how))
+		argv[n++] = a->is_denied ? marked : plain;
+	else if (a->how.as_json || a->is_denied)
 		argv[n++] = "--json";
 	if (name)
 		argv[n++] = name;
@@ -414,6 +451,33 @@ static void show_denied(const char *line, size_t n, bool as_json)
 		buf_esc(&b, message->text, strlen(message->text));
 	(void)printf("%s\n", buf_cstr(&b));
 	(void)fflush(stdout);
+}
+
+/* Rows of --quiet or --format: the part behind a mark is printed when the verdict was a refusal. */
+static int filter_marked(int fd)
+{
+	_cleanup_(buf_done) struct buf verdict = BUF(KIB);
+	bool is_verdict = false, is_shown = false;
+	char part[16384];
+	ssize_t got;
+
+	while ((got = io_read(fd, part, sizeof(part))) > 0) {
+		for (ssize_t i = 0; i < got; i++) {
+			if (part[i] == MARK && is_verdict)
+				is_shown = str_eq(buf_cstr(&verdict), "deny");
+			if (part[i] == MARK) {
+				is_verdict = !is_verdict;
+				buf_done(&verdict);
+				verdict = BUF(KIB);
+			} else if (is_verdict) {
+				buf_putc(&verdict, part[i]);
+			} else if (is_shown) {
+				(void)putchar(part[i]);
+			}
+		}
+		(void)fflush(stdout);
+	}
+	return 0;
 }
 
 static int filter_denied(int fd, bool as_json)
@@ -460,7 +524,10 @@ static int show_log(const struct net_args *a, struct err *e)
 		_exit(exec_events(a, name, e) < 0 ? 125 : 0);
 	}
 	fd_close(pipes[1]);
-	(void)filter_denied(pipes[0], a->as_json);
+	if (table_is_asked(&a->how))
+		(void)filter_marked(pipes[0]);
+	else
+		(void)filter_denied(pipes[0], a->how.as_json);
 	fd_close(pipes[0]);
 	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
 		return err_set(e, ERR_SYSTEM, ECHILD, "the events cannot be read");
@@ -482,6 +549,8 @@ static int read_args(struct net_args *a, const struct opt *table, int argc, char
 			struct rule rule;
 			bool is_deny = id == OPT_BLOCK_HOST || id == OPT_BLOCK_CIDR;
 
+			if (table_opt(&a->how, &o, id))
+				continue;
 			if (id == OPT_POLICY) {
 				a->is_open = str_eq(o.value, "allow");
 				a->is_closed = str_eq(o.value, "deny");
@@ -495,7 +564,6 @@ static int read_args(struct net_args *a, const struct opt *table, int argc, char
 			}
 			a->is_following |= id == OPT_FOLLOW;
 			a->is_denied |= id == OPT_DENIED;
-			a->as_json |= id == OPT_JSON;
 		}
 		if (id < 0)
 			return id;
@@ -511,7 +579,7 @@ static int net_verb(const struct net_args *a, struct err *e)
 	const char *word = a->n > 0 ? a->words[0] : "";
 
 	if (str_eq(word, "presets") && a->n == 1)
-		return show_presets(a->as_json, e);
+		return show_presets(&a->how, e);
 	if (str_eq(word, "rules") && a->n <= 2)
 		return show_rules(a, e);
 	if (str_eq(word, "test") && (a->n == 2 || a->n == 3))

@@ -8,7 +8,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "cli/cli.h"
+#include "cli/table.h"
 #include "core/facts.h"
 #include "core/settings.h"
 #include "core/trust.h"
@@ -23,6 +23,7 @@ const struct opt policy_opts[] = {
 const struct opt trust_opts[] = {
 	{ "remove", 0, NULL, "end the trust", OPT_REMOVE },
 	{ "list", 0, NULL, "list what is trusted", OPT_LIST },
+	TABLE_OPTS("with --list: print JSON", "with --list: print the paths only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -170,22 +171,33 @@ static int project_dir(const char *path, char **ret, struct err *e)
 	return r;
 }
 
-static int trust_list(const char *config_dir, struct err *e)
+static const struct column trust_columns[] = {
+	{ "path", "Path", "PATH", COLUMN_TEXT },
+	{ "sha256", "Sha256", "SHA256", COLUMN_TEXT },
+};
+
+static int trust_list(const char *config_dir, struct table_how *how, struct err *e)
 {
-	_cleanup_(buf_done) struct buf list = BUF(MIB), out = BUF(8 * MIB);
+	_cleanup_(table_done) struct table t = { .columns = trust_columns,
+						 .n_columns = ARRAY_LEN(trust_columns) };
+	_cleanup_(buf_done) struct buf list = BUF(MIB);
 	int r = trust_read(config_dir, &list, e);
-	const char *p = buf_cstr(&list);
 
 	if (r < 0)
 		return r;
-	while (*p) {
-		size_t n = strcspn(p, "\n");
+	for (const char *p = buf_cstr(&list); *p;) {
+		size_t n = strcspn(p, "\n"), hash = strcspn(p, " \n");
+		size_t blanks = strspn(p + hash, " ");
+		struct cell *c = table_row(&t);
 
-		buf_esc(&out, p, n);
-		buf_putc(&out, '\n');
+		c[0].text = mem_strn(p + hash + blanks, n - hash - blanks);
+		c[1].text = mem_strn(p, hash);
 		p += n + (p[n] == '\n');
 	}
-	return cli_print(&out, e);
+	/* For people as it stands in the file. */
+	if (!how->as_json && !table_is_asked(how))
+		how->format = "{{.Sha256}}  {{.Path}}";
+	return table_show(&t, how, e);
 }
 
 static int trust_end(const char *config_dir, const char *dir, struct err *e)
@@ -228,12 +240,15 @@ static int trust_pin(const char *config_dir, const char *dir, struct err *e)
 int cmd_trust(int argc, char **argv, struct err *e)
 {
 	_cleanup_(host_done) struct host host = { .ws_fd = FD_NONE };
+	struct table_how how = { 0 };
 	_free_ char *dir = NULL;
 	struct opts o;
 	int id, what = 0, r;
 
 	opts_init(&o, trust_opts, argc, argv);
 	while ((id = opts_next(&o, e)) > 0) {
+		if (table_opt(&how, &o, id))
+			continue;
 		if (what && what != id)
 			return err_set(e, ERR_USAGE, EINVAL,
 				       "--remove and --list do not go together");
@@ -245,11 +260,14 @@ int cmd_trust(int argc, char **argv, struct err *e)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       what == OPT_LIST ? "trust --list takes no arguments"
 						: "trust takes one path");
+	if (what != OPT_LIST && (how.as_json || table_is_asked(&how)))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--json, --quiet and --format belong to 'trust --list'");
 	r = host_init(&host, NULL, e);
 	if (r < 0)
 		return r;
 	if (what == OPT_LIST)
-		return trust_list(host.config_dir, e);
+		return trust_list(host.config_dir, &how, e);
 	r = project_dir(o.at < argc ? argv[o.at] : ".", &dir, e);
 	if (r < 0)
 		return r;

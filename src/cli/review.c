@@ -174,40 +174,6 @@ int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, str
 	return 0;
 }
 
-int review_cli_list(struct spot *s, bool as_json, struct buf *out, struct err *e)
-{
-	const struct layers *l = &s->review.layers;
-
-	if (as_json)
-		buf_puts(out, "{\"checkpoints\":[");
-	for (size_t i = 0; i < l->n_points; i++) {
-		const struct point *p = &l->points[i];
-		char when[64];
-
-		if (as_json) {
-			buf_printf(out,
-				   "%s{\"checkpoint\":%llu,\"kind\":\"%s\",\"created\":%llu,"
-				   "\"message\":",
-				   i ? "," : "", (unsigned long long)p->id, tree_kind_name(p->kind),
-				   (unsigned long long)p->created);
-			buf_json(out, p->message);
-			buf_putc(out, '}');
-			continue;
-		}
-		cli_format_time(p->created * NS_PER_SEC, when, sizeof(when));
-		buf_printf(out, "%4llu  %s  %-7s  ", (unsigned long long)p->id, when,
-			   tree_kind_name(p->kind));
-		buf_esc(out, p->message, strlen(p->message));
-		buf_putc(out, '\n');
-	}
-	if (as_json)
-		buf_printf(out, "],\"layers\":%zu}\n", l->ws.n + l->home.n);
-	else
-		buf_printf(out, "%zu checkpoints of '%s', %zu layers in use\n", l->n_points,
-			   s->sandbox, l->ws.n + l->home.n);
-	return 0;
-}
-
 int review_cli_prune(struct spot *s, uint64_t keep, struct err *e)
 {
 	uint64_t removed = 0;

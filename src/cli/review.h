@@ -4,6 +4,7 @@
 #define VITRINE_CLI_REVIEW_H
 
 #include "cli/spot.h"
+#include "cli/table.h"
 
 /* A clone's changes are commits. */
 int review_refuse_clone(const struct spot *s, struct err *e);
@@ -13,10 +14,12 @@ int review_cli_diff(struct spot *s, char *const *words, enum show_form form, str
 int review_cli_diff_since(struct spot *s, uint64_t since, char *const *words, enum show_form form,
 			  struct buf *out, struct err *e);
 int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e);
-int review_cli_list(struct spot *s, bool as_json, struct buf *out, struct err *e);
 int review_cli_prune(struct spot *s, uint64_t keep, struct err *e);
 /* id 0: undo. */
 int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e);
+
+/* points.c: the checkpoints, of either kind */
+int points_list(struct spot *s, const struct table_how *how, struct err *e);
 
 /* undo.c */
 void cli_format_time(uint64_t ns, char *out, size_t size);

@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "base/num.h"
-#include "cli/cli.h"
+#include "cli/table.h"
 #include "core/facts.h"
 #include "secret/secret.h"
 
@@ -19,7 +19,6 @@ enum {
 	OPT_HEADER,
 	OPT_IN,
 	OPT_CACHE,
-	OPT_JSON,
 	OPT_SOURCE = 0x100, /* behind it: enum secret_source */
 };
 
@@ -35,7 +34,7 @@ const struct opt secret_opts[] = {
 	{ "from-command", 0, "CMD", "take the value from the output of a host command",
 	  OPT_SOURCE + SECRET_COMMAND },
 	{ "cache", 0, "TIME", "use a command's output this long (default: 55m)", OPT_CACHE },
-	{ "json", 0, NULL, "with 'ls': print one JSON object", OPT_JSON },
+	TABLE_OPTS("with 'ls': print one JSON object", "with 'ls': print the names only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -48,7 +47,7 @@ static int set_source(struct secret *s, enum secret_source source, const char *f
 	return 0;
 }
 
-static int apply(struct secret *s, int id, const char *value, bool *is_json, struct err *e)
+static int apply(struct secret *s, int id, const char *value, struct err *e)
 {
 	if (id >= OPT_SOURCE)
 		return set_source(s, (enum secret_source)(id - OPT_SOURCE), value, e);
@@ -68,7 +67,7 @@ static int apply(struct secret *s, int id, const char *value, bool *is_json, str
 	case OPT_CACHE:
 		return num_duration(value, &s->cache, e);
 	default:
-		*is_json = true;
+		bug_on(true);
 		return 0;
 	}
 }
@@ -158,69 +157,115 @@ static void put_words(struct buf *b, const struct secret_list *l)
 		buf_putc(b, '-');
 }
 
-static void put_row(struct buf *out, const struct secret *s, bool is_json, bool is_first)
+/* ---- ls ---- */
+
+static const struct column columns[] = {
+	{ "name", "Name", "name", COLUMN_TEXT },
+	{ "source", "Source", "source", COLUMN_TEXT },
+	{ "env", "Variable", "variable", COLUMN_TEXT },
+	{ "hosts", "Hosts", "hosts", COLUMN_TEXT },
+};
+
+/* One listing: rows for --quiet and --format, else text in the making. */
+struct listed {
+	struct table_how how;
+	struct table rows;
+	struct buf out;
+	bool has_one;
+};
+
+static void add_row(struct table *t, const struct secret *s)
+{
+	struct buf env = BUF(64 * KIB), hosts = BUF(64 * KIB);
+	struct cell *c = table_row(t);
+
+	put_words(&env, &s->env);
+	put_words(&hosts, &s->hosts);
+	c[0].text = mem_str(s->name);
+	c[1].text = mem_str(secret_source_name(s->source));
+	c[2].text = buf_take(&env);
+	c[3].text = buf_take(&hosts);
+}
+
+static void put_line(struct buf *out, const struct secret *s)
 {
 	_cleanup_(buf_done) struct buf env = BUF(4 * KIB);
 
-	if (is_json) {
-		buf_puts(out, is_first ? "\n" : ",\n");
-		secret_write(s, out);
-		out->n--; /* its newline */
-		return;
-	}
 	put_words(&env, &s->env);
 	buf_printf(out, "%-20s%-10s%-28s", s->name, secret_source_name(s->source), buf_cstr(&env));
 	put_words(out, &s->hosts);
 	buf_putc(out, '\n');
 }
 
+static void put_one(struct listed *l, const struct secret *s)
+{
+	if (table_is_asked(&l->how)) {
+		add_row(&l->rows, s);
+	} else if (l->how.as_json) {
+		buf_puts(&l->out, l->has_one ? ",\n" : "\n");
+		secret_write(s, &l->out);
+		l->out.n--; /* its newline */
+	} else {
+		put_line(&l->out, s);
+	}
+	l->has_one = true;
+}
+
 /* Logins of agents on this host are there without having been set. */
-static void put_logins(struct buf *out, const struct host *h, bool is_json, bool is_first)
+static void put_logins(struct listed *to, const struct host *h)
 {
 	for (const struct secret_login *l = secret_logins; l->name; l++) {
 		_cleanup_(secret_done) struct secret s = { 0 };
 
-		if (!secret_login_is_there(l, h->home, h->state_dir, &s))
-			continue;
-		put_row(out, &s, is_json, is_first);
-		is_first = false;
+		if (secret_login_is_there(l, h->home, h->state_dir, &s))
+			put_one(to, &s);
 	}
 }
 
-static int ls(const struct host *h, bool is_json, struct err *e)
+static int put_all(struct listed *l, const struct host *h, struct err *e)
 {
 	_cleanup_(secret_list_done) struct secret_list names = { 0 };
-	_cleanup_(buf_done) struct buf out = BUF(MIB);
 	int r = secret_names(h->state_dir, &names, e);
 
-	if (r < 0)
-		return r;
-	if (is_json)
-		buf_puts(&out, "{\"secrets\":[");
+	if (l->how.as_json)
+		buf_puts(&l->out, "{\"secrets\":[");
 	else
-		buf_printf(&out, "%-20s%-10s%-28s%s\n", "name", "source", "variable", "hosts");
-	for (size_t i = 0; i < names.n; i++) {
+		buf_printf(&l->out, "%-20s%-10s%-28s%s\n", "name", "source", "variable", "hosts");
+	for (size_t i = 0; r >= 0 && i < names.n; i++) {
 		_cleanup_(secret_done) struct secret s = { 0 };
 
 		r = secret_load(h->state_dir, names.v[i], &s, e);
-		if (r < 0)
-			return r;
-		put_row(&out, &s, is_json, i == 0);
+		if (r >= 0)
+			put_one(l, &s);
 	}
-	put_logins(&out, h, is_json, names.n == 0);
-	if (is_json)
-		buf_puts(&out, "\n]}\n");
-	return cli_print(&out, e);
+	put_logins(l, h);
+	if (l->how.as_json)
+		buf_puts(&l->out, "\n]}\n");
+	return r;
 }
 
-static int parse(struct secret *s, int argc, char **argv, bool *is_json, struct err *e)
+static int ls(const struct host *h, const struct table_how *how, struct err *e)
+{
+	struct listed l = { .how = *how,
+			    .rows = { .columns = columns, .n_columns = ARRAY_LEN(columns) },
+			    .out = BUF(MIB) };
+	int r = put_all(&l, h, e);
+
+	if (r >= 0)
+		r = table_is_asked(how) ? table_show(&l.rows, how, e) : cli_print(&l.out, e);
+	table_done(&l.rows);
+	buf_done(&l.out);
+	return r;
+}
+
+static int parse(struct secret *s, int argc, char **argv, struct table_how *how, struct err *e)
 {
 	struct opts o;
 	int r;
 
 	opts_init(&o, secret_opts, argc, argv);
 	while ((r = opts_next(&o, e)) > 0) {
-		r = apply(s, r, o.value, is_json, e);
+		r = table_opt(how, &o, r) ? 0 : apply(s, r, o.value, e);
 		if (r < 0)
 			return r;
 	}
@@ -235,7 +280,8 @@ static int parse(struct secret *s, int argc, char **argv, bool *is_json, struct 
 int cmd_secret(int argc, char **argv, struct err *e)
 {
 	const char *word = argc > 1 ? argv[1] : "";
-	bool is_ls = str_eq(word, "ls"), is_json = false;
+	bool is_ls = str_eq(word, "ls");
+	struct table_how how = { 0 };
 	_cleanup_(secret_done) struct secret s = { 0 };
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
 	int r;
@@ -246,12 +292,12 @@ int cmd_secret(int argc, char **argv, struct err *e)
 	if (!is_ls && argc < 3)
 		return err_set(e, ERR_USAGE, EINVAL, "secret %s needs a name", word);
 	s.name = is_ls ? NULL : mem_str(argv[2]);
-	r = parse(&s, argc - (is_ls ? 1 : 2), argv + (is_ls ? 1 : 2), &is_json, e);
+	r = parse(&s, argc - (is_ls ? 1 : 2), argv + (is_ls ? 1 : 2), &how, e);
 	if (r >= 0)
 		r = host_init(&h, NULL, e);
 	if (r < 0)
 		return r;
 	if (is_ls)
-		return ls(&h, is_json, e);
+		return ls(&h, &how, e);
 	return str_eq(word, "set") ? set(&h, &s, e) : secret_remove(h.state_dir, s.name, e);
 }

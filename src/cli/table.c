@@ -24,6 +24,30 @@ void table_done(struct table *t)
 	*t = (struct table){ 0 };
 }
 
+/* ---- options ---- */
+
+bool table_opt(struct table_how *how, const struct opts *o, int id)
+{
+	switch (id) {
+	case TABLE_OPT_JSON:
+		how->as_json = true;
+		return true;
+	case TABLE_OPT_QUIET:
+		how->is_quiet = true;
+		return true;
+	case TABLE_OPT_FORMAT:
+		how->format = o->value;
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool table_is_asked(const struct table_how *how)
+{
+	return how->is_quiet || how->format;
+}
+
 /* ---- values ---- */
 
 void text_bytes(uint64_t n, struct buf *out)
@@ -242,11 +266,23 @@ static void print_people(const struct table *t, struct buf *out)
 	}
 }
 
+/* On a row of nothing, so that a wrong field is told today and not on the day when there is something to list. */
+static int check_format(const struct table *t, const char *format, struct err *e)
+{
+	_cleanup_(table_done) struct table one = { .columns = t->columns,
+						   .n_columns = t->n_columns };
+	_cleanup_(buf_done) struct buf ignored = BUF(64 * KIB);
+
+	(void)table_row(&one);
+	return table_format(&one, 0, format, &ignored, e);
+}
+
 int table_print(const struct table *t, const struct table_how *how, struct buf *out, struct err *e)
 {
 	int r = 0;
 
 	if (how->format) {
+		r = t->n_rows == 0 ? check_format(t, how->format, e) : 0;
 		for (size_t i = 0; r == 0 && i < t->n_rows; i++)
 			r = table_format(t, i, how->format, out, e);
 	} else if (how->is_quiet) {
@@ -260,4 +296,12 @@ int table_print(const struct table *t, const struct table_how *how, struct buf *
 		print_people(t, out);
 	}
 	return r;
+}
+
+int table_show(const struct table *t, const struct table_how *how, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(16 * MIB);
+	int r = table_print(t, how, &out, e);
+
+	return r < 0 ? r : cli_print(&out, e);
 }

@@ -32,12 +32,30 @@ struct table_how {
 	const char *format;
 };
 
+/* The options of every listing, for its table; the ids are above those that a verb gives its own. `quiet` says what
+ * --quiet prints. */
+enum { TABLE_OPT_JSON = 0x7000, TABLE_OPT_QUIET, TABLE_OPT_FORMAT };
+
+/* clang-format off */
+#define TABLE_OPTS(json, quiet)                                                                    \
+	{ "json", 0, NULL, json, TABLE_OPT_JSON },                                                 \
+	{ "quiet", 'q', NULL, quiet, TABLE_OPT_QUIET },                                            \
+	{ "format", 0, "TEXT", "print each row by a text with {{.Field}}s", TABLE_OPT_FORMAT }
+/* clang-format on */
+
+/* True when the option just parsed was one of them. */
+bool table_opt(struct table_how *how, const struct opts *o, int id);
+
+/* --quiet or --format: what a listing prints for people and as JSON may be richer than rows, these never are. */
+bool table_is_asked(const struct table_how *how);
+
 /* The next row's cells, all empty. */
 struct cell *table_row(struct table *t);
 void table_done(struct table *t);
 
-/* is_quiet prints the first column. */
+/* is_quiet prints the first column. A format is checked even where there are no rows. */
 int table_print(const struct table *t, const struct table_how *how, struct buf *out, struct err *e);
+int table_show(const struct table *t, const struct table_how *how, struct err *e); /* to stdout */
 
 /* "{{.Name}}\t{{.Status}}" for one row; fields that are not there are a usage error. */
 int table_format(const struct table *t, size_t row, const char *format, struct buf *out,

@@ -66,6 +66,37 @@ TEST(wrong_formats)
 	}
 }
 
+TEST(a_format_is_checked_without_rows)
+{
+	struct table t = { .columns = columns, .n_columns = ARRAY_LEN(columns) };
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+	struct err e = ERR_INIT;
+
+	CHECK(table_print(&t, &(struct table_how){ .format = "{{.Nothing}}" }, &b, &e) < 0);
+	CHECK(e.kind == ERR_USAGE && strstr(e.msg, "Name, Size, Hidden, On"));
+	CHECK_INT(table_print(&t, &(struct table_how){ .format = "{{.Name}}" }, &b, &e), 0);
+	CHECK_STR(buf_cstr(&b), "");
+}
+
+TEST(the_options_of_a_listing)
+{
+	static const struct opt table[] = { TABLE_OPTS("json", "names"),
+					    { NULL, 0, NULL, NULL, 0 } };
+	char verb[] = "ls", json[] = "--json", quiet[] = "-q", format[] = "--format=x";
+	char *argv[] = { verb, json, quiet, format, NULL };
+	struct table_how how = { 0 };
+	struct err e = ERR_INIT;
+	struct opts o;
+
+	CHECK(!table_is_asked(&how));
+	opts_init(&o, table, 4, argv);
+	for (int id; (id = opts_next(&o, &e)) > 0;)
+		CHECK(table_opt(&how, &o, id));
+	CHECK(how.as_json && how.is_quiet && how.format && str_eq(how.format, "x"));
+	CHECK(table_is_asked(&how));
+	CHECK(!table_opt(&how, &o, 1));
+}
+
 TEST(values)
 {
 	static const struct {

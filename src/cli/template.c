@@ -22,7 +22,7 @@
 #include "cli/template.h"
 #include "core/facts.h"
 
-enum { OPT_PACKAGES = 1, OPT_SUITE, OPT_SUDO, OPT_PLAIN, OPT_NET, OPT_WITH, OPT_JSON };
+enum { OPT_PACKAGES = 1, OPT_SUITE, OPT_SUDO, OPT_PLAIN, OPT_NET, OPT_WITH };
 
 const struct opt template_opts[] = {
 	{ "packages", 0, "LIST",
@@ -38,7 +38,7 @@ const struct opt template_opts[] = {
 	  OPT_NET },
 	{ "with", 0, "TOOL", "build: buildah or podman (default: the first that is here)",
 	  OPT_WITH },
-	{ "json", 0, NULL, "ls: print JSON", OPT_JSON },
+	TABLE_OPTS("ls: print JSON", "ls: print the names only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -309,13 +309,11 @@ static int cmd_list(struct template_ctx *c, struct err *e)
 						 { "source", "Source", "MADE FROM", COLUMN_TEXT } };
 	_cleanup_(table_done) struct table t = { .columns = columns,
 						 .n_columns = ARRAY_LEN(columns) };
-	_cleanup_(buf_done) struct buf out = BUF(16 * MIB);
 	_free_ char *dir = mem_fmt("%s/templates", c->host.state_dir);
 	DIR *d = c->n == 0 ? opendir(dir) : NULL;
 	char **names = NULL;
 	size_t n = 0;
 	struct dirent *en;
-	int r;
 
 	if (c->n > 0)
 		return template_usage(e, "'vitrine template ls' takes no words");
@@ -333,8 +331,7 @@ static int cmd_list(struct template_ctx *c, struct err *e)
 		free(names[i]);
 	}
 	free(names);
-	r = table_print(&t, &(struct table_how){ .as_json = c->as_json }, &out, e);
-	return r < 0 ? r : cli_print(&out, e);
+	return table_show(&t, &c->how, e);
 }
 
 /* A sandbox that still names it says so when it is started. */
@@ -423,8 +420,8 @@ int cmd_template(int argc, char **argv, struct err *e)
 			c.has_net = true;
 		else if (id == OPT_WITH)
 			c.with = o.value;
-		else if (id == OPT_JSON)
-			c.as_json = true;
+		else if (id > 0)
+			(void)table_opt(&c.how, &o, id);
 		else if (o.at >= argc)
 			break;
 		else

@@ -4,15 +4,17 @@
 #define VITRINE_CLI_TEMPLATE_H
 
 #include "cli/image.h"
+#include "cli/table.h"
 #include "core/facts.h"
 
 struct template_ctx {
 	struct host host;
 	const char *packages, *suite;
 	const char *with;
-	bool as_json, is_plain, has_net;
-	bool is_sudo; /* it has ids of its own */
-	char **words; /* behind the subcommand, NULL-ended */
+	bool is_plain, has_net;
+	struct table_how how; /* of ls */
+	bool is_sudo;         /* it has ids of its own */
+	char **words;         /* behind the subcommand, NULL-ended */
 	size_t n;
 };
 

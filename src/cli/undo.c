@@ -49,7 +49,7 @@ const struct opt checkpoint_opts[] = {
 const struct opt checkpoints_opts[] = {
 	{ "keep", 0, "N", "remove all but the newest N and free what only they needed", OPT_KEEP },
 	WORKSPACE_OPT,
-	{ "json", 0, NULL, "print JSON", OPT_JSON },
+	TABLE_OPTS("print JSON", "print the numbers only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
@@ -78,6 +78,7 @@ const struct opt diff_opts[] = {
 struct args {
 	const char *message, *workspace;
 	bool is_all, as_json, is_forced, is_gentle;
+	struct table_how how; /* of the listing */
 	enum show_form form;
 	const char *since; /* a number, or what was said with -m */
 	uint64_t keep;
@@ -144,7 +145,7 @@ static int parse(struct args *a, const struct opt *table, int argc, char **argv,
 		if (id < 0)
 			return id;
 		if (id > 0) {
-			r = take_opt(a, id, o.value, e);
+			r = table_opt(&a->how, &o, id) ? 0 : take_opt(a, id, o.value, e);
 			continue;
 		}
 		if (o.at >= argc)
@@ -343,58 +344,6 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 
 /* ---- checkpoints ---- */
 
-static void list_one(const struct tree_index *x, bool as_json, bool is_first, struct buf *out)
-{
-	char when[64];
-	size_t files = 0;
-
-	for (size_t i = 0; i < x->n; i++)
-		files += !S_ISDIR(x->v[i].mode);
-	if (as_json) {
-		buf_printf(out,
-			   "%s{\"checkpoint\":%llu,\"kind\":\"%s\",\"created\":%llu,\"files\":%zu,",
-			   is_first ? "" : ",", (unsigned long long)x->id, tree_kind_name(x->kind),
-			   (unsigned long long)(x->created / NS_PER_SEC), files);
-		buf_puts(out, "\"message\":");
-		buf_json(out, x->message);
-		buf_putc(out, '}');
-		return;
-	}
-	cli_format_time(x->created, when, sizeof(when));
-	buf_printf(out, "%4llu  %s  %-7s %7zu files  ", (unsigned long long)x->id, when,
-		   tree_kind_name(x->kind), files);
-	buf_esc(out, x->message, strlen(x->message));
-	buf_putc(out, '\n');
-}
-
-static int list(struct spot *s, bool as_json, struct err *e)
-{
-	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
-	_free_ uint64_t *ids = NULL;
-	size_t n = 0;
-	char size[32];
-	int r = store_list(s->undo.store, &ids, &n, e);
-
-	if (as_json)
-		buf_puts(&out, "{\"checkpoints\":[");
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		_cleanup_(tree_index_done) struct tree_index x = { 0 };
-		struct err broken = ERR_INIT;
-
-		if (store_load(s->undo.store, ids[i], &x, &broken) == 0)
-			list_one(&x, as_json, i == 0, &out);
-		else
-			cli_complain(broken.msg);
-	}
-	format_size(store_disk(s->undo.store), size, sizeof(size));
-	if (as_json)
-		buf_printf(&out, "],\"disk\":%llu}\n",
-			   (unsigned long long)store_disk(s->undo.store));
-	else
-		buf_printf(&out, "%zu checkpoints of '%s', %s on disk\n", n, s->undo.root, size);
-	return r < 0 ? r : cli_print(&out, e);
-}
-
 static int prune(struct spot *s, uint64_t keep, struct err *e)
 {
 	uint64_t removed = 0, freed = 0;
@@ -410,14 +359,6 @@ static int prune(struct spot *s, uint64_t keep, struct err *e)
 	return 0;
 }
 
-static int list_review(struct spot *s, bool as_json, struct err *e)
-{
-	_cleanup_(buf_done) struct buf out = BUF(OUT_MAX);
-	int r = review_cli_list(s, as_json, &out, e);
-
-	return r < 0 ? r : cli_print(&out, e);
-}
-
 int cmd_checkpoints(int argc, char **argv, struct err *e)
 {
 	_cleanup_(spot_close) struct spot s = SPOT_NONE;
@@ -430,10 +371,10 @@ int cmd_checkpoints(int argc, char **argv, struct err *e)
 		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = no_more(words, e);
-	if (r == 0 && s.is_review)
-		r = a.has_keep ? review_cli_prune(&s, a.keep, e) : list_review(&s, a.as_json, e);
+	if (r == 0 && a.has_keep)
+		r = s.is_review ? review_cli_prune(&s, a.keep, e) : prune(&s, a.keep, e);
 	else if (r == 0)
-		r = a.has_keep ? prune(&s, a.keep, e) : list(&s, a.as_json, e);
+		r = points_list(&s, &a.how, e);
 	free(a.words);
 	return r;
 }

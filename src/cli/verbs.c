@@ -143,6 +143,7 @@ const struct verb verbs[] = {
 	  "  vitrine checkpoint -m 'tests pass'" },
 	{ "checkpoints", cmd_checkpoints, "checkpoints [options] [NAME]",
 	  "list the saved states of a workspace, or thin them out", checkpoints_opts,
+	  "Fields of --format: {{.Checkpoint}} {{.Kind}} {{.Created}} {{.Files}} {{.Message}}.\n\n"
 	  "  vitrine checkpoints --keep 5" },
 	{ "restore", cmd_restore, "restore [options] [NAME] CHECKPOINT [PATHS...]",
 	  "make a workspace what it was at a checkpoint", restore_opts,
@@ -194,7 +195,10 @@ const struct verb verbs[] = {
 	  "connections that are "
 	  "open. 'test' says which rule decides and why, and its exit status is 1 when it would be "
 	  "refused; "
-	  "without NAME it asks the policy of this directory.\n\n"
+	  "without NAME it asks the policy of this directory. Fields of --format: of 'rules' "
+	  "{{.Rule}} "
+	  "{{.Verdict}}, of 'presets' {{.Name}} {{.Summary}} {{.Allow}}, of 'log' those of "
+	  "'vitrine events'.\n\n"
 	  "  vitrine net allow box example.org '*.example.net:443'\n"
 	  "  vitrine net test box example.org:22\n"
 	  "  vitrine net log -f --denied box" },
@@ -225,7 +229,8 @@ const struct verb verbs[] = {
 	  "root file systems to start from", template_opts,
 	  "'run --template NAME' sees the template's system in place of the host's, read-only. "
 	  "docs/TEMPLATES.md says "
-	  "what each needs and how to add packages.\n\n"
+	  "what each needs and how to add packages. Fields of --format: {{.Name}} {{.Created}} "
+	  "{{.Source}}.\n\n"
 	  "  vitrine template agent\n"
 	  "  vitrine template debian db --packages @agent,postgresql-client\n"
 	  "  vitrine run --template agent -- rg --version" },
@@ -236,29 +241,37 @@ const struct verb verbs[] = {
 	{ "policy", cmd_policy, "policy check FILE | policy show [--json]",
 	  "check a policy file, or show the one in force", policy_opts,
 	  "'show' gives the origin of each value. docs/POLICY.md describes the file." },
-	{ "trust", cmd_trust, "trust [--remove|--list] [PATH]",
+	{ "trust", cmd_trust, "trust [--remove] [PATH] | trust --list [options]",
 	  "let a project's policy file widen the policy", trust_opts,
-	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust." },
-	{ "secret", cmd_secret, "secret set NAME [options] | secret ls [--json] | secret rm NAME",
+	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust. "
+	  "Fields of --format: {{.Path}} {{.Sha256}}." },
+	{ "secret", cmd_secret, "secret set NAME [options] | secret ls [options] | secret rm NAME",
 	  "keep credentials outside; inside, placeholders stand for them", secret_opts,
 	  "The value is read from stdin, or fetched from a file, a variable or a command at every "
 	  "start. It goes to the gate, which puts it into requests to the secret's hosts over "
 	  "verified TLS, to the broker where a rule names it, and nowhere else. 'run --secret "
 	  "NAME' uses it. The services of "
-	  "docs/SEAL.md are known by name.\n\n"
+	  "docs/SEAL.md are known by name. Fields of --format: {{.Name}} {{.Source}} {{.Variable}} "
+	  "{{.Hosts}}.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
 	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
-	{ "agents", cmd_agents, "agents [--json|-q]",
+	{ "agents", cmd_agents, "agents [options]",
 	  "list the agents that are known, and which are installed", agents_opts,
 	  "Each is a preset: a command, hosts, secrets, settings for an empty home. A file of the "
 	  "same name in "
-	  "~/.config/vitrine/agents takes the place of ours. docs/AGENTS.md describes them.\n\n"
+	  "~/.config/vitrine/agents takes the place of ours. docs/AGENTS.md describes them. "
+	  "Fields of --format: {{.Name}} {{.Installed}} {{.Program}} {{.Path}} {{.Guard}} "
+	  "{{.Secrets}} "
+	  "{{.Summary}} {{.Install}} {{.Origin}}.\n\n"
 	  "  vitrine run claude .\n"
 	  "  vitrine run codex . -- codex exec 'fix the tests'" },
-	{ "engines", cmd_engines, "engines [--json] [--measure [NAME...]]",
+	{ "engines", cmd_engines, "engines [options] [--measure [NAME...]]",
 	  "list the walls that are available here", engines_opts,
-	  "docs/ENGINES.md describes each of them." },
+	  "docs/ENGINES.md describes each of them. Fields of --format: {{.Name}} {{.Kernel}} "
+	  "{{.Works}} "
+	  "{{.NeedsRoot}} {{.Untested}} {{.Summary}}; with --measure {{.Name}} {{.BestMs}} "
+	  "{{.MedianMs}}." },
 	{ "export", cmd_export, "export devcontainer|dockerfile [--force]",
 	  "write the policy down for other tools", export_opts,
 	  "devcontainer: .devcontainer/ with the policy's files, variables and limits applied. "
@@ -315,19 +328,26 @@ const struct verb verbs[] = {
 	{ "status", NULL, "status [options] [NAME]", "show how loops get on", status_opts,
 	  "--tasks counts what is open and done in the project's own list: a Markdown checklist "
 	  "(TODO.md, TASKS.md, PLAN.md, "
-	  "...) or beads, as the sandbox has it.\n\n"
+	  "...) or beads, as the sandbox has it. Fields of --format: {{.Name}} {{.Agent}} "
+	  "{{.State}} "
+	  "{{.Iterations}} {{.Max}} {{.Failed}} {{.Time}} {{.Tokens}} {{.Cost}} {{.Mode}} "
+	  "{{.Workspace}}, "
+	  "with --tasks also {{.Open}} {{.Done}}.\n\n"
 	  "  vitrine status --watch --tasks loop-claude-proj",
 	  VERB_LOOP },
-	{ "trash", cmd_trash, "trash ls NAME | trash restore NAME ID|PATH... | trash empty NAME",
+	{ "trash", cmd_trash,
+	  "trash ls [options] NAME | trash restore NAME ID|PATH... | trash empty NAME",
 	  "what 'rm' inside a sandbox kept", trash_opts,
 	  "In a sandbox that has a name, 'rm' is a safe tool: what it removes is kept in the "
 	  "sandbox's home first "
-	  "(docs/TOOLS.md). A path means the newest that was removed there." },
-	{ "broker", cmd_broker, "broker ls | broker show|approve|deny NAME ID",
+	  "(docs/TOOLS.md). A path means the newest that was removed there. "
+	  "Fields of --format: {{.Id}} {{.Removed}} {{.Bytes}} {{.Directory}} {{.Path}}." },
+	{ "broker", cmd_broker, "broker ls [options] | broker show|approve|deny NAME ID",
 	  "answer what the broker asks before it acts", broker_opts,
 	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "
 	  "prints what would be pushed "
-	  "or run, with the changes. docs/BROKER.md" },
+	  "or run, with the changes. Fields of --format: {{.Id}} {{.Sandbox}} {{.Title}}. "
+	  "docs/BROKER.md" },
 	{ "completion", cmd_completion, "completion bash|zsh|fish",
 	  "print a shell completion script", NULL, NULL },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },

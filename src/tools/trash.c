@@ -237,26 +237,43 @@ static char *path_of(int trash, const char *id)
 	return mem_str(buf_cstr(&b));
 }
 
-static void put_entry(int trash, const char *id, struct buf *out)
+static void put_line(const char *id, const char *path, time_t when, uint64_t bytes, bool is_dir,
+		     struct buf *out)
+{
+	struct tm tm;
+
+	(void)gmtime_r(&when, &tm);
+	buf_printf(out, "%s  %04d-%02d-%02dT%02d:%02d:%02dZ  %10llu  ", id, tm.tm_year + 1900,
+		   tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+		   (unsigned long long)bytes);
+	buf_esc(out, path, strlen(path));
+	buf_puts(out, is_dir ? "/\n" : "\n");
+}
+
+static void put_json(const char *id, const char *path, time_t when, uint64_t bytes, bool is_dir,
+		     struct buf *out)
+{
+	buf_printf(out,
+		   "%s{\"id\":\"%s\",\"removed\":%lld,\"bytes\":%llu,\"directory\":%s,\"path\":",
+		   out->n > 1 ? ",\n " : "", id, (long long)when, (unsigned long long)bytes,
+		   is_dir ? "true" : "false");
+	buf_json(out, path);
+	buf_putc(out, '}');
+}
+
+static void put_entry(int trash, const char *id, bool as_json, struct buf *out)
 {
 	_free_ char *path = path_of(trash, id), *data = mem_fmt("%s/data", id);
 	struct sum sum = { 0 };
 	struct stat st;
-	struct tm tm;
-	time_t when;
+	time_t when = 0;
 
 	if (path == NULL || fstatat(trash, data, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	(void)measure(trash, data, &sum, 0);
-	when = 0;
 	for (int i = 0; i < 8; i++)
 		when = when * 16 + (id[i] <= '9' ? id[i] - '0' : id[i] - 'a' + 10);
-	(void)gmtime_r(&when, &tm);
-	buf_printf(out, "%s  %04d-%02d-%02dT%02d:%02d:%02dZ  %10llu  ", id, tm.tm_year + 1900,
-		   tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-		   (unsigned long long)sum.bytes);
-	buf_esc(out, path, strlen(path));
-	buf_puts(out, S_ISDIR(st.st_mode) ? "/\n" : "\n");
+	(as_json ? put_json : put_line)(id, path, when, sum.bytes, S_ISDIR(st.st_mode), out);
 }
 
 static int restore(int trash, const char *id)
@@ -307,6 +324,7 @@ static int restore_named(int trash, const struct entries *all, const char *what)
 static int act(int trash, const struct entries *all, int argc, char **argv)
 {
 	_cleanup_(buf_done) struct buf out = BUF(8 * MIB);
+	bool as_json = argc == 3; /* of ls, where nothing else may stand there */
 	int r = 0;
 
 	if (str_eq(argv[1], "restore")) {
@@ -314,11 +332,15 @@ static int act(int trash, const struct entries *all, int argc, char **argv)
 			r |= restore_named(trash, all, argv[i]);
 		return r;
 	}
+	if (as_json)
+		buf_putc(&out, '[');
 	for (int i = 0; i < all->n; i++)
 		if (str_eq(argv[1], "ls"))
-			put_entry(trash, all->v[i]->d_name, &out);
+			put_entry(trash, all->v[i]->d_name, as_json, &out);
 		else
 			r |= path_remove(trash, all->v[i]->d_name) < 0;
+	if (as_json)
+		buf_puts(&out, "]\n");
 	(void)fputs(buf_cstr(&out), stdout);
 	return r;
 }
@@ -328,13 +350,14 @@ int trash_main(int argc, char **argv)
 	_free_ char *where = trash_dir();
 	_close_ int trash =
 		where ? open(where, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : FD_NONE;
+	bool is_json = argc == 3 && str_eq(argv[1], "ls") && str_eq(argv[2], "--json");
 	struct entries all = { 0 };
 	int r;
 
 	if (argc < 2 ||
 	    (!str_eq(argv[1], "ls") && !str_eq(argv[1], "empty") && !str_eq(argv[1], "restore")) ||
-	    (str_eq(argv[1], "restore") ? argc < 3 : argc > 2)) {
-		(void)fprintf(stderr, "usage: trash ls | restore ID|PATH... | empty\n");
+	    (str_eq(argv[1], "restore") ? argc < 3 : argc > 2 && !is_json)) {
+		(void)fprintf(stderr, "usage: trash ls [--json] | restore ID|PATH... | empty\n");
 		return 2;
 	}
 	if (trash >= 0)

@@ -440,6 +440,13 @@ def log(box):
     r = box.cli("net", "log", "--denied", "logs")
     has(r.out, "evil.test:80", "no rule allows evil.test")
     has_not(r.out, "ok.test:80")
+    denied = [e for e in verdicts if e["data"]["verdict"] == "deny"]
+    eq(box.cli("net", "log", "--denied", "--format", "{{.Host}}:{{.port}}\\n.", "logs").out,
+       "".join(f"{e['data']['host']}:{e['data']['port']}\n.\n" for e in denied))
+    ids = box.cli("net", "log", "-q", "logs").out.splitlines()
+    eq(len(ids), len(events))
+    some = box.cli("net", "log", "--denied", "-q", "logs").out.splitlines()
+    eq((len(some), set(some) < set(ids)), (len(denied), True), f"{some} {ids}")
     box.cli("rm", "-f", "logs")
 
 

@@ -322,6 +322,94 @@ def engines_and_doctor(box):
             eq(c["state"], "works", c["id"])
 
 
+# Every listing: the words, its first field, and what -q must print (None: whatever --format prints of that field).
+LISTINGS = [
+    ("ls", "Name", ["loop", "rev", "t"]),
+    ("ps", "Name", []),
+    ("stats", "Name", []),
+    ("events t --type session", "Run", None),
+    ("net log t", "Run", None),
+    ("net log --denied t", "Run", []),
+    ("network log t", "Run", None),
+    ("net rules t", "Rule", ["ok.test"]),
+    ("net presets", "Name", None),
+    ("checkpoints", "Checkpoint", None),
+    ("checkpoints rev", "Checkpoint", None),
+    ("engines", "Name", None),
+    ("template ls", "Name", ["small"]),
+    ("secret ls", "Name", ["mine"]),
+    ("agents", "Name", None),
+    ("status", "Name", ["loop"]),
+    ("broker ls", "Id", ["0123abcd"]),
+    ("trash ls t", "Id", None),
+    ("trust --list", "Path", None),
+]
+
+
+def some_of_everything(box):
+    """At least one row for each of them, but for what only runs."""
+    box.write(".vitrine.jsonc", "{}")
+    box.write("a.txt", "one\n")
+    for words in (["trust"], ["checkpoint", "-m", "first"], ["run", "--name", "t", "--allow", "ok.test", "--", "rm", "a.txt"],
+                  ["run", "--name", "rev", "--mode", "review", "--", "touch", "b"], ["checkpoint", "rev"],
+                  ["loop", "shell", ".", "--name", "loop", "--prompt", "true", "--max", "1", "--mode", "direct", "--json"]):
+        r = box.cli(*words)
+        eq(r.rc, 0, f"{words}: {r.err}")
+    eq(box.cli("secret", "set", "mine", "--env", "K", "--host", "own.test", input=b"value\n").rc, 0)
+    (box.state / "templates/small").mkdir(parents=True)
+    pending = box.state / "sandboxes/t/broker/pending"
+    pending.mkdir(parents=True)
+    (pending / "0123abcd").write_text("push to \033[31mthere\n\nmore\n")
+    box.own(box.state)
+
+
+@test(timeout=90)
+def every_listing(box):
+    """--json, -q and --format work on each; a wrong field is told, with those that there are."""
+    some_of_everything(box)
+    for words, field, want in LISTINGS:
+        words = words.split()
+        said = {form: box.cli(*words, *form.split()) for form in ("", "--json", "-q", "--format {{.%s}}|" % field)}
+        for form, r in said.items():
+            eq((r.rc, r.err), (0, ""), f"{words} {form}")
+            has_not(r.out, "\033")
+        is_lines = words[0] == "events" or "log" in words
+        for text in said["--json"].out.splitlines() if is_lines else [said["--json"].out]:
+            json.loads(text)
+        quiet, rows = said["-q"].out.split(), said["--format {{.%s}}|" % field].out.splitlines()
+        eq([r[-1:] for r in rows], ["|"] * len(rows), words)
+        firsts = [r[:-1] for r in rows]
+        if words == ["agents"]:  # -q means those that are installed
+            eq(set(quiet) <= set(firsts) and "shell" in quiet, True, f"{quiet} {firsts}")
+        elif is_lines:
+            eq([q.split(":")[0] for q in quiet], firsts, words)
+        else:
+            eq(quiet, firsts, words)
+        if want is not None:
+            eq(sorted(quiet), want, words)
+        elif words != ["net", "log", "t"] and words != ["network", "log", "t"]:
+            eq(bool(quiet), True, f"{words}: nothing is listed")
+        refused(box.cli(*words, "--format", "{{.Nothing}}"), "Nothing", "EVENTS.md" if is_lines else field)
+
+
+@test(timeout=60)
+def listings_say_more_than_names(box):
+    some_of_everything(box)
+    for words, format, want in (("checkpoints", "{{.Kind}} {{.Files}} {{.Message}}", "manual 2 first\n"),
+                                ("checkpoints rev", "{{.Kind}} {{.Files}}", "manual -\n"),
+                                ("trash ls t", "{{.Bytes}} {{.Directory}} {{.Path}}", f"4 B no {box.ws}/a.txt\n"),
+                                ("broker ls", "{{.Sandbox}}:{{.Title}}", "t:push to \\x1b[31mthere\n"),
+                                ("secret ls", "{{.Source}} {{.Variable}} {{.Hosts}}", "stored K own.test\n"),
+                                ("status loop", "{{.Agent}} {{.Iterations}}/{{.Max}} {{.Mode}}", "shell 1/1 direct\n"),
+                                ("net rules t", "{{.Verdict}} {{.Rule}}", "allow ok.test\n")):
+        has(box.cli(*words.split(), "--format", format).out, want)
+    eq(json.loads(box.cli("trash", "ls", "t", "--json").out)[0]["path"], f"{box.ws}/a.txt")
+    eq(json.loads(box.cli("broker", "ls", "--json").out)[0]["title"], "push to \033[31mthere")
+    refused(box.cli("trash", "empty", "t", "-q"), "trash ls NAME")
+    refused(box.cli("trash", "-q", "empty", "t"), "belong to 'trash ls'")
+    refused(box.cli("trust", "-q"), "belong to 'trust --list'")
+
+
 @test
 def full_output(box):
     with open("/dev/full", "wb") as full:
