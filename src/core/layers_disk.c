@@ -10,52 +10,87 @@
 
 #include "core/layers.h"
 
-#define DEPTH_MAX 500 /* a descriptor is open on each level */
+#define DEPTH_MAX 200 /* a descriptor is open on each level... */
+#define LATER_MAX                                                                                  \
+	200 /* ...and for each directory that lies deeper, which is walked through when those are closed */
 
-static void walk(struct disk_use *u, uint64_t max_names, int dirfd, const char *name, dev_t dev,
-		 int depth)
+struct walk {
+	struct disk_use use;
+	uint64_t max_names;
+	int later[LATER_MAX];
+	size_t n_later;
+};
+
+static void walk_dir(struct walk *w, int take_fd, dev_t dev, int depth);
+
+static void walk_below(struct walk *w, int at, const char *name, dev_t dev, int depth)
 {
-	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (depth < DEPTH_MAX) {
+		walk_dir(w, fd, dev, depth);
+	} else if (w->n_later < LATER_MAX) {
+		w->later[w->n_later++] = fd;
+	} else {
+		w->use.is_cut = true;
+		fd_close(fd);
+	}
+}
+
+static void walk_dir(struct walk *w, int take_fd, dev_t dev, int depth)
+{
+	DIR *d = fdopendir(take_fd);
 	struct dirent *en;
 
 	if (d == NULL) {
-		fd_close(fd);
+		fd_close(take_fd);
 		return;
 	}
-	while (!u->is_cut && (en = readdir(d)) != NULL) {
+	while (!w->use.is_cut && (en = readdir(d)) != NULL) {
 		struct stat st;
 
 		if (str_eq(en->d_name, ".") || str_eq(en->d_name, "..") ||
-		    fstatat(fd, en->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		    fstatat(dirfd(d), en->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		u->names++;
-		u->bytes += (uint64_t)st.st_blocks * 512;
-		u->is_cut = u->names >= max_names;
-		if (!S_ISDIR(st.st_mode) || (dev != 0 && st.st_dev != dev))
-			continue;
-		if (depth >= DEPTH_MAX)
-			u->is_cut = true;
-		else
-			walk(u, max_names, fd, en->d_name, st.st_dev, depth + 1);
+		w->use.names++;
+		w->use.bytes += (uint64_t)st.st_blocks * 512;
+		w->use.is_cut = w->use.names >= w->max_names;
+		if (S_ISDIR(st.st_mode) && (dev == 0 || st.st_dev == dev))
+			walk_below(w, dirfd(d), en->d_name, st.st_dev, depth + 1);
 	}
 	(void)closedir(d);
+}
+
+static void walk_tree(struct walk *w, const char *path)
+{
+	walk_below(w, AT_FDCWD, path, 0, 0);
+	while (w->n_later > 0) {
+		int fd = w->later[--w->n_later];
+		struct stat st;
+
+		if (w->use.is_cut || fstat(fd, &st) < 0)
+			fd_close(fd);
+		else
+			walk_dir(w, fd, st.st_dev, 0);
+	}
 }
 
 struct disk_use layers_disk(const char *state_dir, const char *name, uint64_t max_names)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s", state_dir, name);
+	struct walk w = { .max_names = max_names };
 	char(*ids)[LAYER_ID_BYTES] = NULL;
-	struct disk_use u = { 0 };
 	size_t n = 0;
 
-	walk(&u, max_names, AT_FDCWD, path, 0, 0);
+	walk_tree(&w, path);
 	layers_named(state_dir, name, &ids, &n);
 	for (size_t i = 0; i < n; i++) {
 		_free_ char *layer = mem_fmt("%s/layers/%s", state_dir, ids[i]);
 
-		walk(&u, max_names, AT_FDCWD, layer, 0, 0);
+		walk_tree(&w, layer);
 	}
 	free(ids);
-	return u;
+	return w.use;
 }
