@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import daemons  # noqa: E402
 
 TRUE = "/bin/true"
+ENOUGH, LONG = 5, 60
 MOST = {"crun": 1.3, "gvisor": 1.15, "podman": 1.1, "docker": 1.1}
 TOOLS = {"crun": "crun", "gvisor": "runsc", "podman": "podman", "docker": "docker"}
 STAGED = ("crun", "gvisor")
@@ -120,7 +121,10 @@ class Engines:
 
     def starts(self, name):
         plain, samples = self.plain(name), {"plain": {}, "vitrine": {}}
+        begun = time.monotonic()
         for n in range(-2, self.rounds):
+            if n >= ENOUGH and time.monotonic() - begun > LONG:
+                break       # a tool that takes ten seconds for a call says as much in five rounds
             for key, argv in (("plain", plain()), ("vitrine", [*self.ours(name), TRUE])):
                 took = self.call(argv)[1]
                 if n >= 0:
