@@ -129,8 +129,9 @@ def ssh_and_git_over_ssh(box):
 
 @contextmanager
 def postgres(box):
-    found = sorted([*UNPACKED.glob("usr/lib/postgresql/*/bin"), *Path("/usr/lib/postgresql").glob("*/bin")])
-    bin_dir = found[-1] if found else Path(shutil.which("postgres") or "none").parent
+    # The client alone has such a directory, too.
+    found = [*UNPACKED.glob("usr/lib/postgresql/*/bin/postgres"), *Path("/usr/lib/postgresql").glob("*/bin/postgres")]
+    bin_dir = Path(found[0] if found else shutil.which("postgres") or "none").parent
     if not (bin_dir / "initdb").exists():
         raise Skip("PostgreSQL is not installed; tools/deps --test brings it")
     d = box.dir / "sql"
