@@ -53,6 +53,10 @@ void opts_init(struct opts *o, const struct opt *table, int argc,
 	       char **argv);                  /* argv[0] is skipped */
 int opts_next(struct opts *o, struct err *e); /* id, 0 at the end, or < 0 */
 
+/* Each variable of a file, as -e takes one. What fn refuses (< 0) is a usage error that names the line. */
+typedef int env_fn(void *arg, const char *text, struct err *e);
+int env_file_each(const char *path, env_fn *fn, void *arg, struct err *e);
+
 /* The candidate nearest to `word` (edit distance at most 2 and less than half its length), or NULL. */
 const char *cli_nearest(const char *word, const char *const *candidates);
 

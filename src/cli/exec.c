@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/exec.c - vitrine exec, vitrine attach */
-#include "base/io.h"
 #include "base/num.h"
 #include "cli/live.h"
 #include "keep/keys.h"
@@ -34,31 +33,15 @@ struct exec_args {
 	struct words env;
 };
 
-/* As the one of 'run', but for the policy, which is that of the sandbox. */
-static int add_env_file(struct exec_args *a, const char *path, struct err *e)
+/* Its name is the command's affair: the policy is that of the sandbox. */
+static int add_env(void *arg, const char *text, struct err *e)
 {
-	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	int r = io_read_file(path, &b, e), line = 0;
-	char *next;
+	struct exec_args *a = arg;
 
-	if (r < 0) {
-		e->kind = ERR_USAGE;
-		return r;
-	}
-	for (char *p = b.p; p && *p; p = next) {
-		line++;
-		next = strchr(p, '\n');
-		if (next)
-			*next++ = '\0';
-		else
-			next = p + strlen(p);
-		if (p[0] == '\0' || p[0] == '#')
-			continue;
-		if (p[0] == '=')
-			return err_set(e, ERR_USAGE, EINVAL, "%s:%d: expected NAME=VALUE", path,
-				       line);
-		words_add_env(&a->env, p);
-	}
+	(void)e;
+	if (text[0] == '=')
+		return -EINVAL;
+	words_add_env(&a->env, text);
 	return 0;
 }
 
@@ -83,7 +66,7 @@ static int parse(struct exec_args *a, struct opts *o, struct err *e)
 			a->user = o->value;
 		else if (id == OPT_E)
 			words_add_env(&a->env, o->value);
-		else if (add_env_file(a, o->value, e) < 0)
+		else if (env_file_each(o->value, add_env, a, e) < 0)
 			return -EINVAL;
 	}
 	return id;

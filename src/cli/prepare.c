@@ -6,7 +6,6 @@
  */
 #include <sys/random.h>
 
-#include "base/io.h"
 #include "base/num.h"
 #include "base/path.h"
 #include "base/sabotage.h"
@@ -333,8 +332,9 @@ static bool is_env_name(const char *s, size_t n)
 	return true;
 }
 
-static int add_env(struct run *r, const char *text, struct err *e)
+static int add_env(void *run, const char *text, struct err *e)
 {
+	struct run *r = run;
 	size_t n = strcspn(text, "=");
 	const char *value;
 	_free_ char *kv = NULL;
@@ -348,31 +348,6 @@ static int add_env(struct run *r, const char *text, struct err *e)
 		return 0; /* as other tools do: a variable the caller has not is not set inside */
 	kv = mem_fmt("%s=%s", text, value);
 	return policy_add(&r->policy, LIST_ENV_SET, kv, LAYER_FLAGS, e);
-}
-
-static int add_env_file(struct run *r, const char *path, struct err *e)
-{
-	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	int x = io_read_file(path, &b, e), line = 0;
-	char *next;
-
-	if (x < 0) {
-		e->kind = ERR_USAGE;
-		return x;
-	}
-	for (char *p = b.p; x == 0 && p && *p; p = next) {
-		line++;
-		next = strchr(p, '\n');
-		if (next)
-			*next++ = '\0';
-		if (p[0] == '\0' || p[0] == '#')
-			continue;
-		x = add_env(r, p, e);
-		if (x < 0)
-			return err_set(e, ERR_USAGE, EINVAL, "%s:%d: expected NAME=VALUE", path,
-				       line);
-	}
-	return x;
 }
 
 /* Options that need a way out open one. */
@@ -448,7 +423,7 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 	case OPT_ENV:
 		return add_env(r, value, e);
 	case OPT_ENV_FILE:
-		return add_env_file(r, value, e);
+		return env_file_each(value, add_env, r, e);
 	case OPT_VOLUME:
 		return add_volume(r, value, e);
 	case OPT_READ:

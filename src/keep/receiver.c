@@ -8,7 +8,6 @@
  * started again a few times, then the port stays closed.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -201,11 +200,8 @@ void receiver_finish(struct keeper *k)
 			receiver_looked(&k->sessions[i]);
 	if (h->events >= 0)
 		(void)shutdown(h->events, SHUT_WR);
-	while (h->events >= 0 && take_frames(h) >= 0 && clock_now() < until) {
-		struct pollfd p = { .fd = h->events, .events = POLLIN };
-
-		(void)poll(&p, 1, 10);
-	}
+	while (h->events >= 0 && take_frames(h) >= 0 && wait_readable(h->events, until))
+		;
 	forget(h);
 }
 

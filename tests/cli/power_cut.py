@@ -190,9 +190,8 @@ def restores(box, known):
         known.points = points(box)
 
 
-def do(box, rng, known, n):
+def acknowledge(box, known, argv, boxes):
     """One call to its end: what it says is acknowledged."""
-    argv, boxes = act(box, rng, known, n)
     r = box.cli(*argv)
     eq(r.rc, 0, f"{argv}: {r.err}")
     known.boxes = boxes
@@ -202,6 +201,11 @@ def do(box, rng, known, n):
         known.events = taken_up(box)
     if argv[0] == "rm":
         known.events = []  # they go with their sandbox
+
+
+def do(box, rng, known, n):
+    argv, boxes = act(box, rng, known, n)
+    acknowledge(box, known, argv, boxes)
     return argv
 
 
@@ -222,15 +226,7 @@ def after_every_acknowledgement(box):
                 (["checkpoint", "-m", "two"], {"b", "d"})]
         for i, (argv, boxes) in enumerate(acts):
             box.write("file", f"{i}\n")
-            r = box.cli(*argv)
-            eq(r.rc, 0, f"{argv}: {r.err}")
-            known.boxes = boxes
-            if argv[0] == "checkpoint":
-                known.points |= {r.out.split()[1].rstrip(":")}
-            if argv[0] == "events":
-                known.events = taken_up(box)
-            if argv[0] == "rm":
-                known.events = []  # they go with their sandbox
+            acknowledge(box, known, argv, boxes)
             disk.cut()
             check(box, known, boxes, f"cut {disk.n}, after {argv}")
         disk.check_cuts(len(acts))
