@@ -84,7 +84,7 @@ TEST(one_at_a_time_and_no_longer_than_it_lives)
 	_cleanup_(loop_def_done) struct loop_def d = a_def();
 	_cleanup_(loopdir_close) struct loopdir l = LOOPDIR_NONE;
 	struct err e = ERR_INIT;
-	int ready[2], go_on[2];
+	int ready[2] = { FD_NONE, FD_NONE }, go_on[2] = { FD_NONE, FD_NONE };
 	char c = 0;
 	pid_t pid;
 

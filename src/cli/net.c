@@ -84,28 +84,32 @@ static int show_preset_rows(const struct table_how *how, struct err *e)
 	return table_show(&t, how, e);
 }
 
+static void presets_json(struct buf *b)
+{
+	for (const struct net_preset *p = net_presets; p->name; p++) {
+		buf_printf(b, "%s\"%s\":[", p == net_presets ? "{" : ",", p->name);
+		for (const char *const *v = p->allow; *v; v++)
+			buf_printf(b, "%s\"%s\"", v == p->allow ? "" : ",", *v);
+		buf_putc(b, ']');
+	}
+	buf_puts(b, "}\n");
+}
+
 static int show_presets(const struct table_how *how, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	bool as_json = how->as_json;
 
 	if (table_is_asked(how))
 		return show_preset_rows(how, e);
-	if (as_json)
-		buf_putc(&b, '{');
-	for (const struct net_preset *p = net_presets; p->name; p++) {
-		if (as_json)
-			buf_printf(&b, "%s\"%s\":[", p == net_presets ? "" : ",", p->name);
-		else
-			buf_printf(&b, "%s  %s\n", p->name, p->summary);
-		for (const char *const *v = p->allow; *v; v++)
-			buf_printf(&b, as_json ? "%s\"%s\"" : "%s    %s\n",
-				   as_json && v != p->allow ? "," : "", *v);
-		if (as_json)
-			buf_putc(&b, ']');
+	if (how->as_json) {
+		presets_json(&b);
+		return cli_print(&b, e);
 	}
-	if (as_json)
-		buf_puts(&b, "}\n");
+	for (const struct net_preset *p = net_presets; p->name; p++) {
+		buf_printf(&b, "%s  %s\n", p->name, p->summary);
+		for (const char *const *v = p->allow; *v; v++)
+			buf_printf(&b, "    %s\n", *v);
+	}
 	return cli_print(&b, e);
 }
 
@@ -536,6 +540,28 @@ static int show_log(const struct net_args *a, struct err *e)
 
 /* ---- verbs ---- */
 
+static int take_opt(struct net_args *a, const struct opts *o, int id, struct err *e)
+{
+	bool is_deny = id == OPT_BLOCK_HOST || id == OPT_BLOCK_CIDR;
+	struct rule rule;
+
+	if (table_opt(&a->how, o, id))
+		return 0;
+	if (id == OPT_POLICY) {
+		a->is_open = str_eq(o->value, "allow");
+		a->is_closed = str_eq(o->value, "deny");
+		if (!a->is_open && !a->is_closed)
+			return err_set(e, ERR_USAGE, EINVAL, "--policy is allow or deny");
+	} else if (id >= OPT_ALLOW_HOST) {
+		if (rule_parse(o->value, is_deny, false, &rule, e) < 0)
+			return -EINVAL;
+		netfile_set(&a->changes, is_deny, o->value);
+	}
+	a->is_following |= id == OPT_FOLLOW;
+	a->is_denied |= id == OPT_DENIED;
+	return 0;
+}
+
 static int read_args(struct net_args *a, const struct opt *table, int argc, char **argv,
 		     struct err *e)
 {
@@ -546,24 +572,10 @@ static int read_args(struct net_args *a, const struct opt *table, int argc, char
 	/* Options may stand behind the words too, as Docker's users write them. */
 	for (opts_init(&o, table, argc, argv); o.at < argc;) {
 		while ((id = opts_next(&o, e)) > 0) {
-			struct rule rule;
-			bool is_deny = id == OPT_BLOCK_HOST || id == OPT_BLOCK_CIDR;
+			int r = take_opt(a, &o, id, e);
 
-			if (table_opt(&a->how, &o, id))
-				continue;
-			if (id == OPT_POLICY) {
-				a->is_open = str_eq(o.value, "allow");
-				a->is_closed = str_eq(o.value, "deny");
-				if (!a->is_open && !a->is_closed)
-					return err_set(e, ERR_USAGE, EINVAL,
-						       "--policy is allow or deny");
-			} else if (id >= OPT_ALLOW_HOST) {
-				if (rule_parse(o.value, is_deny, false, &rule, e) < 0)
-					return -EINVAL;
-				netfile_set(&a->changes, is_deny, o.value);
-			}
-			a->is_following |= id == OPT_FOLLOW;
-			a->is_denied |= id == OPT_DENIED;
+			if (r < 0)
+				return r;
 		}
 		if (id < 0)
 			return id;

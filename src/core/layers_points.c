@@ -345,6 +345,7 @@ int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct 
 	if (r < 0)
 		return r;
 	p = layers_point(l, id);
+	bug_on(p == NULL); /* the lock is held, and saving took none away */
 	if (l->ws.n > 0)
 		r = layers_new_head(l, &l->ws, &p->ws, e);
 	if (r == 0 && l->home.n > 0)
