@@ -350,22 +350,27 @@ int exchange_down_end(struct exchange *x, struct str *ret)
 
 /* ---- the answer */
 
-static void copy_masked(struct exchange *x, const struct http_field *f, struct http_head *out)
+/* The text without the real values in it: the same one where there were none. */
+static struct str masked(struct exchange *x, struct str s)
 {
 	char *text;
 
-	if (mask_is_empty(x->mask)) {
-		add_field(out, f->name, f->value);
-		return;
+	if (mask_is_empty(x->mask))
+		return s;
+	text = mem_strn(s.p, s.n);
+	if (!mask_text(x->mask, text, s.n)) {
+		wipe_free(text);
+		return s;
 	}
-	text = mem_strn(f->value.p, f->value.n);
-	if (mask_text(x->mask, text, f->value.n)) {
-		keep_string(x, text);
-		add_field(out, f->name, str_of(text));
-		return;
-	}
-	wipe_free(text);
-	add_field(out, f->name, f->value);
+	keep_string(x, text);
+	return str_of(text);
+}
+
+/* A placeholder need not be a token, so a field with a value in its name is left out. */
+static void copy_masked(struct exchange *x, const struct http_field *f, struct http_head *out)
+{
+	if (masked(x, f->name).p == f->name.p)
+		add_field(out, f->name, masked(x, f->value));
 }
 
 int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out)
@@ -378,7 +383,9 @@ int exchange_response(struct exchange *x, const struct http_head *in, struct htt
 		return refuse(x, 502,
 			      "the server compressed an answer to a request that carried a secret, "
 			      "although it was asked not to");
-	*out = (struct http_head){ .minor = 1, .status = in->status, .reason = in->reason };
+	*out = (struct http_head){ .minor = 1,
+				   .status = in->status,
+				   .reason = masked(x, in->reason) };
 	for (size_t i = 0; i < in->n; i++)
 		if (!http_field_is_hop(in, in->v[i].name) && !str_is_nocase(in->v[i].name, "Alt-"
 											   "Svc"))

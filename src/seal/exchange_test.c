@@ -141,8 +141,8 @@ TEST(refusals)
 
 TEST(answers_are_masked)
 {
-	static const char text[] = "HTTP/1.1 200 OK\r\nX-Back: a " SECRET " b\r\nConnection: "
-				   "close\r\n\r\n";
+	static const char text[] = "HTTP/1.1 200 " SECRET "\r\nX-Back: a " SECRET " b\r\n"
+				   "X-" SECRET ": c\r\nConnection: close\r\n\r\n";
 	struct terms *r = make_rules();
 	struct exchange x;
 	struct err e = ERR_INIT;
@@ -152,6 +152,9 @@ TEST(answers_are_masked)
 	CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
 	CHECK_INT(exchange_response(&x, &in, &out), 0);
 	CHECK(str_is(sent("X-Back"), "a " HOLDER " b"));
+	CHECK(str_is(sent("X-" SECRET), "(none)"));
+	CHECK_INT(out.n, 1);
+	CHECK(str_is(out.reason, HOLDER));
 	CHECK(str_is(sent("Connection"), "(none)"));
 	exchange_down(&x, "1 " SECRET, 2 + strlen(SECRET), &body);
 	CHECK(str_is(body, "1 " HOLDER));

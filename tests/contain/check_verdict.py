@@ -18,8 +18,11 @@ from harness import HELD, Config, check, descendants  # noqa: E402
 ASK = ["--allow", "ok2.test", "--ask"]
 
 
-def keeper_of(p):
-    return next(pid for pid, name in descendants(p.pid) if name == "vitrine-keeper")
+def keeper_of(c, p):
+    below = descendants(p.pid)
+    found = [pid for pid, name in below if name == "vitrine-keeper"]
+    c.need_control(found, f"no keeper below {p.pid} ({'alive' if p.alive else 'ended'}): {below}; {p.out!r} {p.err!r}")
+    return found[0]
 
 
 def verdicts(c, name):
@@ -67,7 +70,7 @@ def sv32(c):
             c.need_control(b.wait_for("up"), "the sandbox did not start")
             c.need_control(c.vitrine("exec", b.name, "--", "curl", "-sS", "-m", "8", "http://ok.test/known").rc == 0, "no way out")
             net.clear()
-            keeper = keeper_of(b)
+            keeper = keeper_of(c, b)
             if is_still:
                 os.kill(keeper, signal.SIGSTOP)
             (c.ws / "go").touch()

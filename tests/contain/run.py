@@ -316,28 +316,41 @@ def run_sabotage(args, cfg, chosen, idents):
                   f"{r['verdict']:12} {r['why'][:300]}", flush=True)
 
     execute(jobs, args.jobs, done)
-    missed = 0
+    # What a busy machine spoilt is done again with nothing beside it.
+    again = {s for s in switches if not noticed_by(s, switches[s], results)[0]}
+    if len(again) <= UNSTEADY_CELLS:
+        execute([j for j in jobs if any(j[0] in switches[s] and j[1].sabotage in ("", s) for s in again)], 1, done)
+    missed = []
     print(f"{'switch':14} {'noticed':8} by")
     print("-" * 60)
     for s in sorted(switches):
-        caught, silent = [], []
-        for chk in switches[s]:
-            plain, broken = results[("", chk.id)], results[(s, chk.id)]
-            # A process left over is not what a check claims to notice, unless it says so by itself.
-            hit = broken["verdict"] == BREACH and broken["by"] != "left"
-            if hit and plain["verdict"] == HELD:
-                caught.append(chk.id)
-            else:
-                silent.append(f"{chk.id}({plain['verdict']}->{broken['verdict']})")
-        missed += not caught
+        caught, silent = noticed_by(s, switches[s], results)
+        missed += [] if caught else [s]
         print(f"{s:14} {'yes' if caught else 'NO':8} {' '.join(caught)}"
-              + (f"   silent: {' '.join(silent)}" if silent else ""))
+              + (f"   silent: {' '.join(silent)}" if silent else "") + ("   in a second look" if caught and s in again else ""))
     if args.json:
         Path(args.json).parent.mkdir(parents=True, exist_ok=True)
         Path(args.json).write_text(json.dumps(
             list(results.values()), indent=1) + "\n")
-    print(f"\n{len(switches) - missed} passed, {missed} failed, 0 skipped")
+    for s in missed:
+        why = "; ".join(f"{r['id']} {r['verdict']}: {r['why'][:300]}" for (switch, _), r in results.items() if switch == s)
+        print(f"FAIL {s}: {why}")
+    print(f"\n{len(switches) - len(missed)} passed, {len(missed)} failed, 0 skipped")
     return 1 if missed or not switches else 0
+
+
+def noticed_by(switch, checks, results):
+    """The checks that hold with the wall and not without it, and the others."""
+    caught, silent = [], []
+    for chk in checks:
+        plain, broken = results[("", chk.id)], results[(switch, chk.id)]
+        # A process left over is not what a check claims to notice, unless it says so by itself.
+        hit = broken["verdict"] == BREACH and broken["by"] != "left"
+        if hit and plain["verdict"] == HELD:
+            caught.append(chk.id)
+        else:
+            silent.append(f"{chk.id}({plain['verdict']}->{broken['verdict']})")
+    return caught, silent
 
 
 # ---------------------------------------------------------------------------------------------- null
