@@ -24,6 +24,7 @@ enum part_kind {
 	PART_WAITS,    /* for something inside to connect */
 	PART_GATE,     /* a connection */
 	PART_QUESTION, /* one to the resolver */
+	PART_FILE,
 	PART_KIND_COUNT_
 };
 
@@ -43,6 +44,7 @@ struct part {
 	struct buf body;
 	bool has_end; /* the other side has said all */
 	struct question *question;
+	struct file_work *file;
 	struct part *next; /* of those that wait */
 };
 
@@ -92,6 +94,7 @@ struct server {
 	bool has_sample;
 	struct link_sample sample;
 	int proc;
+	size_t n_files; /* being read or made */
 	struct server_net net;
 	struct command_session sessions[INIT_SESSIONS];
 };
@@ -105,6 +108,12 @@ int net_wait(struct part *part);
 int net_connect(struct part *part, const char *path);
 int net_answer(struct part *part, const void *p, size_t n);
 void net_part_gone(struct part *part);
+
+/* files.c */
+int file_ask(struct part *part, const struct head *h, const char *path);
+int file_data(struct part *part, const void *p, size_t n);
+int file_end(struct part *part);
+void file_gone(struct part *part);
 
 /* sessions.c */
 struct command_session *session_get(struct server *sv, uint32_t id, bool may_make);

@@ -203,6 +203,8 @@ static int on_request(struct part *part, const struct head *h)
 		return net_wait(part);
 	if (str_starts(path, "/connect/"))
 		return part->server->is_locked ? net_connect(part, path + 9) : -EBADMSG;
+	if (str_starts(path, "/file/"))
+		return file_ask(part, h, path + 6);
 	if (str_starts(path, "/samples/"))
 		return on_samples(part, path + 9);
 	if (str_starts(path, "/session/"))
@@ -246,6 +248,8 @@ static int on_data(void *arg, struct stream *s, const void *p, size_t n)
 		return r == -EMSGSIZE ? r : 0;
 	case PART_QUESTION:
 		return net_answer(part, p, n);
+	case PART_FILE:
+		return file_data(part, p, n);
 	case PART_DONE:
 		stream_consumed(s, n);
 		return 0;
@@ -296,6 +300,8 @@ static int on_end(void *arg, struct stream *s)
 		return end_start(part);
 	if (part->kind == PART_SESSION)
 		return end_session(part);
+	if (part->kind == PART_FILE)
+		return file_end(part);
 	if (part->kind == PART_IN) {
 		sink_finish(part->to, NULL, NULL);
 		return stream_respond(s, &(struct head){ .status = 204 }, NULL, false);
@@ -319,6 +325,7 @@ static void on_gone(void *arg, struct stream *s)
 	port_join(part->from, NULL);
 	port_join(part->to, NULL);
 	net_part_gone(part);
+	file_gone(part);
 	session_part_gone(part);
 	if (sv->samples == part)
 		sv->samples = NULL;

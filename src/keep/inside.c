@@ -249,7 +249,7 @@ static void on_sample(struct keeper *k, const struct init_msg *m, int take_fd)
 
 static void on_file_done(struct keeper *k, const struct init_msg *m, int take_fd)
 {
-	clients_file_done(k, m->session, m->a, take_fd);
+	clients_file_done(k, m, take_fd);
 }
 
 static void on_receiver(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -155,7 +155,13 @@ void clients_on_frozen(struct keeper *k);
 bool clients_any(const struct keeper *k);
 bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
-void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd);
+void client_say(struct client *c, const struct keep_msg *m);
+void client_drop(struct client *c);
+bool request_is_sealed(int fd); /* nobody changes it any more */
+
+/* clients_file.c */
+void client_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
+void clients_file_done(struct keeper *k, const struct init_msg *said, int take_fd);
 
 /* inside.c: what init says. */
 void inside_message(struct keeper *k);

@@ -17,6 +17,10 @@
  *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host), `from`, `to`,
  *                                 `v6`, and both bodies are what it says and hears. A few of these always wait.
  *     POST /connect/PORT          200, and both bodies are a connection to that port inside; or 502
+ *     POST /file/OP               `mode`, `paths`: so many bytes of the body are the paths of enum file_op; 200 `errno`, and
+ *                                 of what is read `mode`, `size` and as body its bytes, or a directory's names (base/listing.h);
+ *                                 of what is made the rest of the request's body is its bytes, and the trailer `errno` says
+ *                                 what became of them. Outside that is a socket: the bytes, and at last four of errno.
  *
  * Both sides treat the other as foreign: names, values and sizes are bounded, anything else ends the link, and an
  * ended link ends the sandbox.

@@ -133,13 +133,48 @@ def root_is_refused_by_name(box):
         refused(box.run("--engine", name, "--", "true"), name, "root's ids mapped away", "--user NAME", rc=125)
 
 
+@test(who=("user",), timeout=90)
+def files_go_in_and_out(box):
+    """Over the link, as bytes: whole trees, modes, inner links; what is no plain file stays where it is. lasting.py has
+    the attacks, which run behind each engine with --engine."""
+    out = box.home / "out"
+    (out / "in" / "below").mkdir(parents=True)
+    (out / "in" / "below" / "two").write_text("2\n")
+    big = bytes(range(256)) * 12000
+    (out / "in" / "big").write_bytes(big)
+    (out / "in" / "big").chmod(0o750)
+    box.own(box.home)
+    for name in each(box):
+        p = box.start("run", "--engine", name, "--name", "f-" + name, "--", "sh", "-c",
+                      "ln -s /etc/passwd /tmp/away; : >/tmp/empty; echo up; exec sleep 60")
+        eq(p.stdout.readline(), b"up\n", name)
+        r = box.cli("cp", str(out / "in"), f"f-{name}:/tmp/in")
+        eq((r.rc, r.err), (0, ""), name)
+        r = box.cli("exec", "f-" + name, "--", "sh", "-c", "cat /tmp/in/below/two; wc -c </tmp/in/big; ln -s below/two /tmp/in/good")
+        eq(r.out.split(), ["2", str(len(big))], name)
+        eq(box.cli("cp", f"f-{name}:/tmp/in", str(out / name)).rc, 0, name)
+        eq(((out / name / "big").read_bytes() == big, (out / name / "big").stat().st_mode & 0o777), (True, 0o750), name)
+        eq(((out / name / "good").readlink().as_posix(), (out / name / "below" / "two").read_text()), ("below/two", "2\n"), name)
+        eq(box.cli("cp", f"f-{name}:/tmp/empty", str(out / name)).rc, 0, name)
+        eq((out / name / "empty").read_bytes(), b"", name)
+        for path in ("/tmp/away", "/dev/null", "/proc/1/environ", "/no/such"):
+            r = box.cli("cp", f"f-{name}:{path}", str(out / "bad"))
+            eq((r.rc, (out / "bad").exists()), (125, False), f"{name} {path}")
+        refused(box.cli("cp", str(out / "in" / "big"), f"f-{name}:/usr/x"), "big", rc=125)
+        eq(box.cli("exec", "f-" + name, "--", "sh", "-c", "ls -a /tmp | grep -c vitrine-cp").out, "0\n", name)
+        box.stop(p)
+
+
 @test(who=("user",), timeout=60)
-def no_files_are_handed_out(box):
-    """Another engine's init has no descriptors to give: cp says so, and what works instead."""
-    name = each(box)[0]
-    p = box.start("run", "--engine", name, "--name", "files", "--", "sh", "-c", "echo up; exec sleep 30")
+def no_room_for_a_copy(box):
+    """What does not fit inside is said, and nothing half is left."""
+    if "crun" not in each(box):
+        raise Skip("there is no crun")
+    p = box.start("run", "--engine", "crun", "--disk", "16m,optional", "--name", "full", "--", "sh", "-c", "echo up; exec sleep 60")
     eq(p.stdout.readline(), b"up\n")
-    refused(box.cli("cp", "files:/etc/passwd", "."), "hands out no files", "vitrine exec", rc=125)
+    box.write("big", "x" * (8 << 20))
+    refused(box.cli("cp", "big", "full:/tmp/big"), "No space left", rc=125)
+    eq(box.cli("exec", "full", "--", "sh", "-c", "ls -A /tmp | grep -c vitrine-cp").out, "0\n")
     box.stop(p)
 
 

@@ -14,6 +14,7 @@ enum role {
 	ROLE_FREEZE,
 	ROLE_SAMPLES,
 	ROLE_GATE,
+	ROLE_FILE,
 	ROLE_COUNT_
 };
 
@@ -38,7 +39,7 @@ struct flow {
 	struct port *from, *to;
 	struct buf body; /* ours, to be sent */
 	size_t at;
-	/* Of ROLE_GATE: */
+	/* Of ROLE_GATE, some of ROLE_FILE: */
 	struct gate_msg *hello; /* for the gate, which has not heard of it yet */
 	int theirs;             /* the gate's end, to go with it */
 	uint32_t id;
@@ -74,6 +75,9 @@ struct outer {
 /* outer.c */
 struct head outer_request(const char *method, const char *fmt, ...) PRINTF(2, 3);
 struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, stream_pull *pull);
+void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n);
+/* The bytes of a memfd of the keeper's, whole; 0 or -EBADMSG. */
+int outer_read(int fd, struct buf *b);
 /* The first reason is the one that the keeper hears. */
 void outer_fail(struct outer *o, const char *what);
 
@@ -84,5 +88,12 @@ int gate_head(struct flow *f, const struct head *h);
 int gate_data(struct flow *f, const void *p, size_t n);
 void gate_end(struct flow *f);
 void gate_gone(struct flow *f);
+
+/* file.c: what `vitrine cp` asks for. `which` is the act, `id` the keeper's number for it. */
+void file_ask(struct outer *o, const struct init_msg *m, int fd);
+int file_head(struct flow *f, const struct head *h, bool is_trailer);
+int file_data(struct flow *f, const void *p, size_t n);
+void file_end(struct flow *f);
+void file_gone(struct flow *f);
 
 #endif

@@ -19,7 +19,7 @@
 
 /* ---- to the keeper ---- */
 
-static void tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n)
+void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n)
 {
 	if (init_send(o->ctl, m, fds, n) < 0)
 		loop_stop(o->loop); /* no keeper, no sandbox */
@@ -33,7 +33,7 @@ void outer_fail(struct outer *o, const char *what)
 		return; /* the first reason is the one that counts */
 	o->has_failed = true;
 	err_put_(&m.err, ERR_SYSTEM, EPROTO, "%s", what);
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 	loop_stop(o->loop);
 }
 
@@ -157,7 +157,7 @@ static void try_end(void *arg)
 	if (!s->is_used || s->has_told || !s->has_exit || !is_quiet(s))
 		return;
 	s->has_told = true;
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 	if (s->id == 0 && !o->is_named)
 		loop_stop(o->loop); /* closing the link is what ends init, whatever it thinks */
 	else
@@ -166,8 +166,7 @@ static void try_end(void *arg)
 
 /* ---- the keeper's messages ---- */
 
-/* The bytes of a memfd of the keeper's, whole. */
-static int read_whole(int fd, struct buf *b)
+int outer_read(int fd, struct buf *b)
 {
 	struct stat st;
 
@@ -190,7 +189,7 @@ static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FD
 	_cleanup_(buf_done) struct buf guest = BUF(4 * MIB);
 	struct head h = outer_request("POST", "/start");
 
-	if (read_whole(fds[0], &guest) < 0) {
+	if (outer_read(fds[0], &guest) < 0) {
 		outer_fail(o, "the plan cannot be read");
 		return;
 	}
@@ -264,7 +263,7 @@ static void refuse(struct outer *o, uint32_t id, int error)
 {
 	struct init_msg m = { .type = INIT_NOT_STARTED, .session = id, .a = error };
 
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 }
 
 /* Descriptors behind the request are those of stdio that are not the terminal, in order. */
@@ -304,7 +303,7 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 	for (size_t i = 0; s == NULL && i < INIT_SESSIONS; i++)
 		if (!o->sessions[i].is_used)
 			s = &o->sessions[i];
-	if (s == NULL || s->is_used || read_whole(fds[0], &body) < 0) {
+	if (s == NULL || s->is_used || outer_read(fds[0], &body) < 0) {
 		refuse(o, m->session, s ? EBADMSG : EAGAIN);
 		return;
 	}
@@ -335,13 +334,6 @@ static void ask_samples(struct outer *o, unsigned ms)
 	ask_short(o, ROLE_SAMPLES, &h);
 }
 
-static void no_file(struct outer *o, const struct init_msg *m)
-{
-	struct init_msg no = { .type = INIT_FILE_DONE, .session = m->session, .a = ENOTSUP };
-
-	tell(o, &no, NULL, 0);
-}
-
 void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	struct head h;
@@ -355,7 +347,7 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 			ask_samples(o, 1000);
 		break;
 	case INIT_FILE:
-		no_file(o, m);
+		file_ask(o, m, fds[0]);
 		break;
 	case INIT_GATE:
 		gate_open(o, take_fd(fds[0]));
@@ -409,7 +401,7 @@ static void tell_net(struct outer *o, const char *mode)
 				   : str_eq(mode, "ports")  ? NET_PORTS
 							    : NET_PROXY };
 
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 }
 
 static int start_answer(struct outer *o, const struct head *h)
@@ -429,7 +421,7 @@ static int start_answer(struct outer *o, const struct head *h)
 	if (o->sample_ms)
 		ask_samples(o, o->sample_ms);
 	if (o->is_idle)
-		tell(o, &ready, NULL, 0);
+		outer_tell(o, &ready, NULL, 0);
 	return 0;
 }
 
@@ -447,7 +439,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 		if (head_number(h, "pid", INT32_MAX, &n) < 0)
 			return -EBADMSG;
 		m.a = (int32_t)n;
-		tell(s->outer, &m, &tty, tty >= 0 ? 1 : 0);
+		outer_tell(s->outer, &m, &tty, tty >= 0 ? 1 : 0);
 		fd_close(tty);
 		return 0;
 	}
@@ -457,7 +449,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 	m.type = INIT_NOT_STARTED;
 	m.a = (int32_t)n;
 	m.b = head_get(h, "step") && str_eq(head_get(h, "step"), "chdir");
-	tell(s->outer, &m, NULL, 0);
+	outer_tell(s->outer, &m, NULL, 0);
 	if (s->id == 0 && !s->outer->is_named)
 		loop_stop(s->outer->loop);
 	close_session(s);
@@ -483,7 +475,7 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	struct flow *f = stream_arg(st);
 	struct init_msg frozen = { .type = INIT_FROZEN };
 
-	if (f == NULL || (is_trailer && f->role != ROLE_MAIN))
+	if (f == NULL || (is_trailer && f->role != ROLE_MAIN && f->role != ROLE_FILE))
 		return -EBADMSG;
 	switch (f->role) {
 	case ROLE_START:
@@ -493,10 +485,12 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 			return 0;
 		return is_trailer ? main_trailer(f->session, h) : main_answer(f->session, f, h);
 	case ROLE_FREEZE:
-		tell(f->outer, &frozen, NULL, 0);
+		outer_tell(f->outer, &frozen, NULL, 0);
 		return 0;
 	case ROLE_GATE:
 		return gate_head(f, h);
+	case ROLE_FILE:
+		return file_head(f, h, is_trailer);
 	case ROLE_STDIO:
 		if (f->to)
 			stream_widen(st, WIDE_STDIO);
@@ -521,7 +515,7 @@ static int take_samples(struct outer *o, const char *p, size_t n)
 		m.max_rss = o->sample.memory;
 		m.cpu_ns = o->sample.cpu_ns;
 		m.a = (int32_t)(o->sample.pids & INT32_MAX);
-		tell(o, &m, NULL, 0);
+		outer_tell(o, &m, NULL, 0);
 	}
 	return 0;
 }
@@ -539,6 +533,8 @@ static int on_data(void *arg, struct stream *st, const void *p, size_t n)
 	}
 	if (f->role == ROLE_GATE)
 		return gate_data(f, p, n);
+	if (f->role == ROLE_FILE)
+		return file_data(f, p, n);
 	if (f->role != ROLE_STDIO || f->to == NULL)
 		return -EBADMSG;
 	r = sink_put(f->to, p, n);
@@ -556,6 +552,8 @@ static int on_end(void *arg, struct stream *st)
 		stream_reset(st);
 	else if (f && f->role == ROLE_GATE)
 		gate_end(f);
+	else if (f && f->role == ROLE_FILE)
+		file_end(f);
 	return 0;
 }
 
@@ -594,6 +592,8 @@ static void on_gone(void *arg, struct stream *st)
 		stdio_gone(f);
 	} else if (f->role == ROLE_GATE) {
 		gate_gone(f);
+	} else if (f->role == ROLE_FILE) {
+		file_gone(f);
 	} else if (f->role == ROLE_MAIN) {
 		fd_close(f->which);
 		if (s)
