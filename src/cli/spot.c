@@ -59,6 +59,9 @@ static int load_policy(struct spot *s, struct err *e)
 		if (str_starts(s->def.flags[i], "--protect="))
 			r = policy_add(&s->policy, LIST_PROTECT,
 				       s->def.flags[i] + strlen("--protect="), LAYER_FLAGS, e);
+		else if (str_starts(s->def.flags[i], "--engine="))
+			r = policy_set(&s->policy, SETTING_ENGINE,
+				       s->def.flags[i] + strlen("--engine="), LAYER_FLAGS, e);
 	return r;
 }
 

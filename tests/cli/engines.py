@@ -34,7 +34,7 @@ def is_below(proc, pid):
 
 def each(box):
     here = {e["name"]: e for e in json.loads(box.cli("engines", "--json").out)["engines"]}
-    found = [n for n in LOCAL if here[n]["works"]]
+    found = [n for n in LOCAL if here[n]["here"]]
     if not found:
         raise Skip("no other engine is installed")
     return found
