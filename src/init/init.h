@@ -60,7 +60,7 @@ struct command_session {
 	struct part *part[4]; /* in, out, err, tty: NULL when there is none, or none any more */
 	struct part *main;
 	int status;
-	uint64_t cpu_ns, rss;
+	uint64_t cpu_ns, rss, written;
 };
 
 /* A listener whose connections go to the gate. */
@@ -89,10 +89,7 @@ struct server {
 	struct guest_walls walls;
 	bool is_locked, is_over;
 	bool is_vm; /* ours is the whole machine */
-	struct watch *on_sample;
-	struct part *samples;
-	bool has_sample;
-	struct link_sample sample;
+	struct samples *samples;
 	int proc;
 	size_t n_files; /* being read or made */
 	struct server_net net;
@@ -114,6 +111,10 @@ int file_ask(struct part *part, const struct head *h, const char *path);
 int file_data(struct part *part, const void *p, size_t n);
 int file_end(struct part *part);
 void file_gone(struct part *part);
+
+/* samples.c */
+int samples_ask(struct part *part, const char *path);
+void samples_gone(struct part *part);
 
 /* sessions.c */
 struct command_session *session_get(struct server *sv, uint32_t id, bool may_make);

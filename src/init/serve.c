@@ -9,7 +9,6 @@
 
 #include "base/num.h"
 #include "init/init.h"
-#include "sys/sample.h"
 
 /* ---- paths ---- */
 
@@ -147,46 +146,6 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 
 /* ---- the rest ---- */
 
-static void on_sample(void *arg)
-{
-	struct server *sv = arg;
-	struct sample now = { 0 };
-
-	if (sv->samples == NULL)
-		return;
-	sample_take(sv->proc, &now);
-	sv->sample = (struct link_sample){ now.memory, now.cpu_ns, now.pids };
-	sv->has_sample = true;
-	stream_wake(sv->samples->stream);
-}
-
-static ssize_t pull_sample(void *arg, void *p, size_t n)
-{
-	struct part *part = arg;
-	struct server *sv = part->server;
-
-	if (!sv->has_sample || n < sizeof(sv->sample))
-		return 0;
-	memcpy(p, &sv->sample, sizeof(sv->sample));
-	sv->has_sample = false;
-	return sizeof(sv->sample);
-}
-
-static int on_samples(struct part *part, const char *path)
-{
-	struct server *sv = part->server;
-	uint64_t ms;
-	struct err ignored;
-
-	if (sv->samples || !sv->is_locked || num_parse(path, 10, 60000, &ms, &ignored) < 0)
-		return -EBADMSG;
-	part->kind = PART_SAMPLES;
-	sv->samples = part;
-	sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	sv->on_sample = watch_timer(sv->loop, ms * NS_PER_MS, true, on_sample, sv);
-	return stream_respond(part->stream, &(struct head){ .status = 200 }, pull_sample, false);
-}
-
 static int on_request(struct part *part, const struct head *h)
 {
 	const char *path = h->path;
@@ -206,7 +165,7 @@ static int on_request(struct part *part, const struct head *h)
 	if (str_starts(path, "/file/"))
 		return file_ask(part, h, path + 6);
 	if (str_starts(path, "/samples/"))
-		return on_samples(part, path + 9);
+		return samples_ask(part, path + 9);
 	if (str_starts(path, "/session/"))
 		return on_session(part, h, path + 9);
 	return -EBADMSG;
@@ -317,7 +276,6 @@ static int on_end(void *arg, struct stream *s)
 static void on_gone(void *arg, struct stream *s)
 {
 	struct part *part = stream_arg(s);
-	struct server *sv = arg;
 
 	if (part == NULL)
 		return;
@@ -327,8 +285,7 @@ static void on_gone(void *arg, struct stream *s)
 	net_part_gone(part);
 	file_gone(part);
 	session_part_gone(part);
-	if (sv->samples == part)
-		sv->samples = NULL;
+	samples_gone(part);
 	sink_abandon(part->to);
 	port_free(part->from);
 	buf_done(&part->body);

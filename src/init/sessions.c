@@ -194,6 +194,7 @@ static void try_end(struct command_session *s)
 	head_add(&h, "exit", "%d", s->status);
 	head_add(&h, "cpu", "%llu", (unsigned long long)s->cpu_ns);
 	head_add(&h, "rss", "%llu", (unsigned long long)s->rss);
+	head_add(&h, "written", "%llu", (unsigned long long)s->written);
 	if (s->main)
 		(void)stream_trailers(s->main->stream, &h);
 	s->server->is_over |= s->id == 0 && !s->server->plan.is_named;
@@ -211,6 +212,7 @@ static void on_exit_of(struct command_session *s, int status, const struct rusag
 	s->status = status;
 	s->has_ended = true;
 	command_used(used, &s->cpu_ns, &s->rss);
+	s->written = (uint64_t)used->ru_oublock * 512; /* the kernel's unit */
 	if (s->id == 0 && !s->server->plan.is_named)
 		sessions_all(SIGKILL); /* the sandbox ends with the command it was made for */
 	for (size_t i = 1; i < ARRAY_LEN(s->part); i++)

@@ -84,6 +84,8 @@ struct keeper {
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
+	uint64_t told_ns; /* processes that another init tells of: since then... */
+	size_t n_told;    /* ...so many */
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
 	struct sockets *sockets;

@@ -23,7 +23,7 @@ struct session {
 	uint32_t id;
 	bool is_used, has_started, has_exit, has_told;
 	int status;
-	uint64_t cpu_ns, rss;
+	uint64_t cpu_ns, rss, written;
 	struct flow *main;
 	struct flow *stdio[4]; /* 0, 1, 2, the terminal */
 	struct port *tail[3];  /* sinks whose streams have ended: still being written */

@@ -152,7 +152,8 @@ static void try_end(void *arg)
 			      .session = s->id,
 			      .a = s->status,
 			      .cpu_ns = s->cpu_ns,
-			      .max_rss = s->rss };
+			      .max_rss = s->rss,
+			      .written = s->written };
 
 	if (!s->is_used || s->has_told || !s->has_exit || !is_quiet(s))
 		return;
@@ -462,7 +463,8 @@ static int main_trailer(struct session *s, const struct head *h)
 
 	if (!s->has_started || s->has_exit || head_number(h, "exit", 0xffff, &n) < 0 ||
 	    head_number(h, "cpu", UINT64_MAX, &s->cpu_ns) < 0 ||
-	    head_number(h, "rss", UINT64_MAX, &s->rss) < 0)
+	    head_number(h, "rss", UINT64_MAX, &s->rss) < 0 ||
+	    head_number(h, "written", UINT64_MAX, &s->written) < 0)
 		return -EBADMSG;
 	s->status = (int)n;
 	s->has_exit = true;
@@ -503,21 +505,50 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	return 0;
 }
 
+/* To the keeper: the name and then the arguments of a process stand where an error would. */
+static int tell_sample(struct outer *o, const struct link_sample *one)
+{
+	struct init_msg m = { .type = INIT_SAMPLE,
+			      .flags = one->kind,
+			      .session = one->session,
+			      .max_rss = one->memory,
+			      .cpu_ns = one->cpu_ns,
+			      .a = (int32_t)(one->pids & INT32_MAX) };
+
+	if (one->kind < SAMPLE_ALL || one->kind > SAMPLE_PROCESS)
+		return -EBADMSG;
+	if (one->kind == SAMPLE_PROCESS) {
+		if (one->n_words > sizeof(one->words) || one->pid > INT32_MAX ||
+		    one->ppid > INT32_MAX)
+			return -EBADMSG;
+		m.a = (int32_t)one->pid;
+		m.b = (int32_t)one->ppid;
+		m.rows = (uint16_t)one->n_words;
+		memcpy(m.err.msg, one->name, sizeof(one->name));
+		memcpy(m.err.msg + sizeof(one->name), one->words, one->n_words);
+	}
+	outer_tell(o, &m, NULL, 0);
+	return 0;
+}
+
 static int take_samples(struct outer *o, const char *p, size_t n)
 {
-	struct init_msg m = { .type = INIT_SAMPLE };
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		((char *)&o->sample)[o->sample_n++] = p[i];
+	while (r == 0 && n > 0) {
+		size_t want = sizeof(o->sample) - o->sample_n;
+
+		want = want < n ? want : n;
+		memcpy((char *)&o->sample + o->sample_n, p, want);
+		o->sample_n += want;
+		p += want;
+		n -= want;
 		if (o->sample_n < sizeof(o->sample))
-			continue;
+			break;
 		o->sample_n = 0;
-		m.max_rss = o->sample.memory;
-		m.cpu_ns = o->sample.cpu_ns;
-		m.a = (int32_t)(o->sample.pids & INT32_MAX);
-		outer_tell(o, &m, NULL, 0);
+		r = tell_sample(o, &o->sample);
 	}
-	return 0;
+	return r;
 }
 
 static int on_data(void *arg, struct stream *st, const void *p, size_t n)

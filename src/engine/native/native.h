@@ -30,7 +30,9 @@ enum init_msg_type {
 	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	INIT_READY,  /* there is no first command: init waits for requests */
-	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
+	INIT_SAMPLE, /* from an init whose /proc we cannot have; flags: enum sample_kind; cpu_ns, max_rss, a: time, memory and
+		      * processes inside, or of a session; of a process a, b: its number and its parent's, err.msg: 16 bytes of its
+		      * name, then `rows` bytes of arguments */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	/* to init */
