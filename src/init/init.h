@@ -72,7 +72,7 @@ struct outlet {
 };
 
 struct server_net {
-	struct outlet v[3 + 64 + PLAN_PORTS_MAX];
+	struct outlet v[4 + 64 + PLAN_PORTS_MAX];
 	size_t n;
 	bool has_v6;
 	const char *

@@ -195,7 +195,7 @@ int net_wait(struct part *part)
 {
 	struct server *sv = part->server;
 
-	if (!sv->is_locked || !sv->plan.net.has_gate || sv->net.n_waiting >= LINK_WAITING)
+	if (!sv->is_locked || sv->net.n == 0 || sv->net.n_waiting >= LINK_WAITING)
 		return -EBADMSG;
 	part->kind = PART_WAITS;
 	part->next = sv->net.waiting;
@@ -214,8 +214,8 @@ int net_connect(struct part *part, const char *path)
 	struct err ignored;
 	uint64_t port;
 
-	/* Without listeners of ours there is no network here, and nobody to come in from. */
-	if (part->server->net.n == 0 || num_parse(path, 1, 65535, &port, &ignored) < 0)
+	/* Without a gate there is no network here, and nobody to come in from. */
+	if (!part->server->plan.net.has_gate || num_parse(path, 1, 65535, &port, &ignored) < 0)
 		return -EBADMSG;
 	to.sin_port = htons((uint16_t)port);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -293,18 +293,14 @@ static int add_ports(struct server *sv)
 	return r;
 }
 
-int net_open(struct server *sv)
+static int open_gate(struct server *sv)
 {
 	const struct plan_net *p = &sv->plan.net;
 	struct err ignored;
 	struct netns n;
 	uint64_t port;
-	int r;
+	int r = netns_open(&n);
 
-	if (!p->has_gate)
-		return 0;
-	(void)netns_loopback(); /* who may not raise it finds it up */
-	r = netns_open(&n);
 	if (r < 0)
 		r = netns_open_plain(&n);
 	if (r < 0)
@@ -321,4 +317,17 @@ int net_open(struct server *sv)
 		if (num_parse(p->host_ports[i], 1, 65535, &port, &ignored) == 0)
 			r = add(sv, netns_listen((uint16_t)port), "host", on_listener);
 	return r == 0 && n.has_routes && !n.has_redirect ? add_ports(sv) : r;
+}
+
+int net_open(struct server *sv)
+{
+	const struct plan_net *p = &sv->plan.net;
+	int r = 0;
+
+	if (!p->has_gate && !p->has_receiver)
+		return 0;
+	(void)netns_loopback(); /* who may not raise it finds it up */
+	if (p->has_receiver)
+		r = add(sv, netns_listen(NETNS_TELEMETRY_PORT), "said", on_listener);
+	return r == 0 && p->has_gate ? open_gate(sv) : r;
 }

@@ -173,6 +173,7 @@ size_t sessions_live(const struct keeper *k);
 
 /* receiver.c: what the inside says of itself. */
 void receiver_take(struct keeper *k, int take_listener);
+void receiver_open(struct keeper *k); /* behind other walls */
 void receiver_finish(struct keeper *k);
 void receiver_look(struct keeper *k, struct session *s); /* its output may be structured */
 void receiver_looked(struct session *s);                 /* all of it went through */

@@ -14,7 +14,8 @@
  *     POST /session/N/signal/S    204;  POST /session/N/size/RxC   204
  *     POST /freeze, /thaw         204
  *     GET  /samples/MS            body: now and each MS milliseconds, some of struct link_sample
- *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host), `from`, `to`,
+ *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host; said: not the
+ *                                 gate but the receiver of what the inside says of itself), `from`, `to`,
  *                                 `v6`, and both bodies are what it says and hears. A few of these always wait.
  *     POST /connect/PORT          200, and both bodies are a connection to that port inside; or 502
  *     POST /file/OP               `mode`, `paths`: so many bytes of the body are the paths of enum file_op; 200 `errno`, and

@@ -50,7 +50,8 @@ struct flow {
 
 /* The way to the gate. */
 struct outer_gate {
-	int fd; /* FD_NONE: there is none, or none any more */
+	int fd;  /* FD_NONE: there is none, or none any more */
+	int ear; /* the receiver of what the inside says of itself; FD_NONE: there is none */
 	struct watch *on_in, *on_out;
 	struct flow *flows; /* all of ROLE_GATE */
 	size_t n_waiting, n_joined, most;
@@ -84,6 +85,7 @@ void outer_fail(struct outer *o, const char *what);
 /* gate.c: connections of the inside, to and from the gate. */
 size_t gate_most(size_t files); /* connections at once, of a process that may have so many files */
 void gate_open(struct outer *o, int take_fd);
+void gate_ear(struct outer *o, int take_fd);
 int gate_head(struct flow *f, const struct head *h);
 int gate_data(struct flow *f, const void *p, size_t n);
 void gate_end(struct flow *f);

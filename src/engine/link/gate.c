@@ -47,6 +47,13 @@ static bool take_address(const char *text, struct addr *a, uint16_t *port)
 	return true;
 }
 
+static bool is_said(const struct head *h)
+{
+	const char *way = head_get(h, "way");
+
+	return h->status == 200 && way && str_eq(way, "said");
+}
+
 static bool take_way(const char *text, uint32_t *via)
 {
 	static const struct {
@@ -128,7 +135,7 @@ static void refill(struct outer *o)
 {
 	struct outer_gate *g = &o->gate;
 
-	while (g->fd >= 0 && !o->is_down && g->n_waiting < LINK_WAITING &&
+	while ((g->fd >= 0 || g->ear >= 0) && !o->is_down && g->n_waiting < LINK_WAITING &&
 	       g->n_waiting + g->n_joined < g->most) {
 		struct head h = outer_request("POST", "/gate");
 		struct flow *f = outer_ask(o, ROLE_GATE, &h, pull);
@@ -223,6 +230,16 @@ static void open_inside(struct outer *o, const struct gate_msg *m)
 	o->gate.n_joined++;
 }
 
+/* A connection to the receiver: it gets the other end and nothing else; where it wanted to go is here. */
+static bool hand_to_ear(struct flow *f)
+{
+	struct outer_gate *g = &f->outer->gate;
+	bool is_taken = g->ear >= 0 && join(f) && packet_send(g->ear, "c", 1, &f->theirs, 1) == 0;
+
+	fd_close(take_fd(f->theirs));
+	return is_taken;
+}
+
 int gate_head(struct flow *f, const struct head *h)
 {
 	struct outer_gate *g = &f->outer->gate;
@@ -230,21 +247,23 @@ int gate_head(struct flow *f, const struct head *h)
 
 	if (f->opens && !f->is_joined)
 		return opened(f, h);
-	if (f->is_joined || !read_hello(h, &m))
+	if (f->is_joined || (!is_said(h) && !read_hello(h, &m)))
 		return -EBADMSG;
 	f->is_joined = true;
 	g->n_waiting--;
 	g->n_joined++;
-	if (g->fd < 0 || !join(f)) {
+	if (is_said(h) ? !hand_to_ear(f) : g->fd < 0 || !join(f)) {
 		stream_reset(f->stream);
 		refill(f->outer);
 		return 0;
 	}
 	if (g->n_joined <= WIDE_GATES)
 		stream_widen(f->stream, WIDE_GATE);
-	f->hello = mem_new(1, sizeof(*f->hello));
-	*f->hello = m;
-	if (give(f))
+	if (!is_said(h)) {
+		f->hello = mem_new(1, sizeof(*f->hello));
+		*f->hello = m;
+	}
+	if (f->hello == NULL || give(f))
 		refill(f->outer);
 	stream_wake(f->stream);
 	return 0;
@@ -353,5 +372,12 @@ void gate_open(struct outer *o, int take_fd)
 	g->on_in = watch_fd(o->loop, take_fd, WATCH_READ, on_in, o);
 	g->on_out = watch_fd(o->loop, take_fd, WATCH_WRITE, on_out, o);
 	watch_set(g->on_out, false);
+	refill(o);
+}
+
+void gate_ear(struct outer *o, int take_fd)
+{
+	fd_close(o->gate.ear);
+	o->gate.ear = take_fd;
 	refill(o);
 }

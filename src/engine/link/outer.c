@@ -353,6 +353,9 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 	case INIT_GATE:
 		gate_open(o, take_fd(fds[0]));
 		break;
+	case INIT_EAR:
+		gate_ear(o, take_fd(fds[0]));
+		break;
 	case INIT_START:
 		on_start(o, m, fds);
 		break;
@@ -676,7 +679,7 @@ struct outer *outer_new(struct loop *l, int ctl, int in, int out, size_t files)
 
 	o->loop = l;
 	o->ctl = ctl;
-	o->gate.fd = FD_NONE;
+	o->gate.fd = o->gate.ear = FD_NONE;
 	o->gate.most = gate_most(files);
 	o->on_ctl = watch_fd(l, ctl, WATCH_READ, on_ctl, o);
 	o->link = link_new(LINK_OUTER, l, in, out, &outer_ops, o);
@@ -696,6 +699,7 @@ void outer_free(struct outer *o)
 			close_session(&o->sessions[i]);
 	link_free(o->link);
 	gate_open(o, FD_NONE);
+	fd_close(o->gate.ear);
 	watch_free(o->on_ctl);
 	free(o);
 }

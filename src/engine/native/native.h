@@ -53,6 +53,7 @@ enum init_msg_type {
 		      * the sandbox outlives its first command; b = 1: it has none */
 	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
 	INIT_GATE,   /* one descriptor: the way to the gate, in its messages */
+	INIT_EAR,    /* one descriptor: connections to the receiver go there, each with one byte */
 	INIT_MSG_COUNT_
 };
 
