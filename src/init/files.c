@@ -120,7 +120,7 @@ static int answer_create(struct part *part)
 static int act(struct part *part)
 {
 	struct file_work *w = part->file;
-	int r = file_act(w->op, w->mode, part->body.p, part->body.n, &w->fd);
+	int r = session_file(w->op, w->mode, part->body.p, part->body.n, &w->fd);
 
 	w->is_done = true;
 	if (r < 0 || w->fd < 0)

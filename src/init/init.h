@@ -8,6 +8,7 @@
 #include "link/port.h"
 #include "plan/guest.h"
 #include "sys/datagram.h"
+#include "sys/owner.h"
 
 struct server;
 
@@ -80,6 +81,7 @@ struct server_net {
 	struct part *waiting;
 	size_t n_waiting, n_joined;
 	bool is_full; /* no more files */
+	struct owner owner;
 };
 
 struct server {
@@ -115,9 +117,12 @@ void file_gone(struct part *part);
 /* samples.c */
 int samples_ask(struct part *part, const char *path);
 void samples_gone(struct part *part);
+void samples_free(struct samples *s);
 
 /* sessions.c */
 struct command_session *session_get(struct server *sv, uint32_t id, bool may_make);
+/* Whose command leads this session of the kernel's; NULL: none's. */
+const struct command_session *session_led(const struct server *sv, uint64_t sid);
 int session_pipe(struct command_session *s, struct part *part, int which);
 int session_tty(struct command_session *s, struct part *part, uint16_t rows, uint16_t cols);
 int session_start(struct command_session *s, const char *stdio, struct buf *request);
@@ -127,6 +132,8 @@ void session_size(struct command_session *s, uint16_t rows, uint16_t cols);
 void sessions_all(int signo); /* to every process but us */
 void session_reap(struct server *sv);
 ssize_t part_pull(void *part, void *p, size_t n);
+/* file_act(); here with all else that a fuzzer must not do. */
+int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd);
 
 /* vm.c: where we are all there is. */
 bool vm_is_one(const char *name);
@@ -142,5 +149,6 @@ int vm_containers(const struct plan *p);
 /* serve.c */
 extern const struct link_ops server_ops;
 void server_check_over(struct server *sv);
+int server_proc(struct server *sv); /* /proc, once for all */
 
 #endif

@@ -5,8 +5,6 @@
  * the kernel's, so a process says whose it is), and what runs now that did not run at the look before. A look that the other
  * side has not taken yet is not made again: nothing piles up.
  */
-#include <fcntl.h>
-
 #include "base/num.h"
 #include "init/init.h"
 #include "sys/sample.h"
@@ -38,15 +36,6 @@ struct samples {
 static void put(struct samples *s, const struct link_sample *one)
 {
 	buf_add(&s->out, one, sizeof(*one));
-}
-
-static struct command_session *leader(struct server *sv, uint64_t sid)
-{
-	for (size_t i = 0; i < INIT_SESSIONS; i++)
-		if (sv->sessions[i].is_used && sv->sessions[i].pid > 0 &&
-		    (uint64_t)sv->sessions[i].pid == sid)
-			return &sv->sessions[i];
-	return NULL;
 }
 
 static bool was_there(const struct samples *s, const struct seen *p)
@@ -92,7 +81,7 @@ static void count(struct link_sample *to, const struct process *p)
 static bool look(void *arg, const char *pid, const struct process *p)
 {
 	struct samples *s = arg;
-	const struct command_session *of = leader(s->server, p->sid);
+	const struct command_session *of = session_led(s->server, p->sid);
 
 	count(&s->all, p);
 	if (of)
@@ -159,7 +148,7 @@ int samples_ask(struct part *part, const char *path)
 	if (sv->samples || !sv->is_locked || num_parse(path, 10, 60000, &ms, &ignored) < 0)
 		return -EBADMSG;
 	part->kind = PART_SAMPLES;
-	sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)server_proc(sv); /* without it there is nothing to see */
 	s = sv->samples = mem_new(1, sizeof(*s));
 	s->server = sv;
 	s->part = part;
@@ -175,4 +164,13 @@ void samples_gone(struct part *part)
 {
 	if (part->server->samples && part->server->samples->part == part)
 		part->server->samples->part = NULL;
+}
+
+void samples_free(struct samples *s)
+{
+	if (s == NULL)
+		return;
+	watch_free(s->watch);
+	buf_done(&s->out);
+	free(s);
 }

@@ -292,6 +292,13 @@ static void on_gone(void *arg, struct stream *s)
 	free(part);
 }
 
+int server_proc(struct server *sv)
+{
+	if (sv->proc < 0)
+		sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return sv->proc;
+}
+
 void server_check_over(struct server *sv)
 {
 	if (sv->is_over && link_is_flushed(sv->link))

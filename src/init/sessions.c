@@ -38,6 +38,15 @@ struct command_session *session_get(struct server *sv, uint32_t id, bool may_mak
 	return room;
 }
 
+const struct command_session *session_led(const struct server *sv, uint64_t sid)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (sv->sessions[i].is_used && sv->sessions[i].pid > 0 &&
+		    (uint64_t)sv->sessions[i].pid == sid)
+			return &sv->sessions[i];
+	return NULL;
+}
+
 static void close_ends(struct command_session *s)
 {
 	for (int i = 0; i < 3; i++)
@@ -272,4 +281,9 @@ void session_size(struct command_session *s, uint16_t rows, uint16_t cols)
 
 	if (s->master >= 0)
 		(void)ioctl(s->master, TIOCSWINSZ, &size); /* it may just have ended */
+}
+
+int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd)
+{
+	return file_act(op, mode, text, n, ret_fd);
 }

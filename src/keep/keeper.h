@@ -167,6 +167,7 @@ void clients_file_done(struct keeper *k, const struct init_msg *said, int take_f
 
 /* inside.c: what init says. */
 void inside_message(struct keeper *k);
+void inside_origins(struct keeper *k); /* those that are next to be read */
 struct session *session_find(struct keeper *k, uint32_t id);
 struct session *session_live(struct keeper *k, uint32_t number); /* 0: the newest */
 size_t sessions_live(const struct keeper *k);

@@ -16,7 +16,7 @@
  *     GET  /samples/MS            body: now and each MS milliseconds, some of struct link_sample
  *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host; said: not the
  *                                 gate but the receiver of what the inside says of itself), `from`, `to`,
- *                                 `v6`, and both bodies are what it says and hears. A few of these always wait.
+ *                                 `v6`, who it is as far as init can see (`pid`, `exe`, `session`), and both bodies are what it says and hears. A few of these always wait.
  *     POST /connect/PORT          200, and both bodies are a connection to that port inside; or 502
  *     POST /file/OP               `mode`, `paths`: so many bytes of the body are the paths of enum file_op; 200 `errno`, and
  *                                 of what is read `mode`, `size` and as body its bytes, or a directory's names (base/listing.h);

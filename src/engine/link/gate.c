@@ -82,6 +82,29 @@ static bool read_hello(const struct head *h, struct gate_msg *m)
 	return true;
 }
 
+/* Who it is, for the record: the keeper hears it before the gate hears of the connection. False: not as init says it. */
+static bool tell_origin(struct outer *o, const struct head *h, const struct gate_msg *hello)
+{
+	struct init_msg m = { .type = INIT_ORIGIN,
+			      .session = SAMPLE_NO_SESSION,
+			      .rows = hello->from_port,
+			      .cols = hello->to_port };
+	uint64_t pid, session;
+
+	if (head_get(h, "pid") == NULL)
+		return true;
+	if (head_number(h, "pid", INT32_MAX, &pid) < 0 || head_get(h, "exe") == NULL)
+		return false;
+	if (head_get(h, "session") && head_number(h, "session", UINT32_MAX, &session) < 0)
+		return false;
+	m.a = (int32_t)pid;
+	if (head_get(h, "session"))
+		m.session = (uint32_t)session;
+	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%.255s", head_get(h, "exe"));
+	outer_tell(o, &m, NULL, 0);
+	return true;
+}
+
 /* ---- waiting requests ---- */
 
 static void forget(struct flow *f)
@@ -260,6 +283,8 @@ int gate_head(struct flow *f, const struct head *h)
 	if (g->n_joined <= WIDE_GATES)
 		stream_widen(f->stream, WIDE_GATE);
 	if (!is_said(h)) {
+		if (!tell_origin(f->outer, h, &m))
+			return -EBADMSG;
 		f->hello = mem_new(1, sizeof(*f->hello));
 		*f->hello = m;
 	}
