@@ -573,7 +573,6 @@ static int pick_engine(struct run *r, struct err *e)
 		x = host_engine(&r->host, e);
 	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
 	r->host.facts.engine_counts_no_files = r->engine->counts_no_files;
-	r->host.facts.engine_is_foreign = r->engine->render != NULL;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);
 	r->policy.engine = mem_str(r->engine->name);

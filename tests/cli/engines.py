@@ -178,6 +178,66 @@ def no_room_for_a_copy(box):
     box.stop(p)
 
 
+# What each verb does with a sandbox behind another engine: its words, the exit status, and what it says on either stream.
+# NAME is the sandbox that runs, OTHER one that is stopped. What is not here has a test of its own below.
+VERBS = (
+    (("exec", "-e", "A=1", "-w", "/tmp", "NAME", "--", "sh", "-c", "echo $A; pwd; exit 3"), 3, "1\n/tmp\n"),
+    (("exec", "-u", "root", "NAME", "--", "id"), 2, "one user"),
+    (("ls",), 0, "NAME"),
+    (("ps", "NAME"), 0, "sleep"),
+    (("inspect", "NAME"), 0, '"--engine=ENGINE"'),
+    (("logs", "NAME"), 0, "/tmp"),
+    (("stats", "NAME"), 0, "NAME"),
+    (("events", "NAME"), 0, "engine=ENGINE"),
+    (("cp", "NAME:/tmp/made", "."), 0, ""),
+    (("cp", "made", "NAME:/tmp/back"), 0, ""),
+    (("exec", "NAME", "--", "cat", "/tmp/back"), 0, "made\n"),
+    (("checkpoint", "NAME"), 0, "stood still"),
+    (("checkpoints", "NAME"), 0, ""),
+    (("diff", "NAME"), 0, ""),
+    (("net", "rules", "NAME"), 0, "example.org"),
+    (("net", "allow", "NAME", "example.com"), 0, ""),
+    (("net", "test", "NAME", "example.com"), 0, "allow"),
+    (("net", "deny", "NAME", "example.com"), 0, ""),
+    (("net", "test", "NAME", "example.com"), 1, "deny"),
+    (("net", "log", "NAME"), 0, ""),
+    (("explain", "--engine", "ENGINE", "--", "true"), 0, "ENGINE"),
+    (("run", "--engine", "ENGINE", "--telemetry", "--", "sh", "-c", "echo $OTEL_EXPORTER_OTLP_ENDPOINT"), 0, "4318"),
+    (("fork", "OTHER", "twin"), 125, "cannot honour: layers; --engine native can"),
+    (("create", "--engine", "ENGINE", "--name", "r", "--mode", "review", "."), 125, "layers; --engine native can"),
+    (("run", "--engine", "ENGINE", "--containers", "--", "true"), 125, "containers inside; --engine vm can"),
+    (("apply", "OTHER"), 125, "--mode review"),
+    (("discard", "OTHER"), 125, "--mode review"),
+    (("fetch", "OTHER"), 2, "--mode clone"),
+    (("start", "OTHER"), 0, ""),
+    (("exec", "OTHER", "--", "cat", "kept"), 0, "kept\n"),
+    (("stop", "OTHER"), 0, ""),
+    (("undo", "OTHER"), 0, ""),
+    (("save", "OTHER", "image"), 0, "image"),
+    (("reset", "--force", "OTHER"), 0, ""),
+    (("rename", "OTHER", "another"), 0, ""),
+    (("rm", "another"), 0, ""),
+)
+
+
+@test(who=("user",), timeout=90)
+def each_verb_works_or_is_refused_by_name(box):
+    """One sandbox that runs, one that does not, and all the verbs that name one."""
+    name = each(box)[min(1, len(each(box)) - 1)]
+    box.write("kept", "kept\n")
+    eq(box.run("--engine", name, "--name", "other", "--", "sh", "-c", "echo 1 >new").rc, 0)
+    p = box.start("run", "--engine", name, "--name", "live", "--allow", "example.org", "--", "sh", "-c",
+                  "echo made >/tmp/made; echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+    for words, rc, says in VERBS:
+        words = [w.replace("NAME", "live").replace("OTHER", "other").replace("ENGINE", name) for w in words]
+        r = box.cli(*words)
+        eq(r.rc, rc, f"{words}: {r.err}{r.out}")
+        has(r.out + r.err, says.replace("NAME", "live").replace("ENGINE", name))
+    eq(box.cli("stop", "live").rc, 0)
+    eq(box.finish(p).rc, 143)
+
+
 @test(who=("user",), timeout=60)
 def a_limit_on_files_is_kept_or_refused(box):
     """bubblewrap bounds bytes and not files: who asks for a limit is told; crun's kernel keeps it."""

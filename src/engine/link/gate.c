@@ -9,10 +9,12 @@
  *
  * Front says when it breaks a connection off rather than ends it, before it closes its end.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 
 #include "base/num.h"
+#include "base/sabotage.h"
 #include "engine/link/flow.h"
 #include "policy/addr.h"
 
@@ -199,27 +201,47 @@ static void on_out(void *arg)
 	refill(o);
 }
 
-static bool join(struct flow *f)
+/* What the stream says and hears is what goes through this socket. */
+static bool join_to(struct flow *f, int take_fd)
 {
 	struct loop *l = f->outer->loop;
-	int pair[2], copy;
+	int copy = fcntl(take_fd, F_DUPFD_CLOEXEC, 3);
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return false;
-	copy = fcntl(pair[0], F_DUPFD_CLOEXEC, 3);
 	if (copy < 0) {
-		fd_close(pair[0]);
-		fd_close(pair[1]);
+		fd_close(take_fd);
 		return false;
 	}
-	f->from = source_new(l, pair[0]);
+	f->from = source_new(l, take_fd);
 	f->to = sink_new(l, copy);
-	f->theirs = pair[1];
 	port_is_socket(f->from);
 	port_is_socket(f->to);
 	port_join(f->from, f->stream);
 	port_join(f->to, f->stream);
 	return true;
+}
+
+static bool join(struct flow *f)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return false;
+	f->theirs = pair[1];
+	return join_to(f, pair[0]);
+}
+
+/* The wrong turn of the test build: past the gate, to wherever the inside wanted to go. */
+static bool passes_by(struct flow *f, const struct gate_msg *m)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(m->to_port) };
+	int fd;
+
+	if (!sabotaged("link-gate") || m->to.b[12] == 127)
+		return false;
+	memcpy(&to.sin_addr, m->to.b + 12, sizeof(to.sin_addr));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	(void)connect(fd, (const struct sockaddr *)&to, sizeof(to)); /* it is on its way */
+	return fd >= 0 && join_to(f, fd);
 }
 
 /* A published port: init has connected, or nobody listens there. */
@@ -275,6 +297,10 @@ int gate_head(struct flow *f, const struct head *h)
 	f->is_joined = true;
 	g->n_waiting--;
 	g->n_joined++;
+	if (passes_by(f, &m)) {
+		stream_wake(f->stream);
+		return 0;
+	}
 	if (is_said(h) ? !hand_to_ear(f) : g->fd < 0 || !join(f)) {
 		stream_reset(f->stream);
 		refill(f->outer);
