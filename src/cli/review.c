@@ -5,7 +5,6 @@
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "engine/engine.h"
 #include "git/git.h"
 #include "tree/runs.h"
 
@@ -389,15 +388,6 @@ static int copy_base(const struct spot *s, const char *name, struct err *e)
 		       : tree_save(dir, REVIEW_BASE_FILE, &s->review.base, e);
 }
 
-/* What two have in common lies in layers from then on, of both of them. */
-static int check_layers(const struct spot *s, struct err *e)
-{
-	const struct engine *en;
-	int r = engine_pick(s->policy.engine, (enum engine_strength)s->policy.isolation, 0, &en, e);
-
-	return r < 0 ? r : engine_needs(en, BIT(STEP_LAYERS), e);
-}
-
 /* The folder is nobody's sandbox until its definition is there, which comes last. */
 static int fork_sandbox(struct spot *s, const char *name, struct err *e)
 {
@@ -412,7 +402,8 @@ static int fork_sandbox(struct spot *s, const char *name, struct err *e)
 		return err_set(e, ERR_CONFLICT, EEXIST, "there is a sandbox '%s' already", name);
 	for (size_t i = 0; i < s->def.n_flags; i++)
 		def_add_flag(&d, s->def.flags[i]);
-	r = check_layers(s, e);
+	r = spot_needs_layers(&s->host, &s->def,
+			      e); /* what two have in common lies in layers from then on */
 	if (r == 0)
 		r = own(s, e);
 	if (r == 0)

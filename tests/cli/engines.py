@@ -212,8 +212,11 @@ VERBS = (
     (("start", "OTHER"), 0, ""),
     (("exec", "OTHER", "--", "cat", "kept"), 0, "kept\n"),
     (("stop", "OTHER"), 0, ""),
+    (("checkpoint", "OTHER"), 0, "the home of 'OTHER' is not part of it"),
     (("undo", "OTHER"), 0, ""),
     (("save", "OTHER", "image"), 0, "image"),
+    (("run", "--name", "OTHER", "--fresh", "--", "true"), 125, "layers"),
+    (("exec", "OTHER", "--", "true"), 0, ""),
     (("reset", "--force", "OTHER"), 0, ""),
     (("rename", "OTHER", "another"), 0, ""),
     (("rm", "another"), 0, ""),
@@ -233,7 +236,7 @@ def each_verb_works_or_is_refused_by_name(box):
         words = [w.replace("NAME", "live").replace("OTHER", "other").replace("ENGINE", name) for w in words]
         r = box.cli(*words)
         eq(r.rc, rc, f"{words}: {r.err}{r.out}")
-        has(r.out + r.err, says.replace("NAME", "live").replace("ENGINE", name))
+        has(r.out + r.err, says.replace("NAME", "live").replace("OTHER", "other").replace("ENGINE", name))
     eq(box.cli("stop", "live").rc, 0)
     eq(box.finish(p).rc, 143)
 
