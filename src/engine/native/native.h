@@ -34,7 +34,7 @@ enum init_msg_type {
 		      * processes inside, or of a session; of a process a, b: its number and its parent's, err.msg: 16 bytes of its
 		      * name, then `rows` bytes of arguments */
 	INIT_ORIGIN, /* rows, cols: ports of a connection that the gate is about to get; a = pid, session, err.msg: program, as
-		      * far as init sees them */
+		      * far as init sees them; flags = 1: it says no more */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	/* to init */
