@@ -30,6 +30,8 @@ struct def {
 
 void def_done(struct def *d);
 void def_add_flag(struct def *d, const char *text);
+/* The last value of "--flag="; NULL: it is not among them. */
+const char *def_flag(const struct def *d, const char *flag);
 
 /* Letters, digits, '_', '.' and '-', at most 64, not beginning with '-' or '.'; "run-..." belongs to runs without a
  * name. */

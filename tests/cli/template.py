@@ -93,6 +93,24 @@ def what_is_installed_stays(box):
 
 
 @test(timeout=40)
+def what_is_installed_is_saved(box):
+    """One that belongs to one user: its /usr is in the image, and needs no template where it is loaded."""
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    done(box, "run", "--name", "a", "--template", "tiny", "--", "sh", "-c", "mkdir -p /usr/local/bin; echo 'echo new' > "
+         "/usr/local/bin/tool; rm /usr/bin/ls; echo h > ~/h")
+    tar = str(box.home / "a.tar")
+    done(box, "save", "a", "a:1", "-o", tar)
+    done(box, "template", "rm", "tiny")
+    refused(box.cli("save", "a", "a:2"), "not there any more", rc=125)
+    done(box, "rm", "a")
+    done(box, "load", tar, "b")
+    r = done(box, "run", "--name", "b", "--", "sh", "-c", "sh /usr/local/bin/tool; cat ~/h /opt/own/f /etc/os-release; ls", rc=127)
+    eq(r.out, "new\nh\nown\nNAME=Tiny\n")
+    done(box, "template", "import", tar, "whole")  # home and all, as any tool would see it
+    eq(done(box, "run", "--template", "whole", "--", "sh", "/usr/local/bin/tool").out, "new\n")
+
+
+@test(timeout=40)
 def a_template_that_was_made_anew(box):
     """What was installed above the old one is not put above the new one, nor above another."""
     tree = str(tiny(box))
