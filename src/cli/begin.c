@@ -166,11 +166,21 @@ static int clone(struct run *r, struct err *e)
 }
 
 /* Its home, its layers and those of its checkpoints. While it runs the keeper looks (keep/disk.c). */
+static uint64_t disk_of(const struct run *r)
+{
+	struct ids ids = plan_ids(&r->host.facts);
+
+	return ids.root == ROOT_NONE
+		       ? layers_disk(r->host.state_dir, r->def.name, DISK_NAMES_SOME).bytes
+		       : layers_disk_rooted(r->host.state_dir, r->def.name, DISK_NAMES_SOME,
+					    &ids.uids, &ids.gids)
+				 .bytes;
+}
+
 static int check_disk(const struct run *r, struct err *e)
 {
 	const struct limit *l = &r->policy.limits[LIMIT_DISK];
-	uint64_t has =
-		l->is_set ? layers_disk(r->host.state_dir, r->def.name, DISK_NAMES_SOME).bytes : 0;
+	uint64_t has = l->is_set ? disk_of(r) : 0;
 
 	if (!l->is_set || has <= l->max)
 		return 0;

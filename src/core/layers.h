@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "sys/subids.h"
 #include "tree/overlay.h"
 
 #define LAYER_ID_BYTES 17 /* 16 hex digits and a NUL */
@@ -132,5 +133,10 @@ struct disk_use {
 	bool is_cut;
 };
 struct disk_use layers_disk(const char *state_dir, const char *name, uint64_t max_names);
+/* The same, counted by the root of the ids that its files have: a root inside can close directories to everybody else. */
+struct disk_use layers_disk_rooted(const char *state_dir, const char *name, uint64_t max_names,
+				   const struct id_map *uids, const struct id_map *gids);
+/* Is it one of those, by what it has installed? */
+bool layers_is_rooted(const char *state_dir, const char *name);
 
 #endif

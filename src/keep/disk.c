@@ -6,7 +6,8 @@
  * themselves, in a child, for a walk takes as long as it takes. A walk is due when the room has gone down by half of what
  * is left of the limit, and now and then in any case, because others may have made room meanwhile.
  *
- * The walk is made in a user namespace of its own: there a directory that was closed to everybody is open to its owner.
+ * The walk is made in a user namespace of its own: there a directory that was closed to everybody is open to its owner. Where
+ * there is a root inside, that namespace has the ids of the sandbox.
  */
 #include "keep/disk.h"
 
@@ -104,6 +105,7 @@ static bool find_room(const struct keeper *k, struct disk_room *ret)
 
 static _Noreturn void walk(const struct keeper *k, int to)
 {
+	const struct plan *p = k->in->plan;
 	struct rlimit files;
 	struct disk_use u;
 
@@ -113,9 +115,12 @@ static _Noreturn void walk(const struct keeper *k, int to)
 		(void)setrlimit(RLIMIT_NOFILE, &files); /* one is open on each level */
 	}
 	/* Where that cannot be, closed directories are not counted; root can look into them anyway. */
-	if (geteuid() != 0)
+	if (geteuid() != 0 && p->ids.root == ROOT_NONE)
 		(void)userns_enter(geteuid(), getegid(), 0);
-	u = layers_disk(k->in->plan->state_dir, k->in->plan->name, disk_names(max_of(k)));
+	u = p->ids.root == ROOT_SETUID
+		    ? layers_disk_rooted(p->state_dir, p->name, disk_names(max_of(k)), &p->ids.uids,
+					 &p->ids.gids)
+		    : layers_disk(p->state_dir, p->name, disk_names(max_of(k)));
 	(void)io_write_all(to, &u, sizeof(u)); /* nobody there: nobody asks */
 	_exit(0);
 }
