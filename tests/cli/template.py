@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates: root file systems to start from, from directories, archives and other tools' images."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+from pathlib import Path
 
-from harness import eq, has, has_not, main, refused, test
+from harness import Skip, eq, has, has_not, main, refused, soon, test
+
+UNPACKED = Path(__file__).resolve().parent.parent.parent / "build" / "unpacked"
 
 
 def done(box, *args, rc=0, **kw):
@@ -142,6 +147,87 @@ def images_of_other_tools(box):
         eq(done(box, "run", "--template", name, "--", "cat", "/opt/own/f").out, "own\n", name)
     left = [p for p in os.listdir(box.state / "images") if p.startswith(".part")]
     eq(left, [])
+
+
+@contextlib.contextmanager
+def registry(box, *, tls=True):
+    """A real one on loopback -> its "localhost:PORT"; with TLS its authority is where skopeo looks for it."""
+    program = shutil.which("docker-registry", path=f"{UNPACKED}/usr/bin:/usr/bin")
+    if not program:
+        raise Skip("no docker-registry; tools/deps --test brings it")
+    d, runtime = box.dir / f"registry-{'tls' if tls else 'plain'}", box.dir / "run"
+    for new in (d, runtime):
+        new.mkdir(mode=0o700)
+        box.own(new)
+    env = box.env
+    box.env = lambda extra=None: env({"XDG_RUNTIME_DIR": str(runtime), **(extra or {})})  # skopeo's logins
+    if tls:
+        box.host("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                 "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", d / "key.pem", "-out", d / "ca.crt")
+    crypt = f", tls: {{certificate: {d}/ca.crt, key: {d}/key.pem}}" if tls else ""
+    (d / "conf.yml").write_text(f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {d}/data}}}}\n"
+                                f"http: {{addr: '127.0.0.1:0', secret: s{crypt}}}\n")
+    log = d / "log"
+    with log.open("wb") as out:
+        p = box.popen([program, "serve", d / "conf.yml"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        soon(lambda: re.search(r"listening on 127\.0\.0\.1:\d+", log.read_text()) or p.poll() is not None, "the registry listens", 20)
+        at = "localhost:" + re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())[1]
+        if tls:
+            trusted = box.home / ".config/containers/certs.d" / at
+            trusted.mkdir(parents=True)
+            shutil.copy(d / "ca.crt", trusted / "ca.crt")
+            box.own(box.home / ".config")
+        yield at
+    finally:
+        p.terminate()
+        p.wait()
+
+
+def names(box):
+    return done(box, "template", "ls", "-q").out.split()
+
+
+@test(timeout=60)
+def through_a_registry(box):
+    box.needs("skopeo", "openssl")
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    with registry(box) as at:
+        done(box, "template", "push", "tiny", f"{at}/team/tiny:1")
+        done(box, "template", "rm", "tiny")
+        done(box, "template", "pull", f"{at}/team/tiny:1", "again")
+        eq(done(box, "run", "--template", "again", "--", "cat", "/opt/own/f").out, "own\n")
+        seen = json.loads(box.host("skopeo", "inspect", f"docker://{at}/team/tiny:1"))
+        eq(len(seen["Layers"]), 1, "and others find it there")
+        refused(box.cli("template", "pull", f"{at}/team/tiny:2", "x"), "no such image or tag", f"{at}/team/tiny:2", rc=125)
+        refused(box.cli("template", "pull", f"{at}/nobody/else", "x"), "no such image", rc=125)
+        refused(box.cli("template", "pull", f"{at}/team/tiny:1", "again"), "already", rc=125)
+        shutil.rmtree(box.home / ".config/containers/certs.d")
+        refused(box.cli("template", "pull", f"{at}/team/tiny:1", "x"), "certificate is not trusted", rc=125)
+    refused(box.cli("template", "pull", f"{at}/team/tiny:1", "x"), "cannot be reached", rc=125)
+    refused(box.cli("template", "push", "again", f"{at}/team/tiny:1"), "cannot be reached", rc=125)
+    refused(box.cli("template", "pull", "UPPER!", "x"), "must be lowercase", rc=125)
+    refused(box.cli("template", "push", "none", f"{at}/x"), "no template 'none'", rc=125)
+    for words in (("pull", f"{at}/x", "x"), ("push", "again", f"{at}/x")):
+        refused(box.cli("template", *words, env={"PATH": "/nonexistent"}), "needs 'skopeo'", rc=125)
+    eq(names(box), ["again"])
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+@test(timeout=60, who=("user",))
+def through_a_registry_without_tls(box):
+    """Refused, until the user's own configuration of registries says that it is meant."""
+    box.needs("skopeo")
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    with registry(box, tls=False) as at:
+        refused(box.cli("template", "push", "tiny", f"{at}/tiny"), "speaks no TLS", "registries.conf", rc=125)
+        conf = box.home / ".config/containers/registries.conf"
+        conf.parent.mkdir(parents=True)
+        conf.write_text(f'[[registry]]\nlocation = "{at}"\ninsecure = true\n')
+        box.own(box.home / ".config")
+        done(box, "template", "push", "tiny", f"{at}/tiny")
+        done(box, "template", "pull", f"{at}/tiny:latest", "again")
+    eq(done(box, "run", "--template", "again", "--", "cat", "/opt/own/f").out, "own\n")
 
 
 def builds(box, tool):
