@@ -47,6 +47,10 @@ def tiny(box):
     return root
 
 
+def names(box):
+    return done(box, "template", "ls", "-q").out.split()
+
+
 @test(timeout=40)
 def from_a_directory_and_an_archive(box):
     root = tiny(box)
@@ -149,6 +153,53 @@ def images_of_other_tools(box):
     eq(left, [])
 
 
+STAND_IN = """#!/bin/sh
+printf '%s\\n' "$@" >"$0.said"
+[ ! -e "$0.fails" ] || { echo 'E: no such package' >&2; exit 25; }
+for word; do case $word in *.tar) cp "$0.tar" "$word" ;; esac; done
+"""
+
+
+@test(timeout=40)
+def debian_as_mmdebstrap_is_asked(box):
+    """What it is told, and what becomes of what it makes; `make test-templates` runs the real one."""
+    tool = box.dir / "bin/mmdebstrap"
+    tool.parent.mkdir()
+    tool.write_text(STAND_IN)
+    tool.chmod(0o755)
+    with tarfile.open(f"{tool}.tar", "w") as t:
+        t.add(tiny(box), ".", filter=lambda i: (setattr(i, "uid", 0), setattr(i, "gid", 0), i)[2])
+    box.own(tool.parent)
+    env = {"PATH": f"{tool.parent}:/usr/bin:/bin"}
+
+    def said():
+        return Path(f"{tool}.said").read_text().split("\n")[:-1]
+
+    done(box, "template", "debian", "one", "--suite", "bookworm", "--packages", "jq,less", "--plain", env=env)
+    words = said()
+    eq(words[:4], ["--variant=minbase", "--format=tar", "--include=jq,less", "bookworm"])
+    eq(words[4].startswith(str(box.state / "images/.part-")), True, words)
+    for sources in words[5:]:
+        eq(os.path.getsize(sources) > 0, True, "packages come from where the host's own come from")
+    eq(done(box, "run", "--template", "one", "--", "cat", "/opt/own/f").out, "own\n")
+    done(box, "template", "agent", env=env)
+    eq({"git", "gh", "nodejs", "npm", "python3", "golang-go", "ripgrep", "jq", "build-essential"} - set(said()[2][10:].split(",")), set())
+    eq(done(box, "run", "--name", "a", "--template", "agent", "--", "sh", "-c", "sudo cat /opt/own/f").out, "own\n", "it has ids of its own")
+    done(box, "template", "debian", "db", "--packages", "@agent,postgresql-client", env=env)
+    has(said()[2], "git,", ",postgresql-client")
+    refused(box.cli("template", "debian", "x", "--suite", "a b", env=env), "name of a release")
+    refused(box.cli("template", "debian", "x", "--packages", "a,,b", env=env), "names of packages")
+    refused(box.cli("template", "debian", "one", env=env), "already", rc=125)
+    refused(box.cli("template", "debian", env=env), "NAME")
+    refused(box.cli("template", "debian", "x", "--plain", env={"PATH": "/nonexistent"}), "needs 'mmdebstrap'", rc=125)
+    Path(f"{tool}.fails").write_text("")
+    r = box.cli("template", "debian", "x", env=env)
+    eq((r.rc, r.out), (125, ""))
+    eq(r.err.splitlines()[-1], "vitrine: 'mmdebstrap' failed")
+    eq(names(box), ["agent", "db", "one"])
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
 @contextlib.contextmanager
 def registry(box, *, tls=True):
     """A real one on loopback -> its "localhost:PORT"; with TLS its authority is where skopeo looks for it."""
@@ -182,10 +233,6 @@ def registry(box, *, tls=True):
     finally:
         p.terminate()
         p.wait()
-
-
-def names(box):
-    return done(box, "template", "ls", "-q").out.split()
 
 
 @test(timeout=60)
