@@ -20,22 +20,12 @@
 #include "git/git.h"
 #include "sys/spread.h"
 
-/* What lies below the layers of the workspace. */
-static int open_base(const char *state_dir, const struct def *d)
-{
-	_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, state_dir, d->name);
-	bool is_clone = git_clone_exists(state_dir, d->name);
-
-	return open(is_clone ? empty : d->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* What runs, or is just being started by somebody else, is not ours to freeze. */
 int run_freeze(struct run *r, struct err *e)
 {
 	_free_ char *message = mem_fmt("before %s", r->def.name ? r->def.name : "");
 	struct owned o = OWNED_NONE;
 	struct layers l = { 0 };
-	_close_ int base = FD_NONE;
 	uint64_t id;
 	int x;
 
@@ -50,11 +40,10 @@ int run_freeze(struct run *r, struct err *e)
 		return 0;
 	}
 	x = layers_read(r->host.state_dir, r->def.name, &l, e);
-	base = open_base(r->host.state_dir, &r->def);
 	if (x == 0 && r->is_fresh)
 		x = layers_fresh(&l, false, &id, e);
-	else if (x == 0 && base >= 0)
-		x = layers_before_start(&l, base, message, e);
+	else if (x == 0)
+		x = layers_before_start(&l, message, e);
 	layers_done(&l);
 	def_let_go(&o);
 	return x;

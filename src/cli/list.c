@@ -123,16 +123,15 @@ static const struct column ls_columns[LS_COUNT] = {
 	[LS_ID] = { "id", "Id", NULL, COLUMN_TEXT },
 };
 
-static uint64_t disk_of(struct list *l, const char *name, uint64_t max_names)
+static uint64_t disk_of(const struct list *l, const char *name, uint64_t max_names)
 {
 	const char *state_dir = l->host.state_dir;
+	struct id_map uids, gids;
 	struct err ignored;
-	struct ids ids;
 
-	if (!layers_is_rooted(state_dir, name) || host_root(&l->host, ROOT_SETUID, &ignored) < 0)
+	if (!layers_is_rooted(state_dir, name) || account_id_maps(&uids, &gids, &ignored) < 0)
 		return layers_disk(state_dir, name, max_names).bytes;
-	ids = plan_ids(&l->host.facts);
-	return layers_disk_rooted(state_dir, name, max_names, &ids.uids, &ids.gids).bytes;
+	return layers_disk_rooted(state_dir, name, max_names, &uids, &gids).bytes;
 }
 
 static const char *status_of(const struct list *l, const char *name, const struct live *live)

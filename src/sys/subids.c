@@ -16,6 +16,7 @@
 
 #include "base/io.h"
 #include "base/num.h"
+#include "sys/userns.h"
 
 /* ---- /etc/subuid ---- */
 
@@ -175,6 +176,15 @@ int subids_write(pid_t pid, const struct id_map *uids, const struct id_map *gids
 
 /* ---- being root of them ---- */
 
+static _Noreturn void run_own(void (*fn)(void *), void *arg)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    userns_enter(geteuid(), getegid(), 0) < 0)
+		_exit(1);
+	fn(arg);
+	_exit(0);
+}
+
 /* In the child: one byte says that it has its namespace, one comes when that has its ids. */
 static _Noreturn void run_inside(int link, void (*fn)(void *), void *arg)
 {
@@ -203,15 +213,17 @@ int subids_run(const struct id_map *uids, const struct id_map *gids, void (*fn)(
 	pid = fork();
 	if (pid == 0) {
 		fd_close(pair[0]);
+		if (uids == NULL)
+			run_own(fn, arg);
 		run_inside(pair[1], fn, arg);
 	}
 	fd_close(pair[1]);
 	r = pid < 0 ? err_sys(e, "fork") : 0;
-	if (r == 0 && io_read(pair[0], &word, 1) != 1)
+	if (r == 0 && uids && io_read(pair[0], &word, 1) != 1)
 		r = err_set(e, ERR_UNSUPPORTED, EPERM, "no user namespace can be made");
-	if (r == 0)
+	if (r == 0 && uids)
 		r = subids_write(pid, uids, gids, e);
-	if (r == 0 && io_write_all(pair[0], &word, 1) < 0)
+	if (r == 0 && uids && io_write_all(pair[0], &word, 1) < 0)
 		r = err_sys(e, "socketpair");
 	fd_close(r == 0 ? FD_NONE : take_fd(pair[0])); /* then it gives up */
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)

@@ -260,6 +260,57 @@ def what_was_installed_is_saved(box):
     eq([p for p in os.listdir(box.state / "images") if p != "kept" and p != ".lock"], [])
 
 
+@test(timeout=60)
+def a_checkpoint_while_it_runs_has_it_too(box):
+    """With everything inside standing still, what was installed is copied: owners, bits, closed directories, marks."""
+    rooted(box)
+    mode = ("--mode", "review")
+    see = "sudo stat -c '%u:%g %a %n' /var/shut /var/shut/f /usr/bin/own; ls /usr/bin/mv 2>/dev/null; cat w"
+    p = box.start("run", "--name", "a", "--template", "rt", *mode, "--", "sh", "-c",
+                  "sudo mkdir -m 700 /var/shut; sudo touch /var/shut/f; sudo chown 7:8 /var/shut/f /var/shut; echo 1 > w; "
+                  "sudo cp /usr/bin/cat /usr/bin/own; sudo chmod 4711 /usr/bin/own; sudo rm /usr/bin/mv; echo up; exec sleep 600")
+    eq(p.stdout.readline(), b"up\n")
+    done(box, "checkpoint", "a", "-m", "live")
+    done(box, "exec", "a", "--", "sh", "-c", "sudo rm -r /var/shut /usr/bin/own; echo 2 > w")
+    done(box, "stop", "--time", "0", "a")
+    box.finish(p)
+    eq(sandbox(box, see, *mode).out, "2\n")
+    done(box, "restore", "a", "live")
+    eq(sandbox(box, see, *mode).out, "7:8 700 /var/shut\n7:8 644 /var/shut/f\n0:0 4711 /usr/bin/own\n1\n")
+
+
+@test(timeout=90)
+def many_layers_become_one(box):
+    """Every start freezes what was written. Before there are too many layers they are one, and show the same."""
+
+    def prepare(root):
+        (root / "usr/share/anew").mkdir(parents=True)
+        (root / "usr/share/anew/old").write_text("old\n")
+
+    rooted(box, TOOLS + ["ln", "find", "sort"], prepare)
+    mode = ("--mode", "review")
+    sandbox(box, "sudo rm -r /usr/share/anew /usr/bin/mv; sudo mkdir -m 2750 /usr/share/anew; sudo touch /usr/share/anew/new; "
+            "sudo cp /usr/bin/cat /usr/bin/own; sudo chmod 4711 /usr/bin/own; sudo ln /usr/bin/own /usr/bin/two; "
+            "sudo mkdir -m 700 /var/shut; sudo touch /var/shut/f; sudo chown -h 7:8 /var/shut/f /var/shut; "
+            "mkdir ~/shut d; echo s > ~/shut/f; chmod 0 ~/shut; chmod 1777 d; echo 0 > w; echo 0 > gone", *mode)
+    for i in range(1, 26):
+        sandbox(box, f"sudo touch /var/f{i}; sudo chown {i}:{i} /var/f{i}; sudo rm -f /var/f{i - 1}; echo {i} > w; echo {i} > ~/f{i}; "
+                     f"rm -f ~/f{i - 1}; [ {i} != 9 ] || rm gone", *mode)
+    see = ("cd /; sudo find var usr/share usr/bin/own usr/bin/two -printf '%p %M %U:%G %l\n' | sort; ls usr/bin/mv 2>/dev/null; "
+           f"cd {box.ws}; cat w; ls -A . ~; stat -c '%a %n' d ~/shut; chmod 700 ~/shut; cat ~/shut/f; chmod 0 ~/shut")
+    seen = sandbox(box, see, *mode).out
+    has(seen, "var/f25 -rw-r--r-- 25:25", "var/shut drwx------ 7:8", "usr/bin/two -rws--x--x 0:0", "usr/share/anew drwxr-s--- 0:0",
+        "\n25\n", "1777 d", f"0 {box.home}/shut\ns\n")
+    has_not(seen, "var/f24", "anew/old", "bin/mv", "gone")
+    kept = json.loads((box.state / "sandboxes/a/layers.json").read_text())
+    eq([n for n in ("ws", "home", "sys") if not 1 < len(kept[n]) < 24], [], {n: len(kept[n]) for n in ("ws", "home", "sys")})
+    eq(sandbox(box, see, *mode).out, seen, "and so it stays")
+    done(box, "checkpoints", "--keep", "1", "a")
+    eq(sandbox(box, see, *mode).out, seen, "also when the old ones are gone")
+    done(box, "rm", "a")
+    eq(os.listdir(box.state / "layers"), ["lock"])
+
+
 @test(timeout=60, who=("root",))
 def podman_reads(box):
     box.needs("podman", "runc")
