@@ -3,7 +3,8 @@
  *
  * Counting is a walk through its home and its layers, and a start waits for it. What they can have grown since is at most
  * what the file system has less room now, unless somebody else made room; so a count is good for a while, as long as the
- * room has not gone down by half of what the limit leaves. While it runs the keeper counts by itself (keep/disk.c).
+ * room has not gone down by half of what the limit leaves. While it runs the keeper counts by itself (keep/disk.c), and
+ * leaves its last count; where it ran for a while and was not counted it leaves none.
  */
 #ifndef VITRINE_CORE_DISK_NOTE_H
 #define VITRINE_CORE_DISK_NOTE_H
