@@ -7,12 +7,15 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "cli/image.h"
 #include "cli/run.h"
+#include "core/disk_note.h"
 #include "core/review.h"
 #include "core/seed.h"
 #include "core/undo.h"
@@ -154,8 +157,8 @@ static int clone(struct run *r, struct err *e)
 	return x < 0 ? x : layers_put_full(&r->layers, part, e);
 }
 
-/* Its home, its layers and those of its checkpoints. While it runs the keeper looks (keep/disk.c). */
-static uint64_t disk_of(const struct run *r)
+/* By somebody to whom nothing of it is closed. While it runs the keeper looks (keep/disk.c). */
+static uint64_t count_disk(const struct run *r)
 {
 	struct ids ids = plan_ids(&r->host.facts);
 
@@ -166,10 +169,31 @@ static uint64_t disk_of(const struct run *r)
 				 .bytes;
 }
 
+static uint64_t room_at(int dir)
+{
+	struct statfs fs;
+
+	return fstatfs(dir, &fs) < 0 ? 0 : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+}
+
+/* Its home, its layers and those of its checkpoints: less than max, counted now or a while ago. */
+static uint64_t disk_used(const struct run *r, uint64_t max)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s", r->host.state_dir, r->def.name);
+	_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct disk_note now = { .when = clock_real() / NS_PER_SEC, .room = room_at(dir) }, was;
+
+	if (disk_note_read(dir, &was) && disk_note_holds(&was, max, now.room, now.when))
+		return was.used;
+	now.used = count_disk(r);
+	disk_note_write(dir, &now);
+	return now.used;
+}
+
 static int check_disk(const struct run *r, struct err *e)
 {
 	const struct limit *l = &r->policy.limits[LIMIT_DISK];
-	uint64_t has = l->is_set ? disk_of(r) : 0;
+	uint64_t has = l->is_set ? disk_used(r, l->max) : 0;
 
 	if (!l->is_set || has <= l->max)
 		return 0;

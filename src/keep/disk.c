@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "base/sabotage.h"
+#include "core/disk_note.h"
 #include "keep/keeper.h"
 #include "sys/userns.h"
 
@@ -27,8 +28,9 @@
 #define LATEST_NS (5 * NS_PER_SEC)
 #define FILL_RATE GIB /* bytes a second that a quick disk takes */
 #define ANYWAY_NS (5 * NS_PER_SEC)
-#define SHARE_ANYWAY 100 /* of a processor at most, when nothing speaks for a walk */
-#define SHARE_DUE 5      /* and when something does */
+#define SHORT_NS (100 * NS_PER_MS) /* a run in which not much can be written */
+#define SHARE_ANYWAY 100           /* of a processor at most, when nothing speaks for a walk */
+#define SHARE_DUE 5                /* and when something does */
 
 /* ---- decisions ---- */
 
@@ -81,7 +83,7 @@ bool disk_is_over(const struct disk_use *u, uint64_t max)
 struct disk {
 	struct disk_seen seen;
 	struct disk_room room; /* of the walk that is under way */
-	uint64_t began_ns;
+	uint64_t began_ns, born_ns;
 	pid_t walker;
 	int said;
 	struct watch *on_time, *on_said;
@@ -215,16 +217,33 @@ void disk_start(struct keeper *k)
 		return;
 	if (k->disk == NULL) {
 		k->disk = mem_new(1, sizeof(*k->disk));
-		*k->disk = (struct disk){ .said = FD_NONE };
+		*k->disk = (struct disk){ .said = FD_NONE, .born_ns = clock_now() };
 	}
 	if (k->disk->on_time == NULL && k->disk->walker <= 0)
 		k->disk->on_time = watch_timer(k->loop, FIRST_NS, false, on_time, k);
+}
+
+/* For the next start: what was counted last, or that it must count because nobody has (core/disk_note.h). */
+static void leave_note(const struct keeper *k)
+{
+	const struct disk_seen *s = &k->disk->seen;
+	uint64_t now = clock_now();
+
+	if (s->is_known)
+		disk_note_write(k->dir,
+				&(struct disk_note){ .when = clock_real() / NS_PER_SEC -
+							     (now - s->ended_ns) / NS_PER_SEC,
+						     .used = s->used,
+						     .room = s->room.bytes });
+	else if (now - k->disk->born_ns > SHORT_NS)
+		(void)unlinkat(k->dir, DISK_NOTE_FILE, 0); /* there may be none */
 }
 
 void disk_finish(struct keeper *k)
 {
 	if (k->disk == NULL)
 		return;
+	leave_note(k);
 	forget_walker(k->disk);
 	watch_free(k->disk->on_time);
 	free(k->disk);
