@@ -61,6 +61,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .seals_itself = true,
 	  .init_is_child = true,
 	  .render = render_crun },
 	{ .name = "runc",

@@ -50,6 +50,7 @@ struct engine {
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
+	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
 	bool init_is_child; /* our init is a child of the tool, which has one thread, and pid 1 of a pid namespace */
@@ -103,8 +104,10 @@ int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
 void engine_words(const struct native *n, struct buf *out);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. */
-int stage_enter(void);
+/* stage.c: in the child that becomes the tool. 0 or -errno. `has_mounts`: mounts of its own too. */
+int stage_enter(bool has_mounts);
+/* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
+void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */
 bool stage_is_hybrid(void);
 

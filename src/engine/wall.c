@@ -134,11 +134,13 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 		}
 	}
-	r = en->needs_stage ? stage_enter() : 0;
+	r = en->needs_stage ? stage_enter(en->seals_itself) : 0;
 	if (r < 0) {
 		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
 		_exit(125);
 	}
+	if (en->seals_itself)
+		stage_exec_sealed(argv, l->plan->engine_env);
 	(void)execve(argv[0], argv, l->plan->engine_env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
@@ -185,13 +187,17 @@ static int spawn_tool(const struct launch *l, const struct ends *p, const struct
 {
 	int r = 0;
 
+	/* Where there is nothing to wait for it need not. */
+	if (cg == NULL && io_write_all(p->go[1], "g", 1) < 0)
+		return err_sys(e, "start the engine");
 	n->tool = fork();
 	if (n->tool == 0)
 		tool_child(l, p);
 	if (n->tool < 0)
 		return err_sys(e, "fork");
-	if (cg)
-		r = cgroup_attach(cg, n->tool, e);
+	if (cg == NULL)
+		return 0;
+	r = cgroup_attach(cg, n->tool, e);
 	if (r == 0 && io_write_all(p->go[1], "g", 1) < 0)
 		r = err_sys(e, "start the engine");
 	return r;

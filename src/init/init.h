@@ -86,7 +86,8 @@ struct server {
 	struct plan plan; /* its guest half */
 	struct guest_walls walls;
 	bool is_locked, is_over;
-	bool is_vm; /* ours is the whole machine */
+	bool has_failed; /* to lock: what was asked for behind the plan is refused */
+	bool is_vm;      /* ours is the whole machine */
 	struct watch *on_sample;
 	struct part *samples;
 	bool has_sample;
