@@ -35,6 +35,7 @@ enum engine_step {
 	STEP_DIRECT,     /* for programs that know no proxy too: connections are redirected */
 	STEP_LAYERS,     /* layers over the workspace or the home */
 	STEP_SOCKETS,    /* host sockets by exact path */
+	STEP_OWN_IDS,    /* a template with ids of its own, root's among them */
 	STEP_CONTAINERS, /* a container engine inside: root of a kernel that is not the host's */
 	STEP_COUNT_
 };
