@@ -100,6 +100,8 @@ void engine_kill(const struct native *n);
 bool engine_is_empty(const struct native *n, const struct plan *p);
 /* Init (or what stands for it) is dead: waits until nothing of the engine is left. True: it ended by itself. */
 bool engine_reap(struct native *n, const struct plan *p);
+/* Removes the files that were made for the engine's program, when whoever waits has been told. */
+void engine_tidy(const struct plan *p);
 void engine_done(struct native *n);
 int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
@@ -120,6 +122,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	       const struct cgroup *cg, struct native *ret, struct err *e);
 int wall_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 void wall_reap(struct native *n, const struct plan *p);
+void wall_tidy(const struct plan *p);
 bool wall_is_empty(const struct native *n);
 
 #endif
