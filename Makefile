@@ -39,7 +39,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage   one variant of the build: clang with sanitizers and fuzzers; walls that can be switched off'
-	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
+	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make test-templates   real Debian trees;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -55,16 +55,19 @@ define compile
 	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet) $(targets_$(1))
 endef
 
-# Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools
+# Programs that link libc alone are taken from build/, all others from build/services; the ends of the link from where
+# they are small (tools/musl).
+SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools \
+	$(if $(shell tools/musl build/musl && sed -n "s/^nghttp2 = '.*.'$$/x/p" build/musl/cross.ini),vitrine-init vitrine-link)
 
 build: services
 	$(call compile,build)
+	@for name in vitrine-init vitrine-link; do test -e build/$$name || ln -sf services/$$name build/; done
 services: | build-folder
 	$(call compile,services)
 	@for program in build/services/vitrine-*; do \
 		name=$${program##*/}; \
-		case " $(SMALL) " in *" $$name "*) continue ;; esac; \
+		case " $(SMALL) " in *" $$name "*) test ! -L build/$$name || rm build/$$name; continue ;; esac; \
 		test ! -f "$$program" || ln -sf "services/$$name" build/; \
 	done
 asan: | build-folder
@@ -92,6 +95,9 @@ test-contain: build
 # Virtual machines with other systems in them; minutes under emulation. ARGS='--suite bookworm' for an older one.
 test-hosts: build
 	@tests/hosts/run.py $(ARGS)
+# Debian trees by the real mmdebstrap, from the host's mirror: minutes, and a network.
+test-templates: build
+	@VITRINE=build/vitrine tests/templates.py $(ARGS)
 # Cross-built for arm64 and run by an emulated machine.
 test-arm64:
 	@tests/hosts/small.py
@@ -151,4 +157,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all soak help test-hosts test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help test-hosts test-templates test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
 
@@ -73,9 +74,23 @@ int program_exec(const char *name, char *const argv[], struct err *e)
 	return err_sys(e, "'%s'", path);
 }
 
-int program_run(const char *const *argv, const char *const *env, struct err *e)
+static int program_wait(pid_t pid, const char *name, struct err *e)
 {
 	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "waitpid");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return err_set(e, ERR_UNSUPPORTED, ENOENT,
+			       "this needs '%s', which is not installed", name);
+	return err_set(e, ERR_SYSTEM, ECHILD, "'%s' failed", name);
+}
+
+int program_run(const char *const *argv, const char *const *env, struct err *e)
+{
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -85,17 +100,39 @@ int program_run(const char *const *argv, const char *const *env, struct err *e)
 		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}
-	if (pid < 0)
-		return err_sys(e, "fork");
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "waitpid");
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return err_set(e, ERR_UNSUPPORTED, ENOENT,
-			       "this needs '%s', which is not installed", argv[0]);
-	return err_set(e, ERR_SYSTEM, ECHILD, "'%s' failed", argv[0]);
+	return pid < 0 ? err_sys(e, "fork") : program_wait(pid, argv[0], e);
+}
+
+/* What goes over the ceiling is read and thrown away, so that nobody waits for us. */
+static void hear(int fd, struct buf *said)
+{
+	char chunk[4096];
+	ssize_t n;
+
+	while ((n = io_read(fd, chunk, sizeof(chunk))) > 0)
+		if (said->n + (size_t)n < said->max)
+			buf_add(said, chunk, (size_t)n);
+}
+
+int program_hear(const char *const *argv, struct buf *said, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(e, "pipe");
+	pid = fork();
+	if (pid == 0) {
+		if (dup2(pair[1], 1) < 0 || dup2(pair[1], 2) < 0)
+			_exit(126);
+		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	fd_close(pair[1]);
+	if (pid > 0)
+		hear(pair[0], said);
+	fd_close(pair[0]);
+	return pid < 0 ? err_sys(e, "fork") : program_wait(pid, argv[0], e);
 }
 
 #define BECOME_MAX 4

@@ -7,13 +7,16 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "cli/image.h"
 #include "cli/run.h"
 #include "cli/spot.h"
+#include "core/disk_note.h"
 #include "core/review.h"
 #include "core/seed.h"
 #include "core/undo.h"
@@ -21,22 +24,12 @@
 #include "git/git.h"
 #include "sys/spread.h"
 
-/* What lies below the layers of the workspace. */
-static int open_base(const char *state_dir, const struct def *d)
-{
-	_free_ char *empty = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_EMPTY, state_dir, d->name);
-	bool is_clone = git_clone_exists(state_dir, d->name);
-
-	return open(is_clone ? empty : d->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* What runs, or is just being started by somebody else, is not ours to freeze. */
 int run_freeze(struct run *r, struct err *e)
 {
 	_free_ char *message = mem_fmt("before %s", r->def.name ? r->def.name : "");
 	struct owned o = OWNED_NONE;
 	struct layers l = { 0 };
-	_close_ int base = FD_NONE;
 	uint64_t id;
 	int x;
 
@@ -54,11 +47,10 @@ int run_freeze(struct run *r, struct err *e)
 		return 0;
 	}
 	x = layers_read(r->host.state_dir, r->def.name, &l, e);
-	base = open_base(r->host.state_dir, &r->def);
 	if (x == 0 && r->is_fresh)
 		x = layers_fresh(&l, false, &id, e);
-	else if (x == 0 && base >= 0)
-		x = layers_before_start(&l, base, message, e);
+	else if (x == 0)
+		x = layers_before_start(&l, message, e);
 	layers_done(&l);
 	def_let_go(&o);
 	return x;
@@ -169,12 +161,43 @@ static int clone(struct run *r, struct err *e)
 	return x < 0 ? x : layers_put_full(&r->layers, part, e);
 }
 
-/* Its home, its layers and those of its checkpoints. While it runs the keeper looks (keep/disk.c). */
+/* By somebody to whom nothing of it is closed. While it runs the keeper looks (keep/disk.c). */
+static uint64_t count_disk(const struct run *r)
+{
+	struct ids ids = plan_ids(&r->host.facts);
+
+	return ids.root == ROOT_NONE
+		       ? layers_disk(r->host.state_dir, r->def.name, DISK_NAMES_SOME).bytes
+		       : layers_disk_rooted(r->host.state_dir, r->def.name, DISK_NAMES_SOME,
+					    &ids.uids, &ids.gids)
+				 .bytes;
+}
+
+static uint64_t room_at(int dir)
+{
+	struct statfs fs;
+
+	return fstatfs(dir, &fs) < 0 ? 0 : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+}
+
+/* Its home, its layers and those of its checkpoints: less than max, counted now or a while ago. */
+static uint64_t disk_used(const struct run *r, uint64_t max)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s", r->host.state_dir, r->def.name);
+	_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct disk_note now = { .when = clock_real() / NS_PER_SEC, .room = room_at(dir) }, was;
+
+	if (disk_note_read(dir, &was) && disk_note_holds(&was, max, now.room, now.when))
+		return was.used;
+	now.used = count_disk(r);
+	disk_note_write(dir, &now);
+	return now.used;
+}
+
 static int check_disk(const struct run *r, struct err *e)
 {
 	const struct limit *l = &r->policy.limits[LIMIT_DISK];
-	uint64_t has =
-		l->is_set ? layers_disk(r->host.state_dir, r->def.name, DISK_NAMES_SOME).bytes : 0;
+	uint64_t has = l->is_set ? disk_used(r, l->max) : 0;
 
 	if (!l->is_set || has <= l->max)
 		return 0;

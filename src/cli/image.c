@@ -33,10 +33,26 @@ static void clean_parts(const char *state_dir, const char *dir)
 		(void)closedir(d);
 }
 
+static int make_part(struct bench *b, const char *dir, struct err *e)
+{
+	uint64_t n = 0;
+
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return err_sys(e, "getrandom");
+	b->part = mem_fmt("%s/" PART "%016llx", dir, (unsigned long long)n);
+	return mkdir(b->part, 0700) < 0 ? err_sys(e, "'%s'", b->part) : 0;
+}
+
+int bench_more(const struct bench *b, struct bench *ret, struct err *e)
+{
+	*ret = BENCH_NONE;
+	ret->state_dir = b->state_dir;
+	return make_part(ret, b->dir, e);
+}
+
 int bench_open(struct bench *b, const char *state_dir, struct err *e)
 {
 	_free_ char *lock = NULL;
-	uint64_t n = 0;
 	int r;
 
 	b->state_dir = state_dir;
@@ -49,10 +65,7 @@ int bench_open(struct bench *b, const char *state_dir, struct err *e)
 	if (b->lock < 0 || flock(b->lock, LOCK_EX) < 0)
 		return err_sys(e, "'%s'", lock);
 	clean_parts(state_dir, b->dir);
-	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
-		return err_sys(e, "getrandom");
-	b->part = mem_fmt("%s/" PART "%016llx", b->dir, (unsigned long long)n);
-	return mkdir(b->part, 0700) < 0 ? err_sys(e, "'%s'", b->part) : 0;
+	return make_part(b, b->dir, e);
 }
 
 /* For an ordinary user it stays theirs, whom that root knows. */
@@ -189,4 +202,42 @@ char *template_mark(const char *root, bool is_rooted)
 	    strspn(id->text, "0123456789abcdef") == 16)
 		return mem_fmt("%s-%s", kind, id->text);
 	return mem_fmt("%s-%llu", kind, (unsigned long long)created);
+}
+
+int template_is_rooted(const char *root, uid_t own, bool *ret, struct err *e)
+{
+	struct stat st;
+
+	if (lstat(root, &st) < 0)
+		return err_sys(e, "'%s'", root);
+	*ret = st.st_uid != own;
+	return 0;
+}
+
+int template_of_mark(const char *state_dir, uid_t own, const char *mark, char **ret_root,
+		     struct err *e)
+{
+	_free_ char *dir = mem_fmt("%s/templates", state_dir), *found = NULL;
+	DIR *d = opendir(dir);
+	struct dirent *en;
+
+	while (d && found == NULL && (en = readdir(d)) != NULL) {
+		_free_ char *root = NULL, *its = NULL;
+		struct err ignored;
+		bool is_rooted;
+
+		if (template_find(state_dir, en->d_name, &root, &ignored) < 0 ||
+		    template_is_rooted(root, own, &is_rooted, &ignored) < 0)
+			continue;
+		its = template_mark(root, is_rooted);
+		if (str_eq(its, mark))
+			found = take(root);
+	}
+	if (d)
+		(void)closedir(d);
+	*ret_root = take(found);
+	return *ret_root ? 0
+			 : err_set(e, ERR_NOTFOUND, ENOENT,
+				   "the template that it was installed above is not there any "
+				   "more");
 }

@@ -16,6 +16,8 @@ struct bench {
 /* Gives it to the root of its own ids, so that they can write in it. */
 int bench_give(const struct bench *b, struct err *e);
 int bench_open(struct bench *b, const char *state_dir, struct err *e);
+/* A second empty directory, under the lock of the first. */
+int bench_more(const struct bench *b, struct bench *ret, struct err *e);
 void bench_close(struct bench *b);
 
 /* Runs vitrine-image with these words; its program is one of the views. stdout goes to `out` (FD_NONE: nowhere). */
@@ -42,5 +44,10 @@ bool image_is_tag(const char *tag);
 int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e);
 /* Which one it is, also among those that had its name before: for what is written above it. */
 char *template_mark(const char *root, bool is_rooted);
+/* Does its root have ids of its own? */
+int template_is_rooted(const char *root, uid_t own, bool *ret, struct err *e);
+/* The one with this mark, whatever its name. */
+int template_of_mark(const char *state_dir, uid_t own, const char *mark, char **ret_root,
+		     struct err *e);
 
 #endif

@@ -469,10 +469,11 @@ int cmd_rename(int argc, char **argv, struct err *e)
 
 		/* Its events would be looked for under the old name. */
 		if (told < 0 &&
-		    def_rename(m.host.state_dir, m.names[1], m.names[0], &o, &ignored) == 0)
+		    def_rename_back(m.host.state_dir, m.names[1], m.names[0], &o, &ignored) == 0)
 			x = err_set(e, ERR_SYSTEM, -told,
 				    "rename: it cannot be recorded, so '%s' keeps its name: %s",
 				    m.names[0], strerrordesc_np(-told));
+		def_rename_done(&o);
 	}
 	def_let_go(&o);
 	host_done(&m.host);

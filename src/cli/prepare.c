@@ -622,17 +622,6 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 	return x == 0 && lasts ? run_target(r, e) : x;
 }
 
-/* The last word of a definition on what must be known before its flags are applied. */
-static const char *def_flag(const struct def *d, const char *flag)
-{
-	const char *value = NULL;
-
-	for (size_t i = 0; i < d->n_flags; i++)
-		if (str_starts(d->flags[i], flag))
-			value = d->flags[i] + strlen(flag);
-	return value;
-}
-
 /* Whose ids there are inside depends on it. */
 static int find_template(struct run *r, struct err *e)
 {

@@ -165,7 +165,7 @@ int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, str
 	if (r == 0)
 		r = layers_checkpoint(&s->review.layers, TREE_MANUAL, message, 0, &id, e);
 	if (r == 0)
-		r = layers_merge(&s->review.layers, s->host.ws_fd, e);
+		r = layers_merge(&s->review.layers, e);
 	if (r < 0)
 		return r;
 	spot_tell(s, false, id, 0, 0);

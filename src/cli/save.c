@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/save.c - save, load: what a sandbox keeps to itself, as an image that others can read
  *
- * An image of a sandbox has one layer for its home and, under review, one for what it changed in the workspace. It is
- * made and read by vitrine-image behind walls; from here come only the directories it may see. A loaded image brings
- * files and nothing else: no flag, no policy, no secret of whoever saved it is in it or believed.
+ * An image of a sandbox has one layer for its home and, under review, one for what it changed in the workspace. One of a
+ * template's has two more below: the template's root, and what was installed above it; so it is complete, and whoever loads
+ * it needs no template. It is made and read by vitrine-image behind walls; from here come only the directories it may see. A
+ * loaded image brings files and nothing else: no flag, no policy, no secret of whoever saved it is in it or believed.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/image.h"
 #include "cli/review.h"
+#include "cli/template.h"
 
 enum { OPT_OUT = 1, OPT_WORKSPACE };
 
@@ -73,22 +75,137 @@ static void add_workspace(struct image_job *j, const struct spot *s)
 	add_stack(j, l, &l->ws, 'w');
 }
 
-static int pack(const struct spot *s, const struct bench *b, const char *tag, int out,
-		struct err *e)
+/* ---- the system above a template ---- */
+
+/* What the sandbox starts from instead of the host's own system. */
+struct system {
+	char *root;     /* NULL: the host's */
+	bool is_rooted; /* it has ids of its own */
+	struct ids ids; /* who its user is in it */
+};
+
+static void system_done(struct system *y)
+{
+	free(y->root);
+}
+
+/* What was installed says above which template; a sandbox that never ran has its flag only. */
+static int find_system(const struct spot *s, struct system *ret, struct err *e)
+{
+	const struct layers *l = &s->review.layers;
+	const char *name = def_flag(&s->def, "--template=");
+	struct facts f = s->host.facts;
+	int r = 0;
+
+	if (l->sys.n > 0 && l->below[0])
+		r = template_of_mark(s->host.state_dir, f.uid, l->below, &ret->root, e);
+	else if (name)
+		r = template_find(s->host.state_dir, name, &ret->root, e);
+	if (r == 0 && ret->root)
+		r = template_is_rooted(ret->root, f.uid, &ret->is_rooted, e);
+	f.inner_root = ret->is_rooted ? ROOT_SETUID : ROOT_NONE;
+	ret->ids = plan_ids(&f);
+	return r < 0 ? err_wrap(e, r, "'%s'", s->sandbox) : 0;
+}
+
+/* A plain template's sandbox writes in its /usr alone. */
+static void add_system(struct image_job *j, const struct spot *s, const struct system *y)
+{
+	const struct layers *l = &s->review.layers;
+	const char *const root[] = { "--", "root", "/", "/tmp", "/v/root" };
+
+	image_view(j, mem_fmt("%s:/v/root:ro", y->root));
+	for (size_t i = 0; i < ARRAY_LEN(root); i++)
+		image_word(j, root[i]);
+	if (l->sys.n == 0)
+		return;
+	image_word(j, "--");
+	image_word(j, "system");
+	image_word(j, y->is_rooted ? "/" : "/usr");
+	image_word(j, y->is_rooted ? "/v/root" : "/v/root/usr");
+	add_stack(j, l, &l->sys, 's');
+}
+
+/* ---- packing ---- */
+
+static void begin_words(struct image_job *j, const struct bench *b, const char *tag,
+			const struct system *y)
+{
+	image_view(j, mem_fmt("%s:/out:rw", b->part));
+	image_word(j, "/vitrine-image");
+	image_word(j, "pack");
+	image_word(j, "/out");
+	image_word(j, tag);
+	if (y->root)
+		image_own_word(j, mem_fmt("%u:%u", y->ids.uid_in, y->ids.gid_in));
+	else
+		image_word(j, "1000:1000");
+}
+
+static void add_labels(struct image_job *j, const struct spot *s, const struct system *y)
+{
+	image_own_word(j, mem_fmt("org.vitrine.agent=%s", s->def.agent));
+	image_own_word(j, mem_fmt("org.vitrine.home=%s", s->host.home));
+	image_own_word(j, mem_fmt("org.vitrine.workspace=%s", s->host.workspace));
+	if (y->root)
+		image_word(j,
+			   y->is_rooted ? "org.vitrine.system=sudo" : "org.vitrine.system=plain");
+}
+
+/* Home and workspace. A root inside may have left files of its own in the home: who is root of those ids can read them. For a
+ * sandbox of the host's root there are none, and the root of its ids could not read the rest. */
+static int pack_own(const struct spot *s, const struct bench *b, const char *tag,
+		    const struct system *y, int out, struct err *e)
 {
 	_cleanup_(image_job_done) struct image_job j = { .state_dir = s->host.state_dir };
 
-	image_view(&j, mem_fmt("%s:/out:rw", b->part));
-	image_word(&j, "/vitrine-image");
-	image_word(&j, "pack");
-	image_word(&j, "/out");
-	image_word(&j, tag);
-	image_own_word(&j, mem_fmt("org.vitrine.agent=%s", s->def.agent));
-	image_own_word(&j, mem_fmt("org.vitrine.home=%s", s->host.home));
-	image_own_word(&j, mem_fmt("org.vitrine.workspace=%s", s->host.workspace));
+	j.is_as_root = y->is_rooted && !s->host.facts.is_root;
+	begin_words(&j, b, tag, y);
+	add_labels(&j, s, y);
 	add_home(&j, s);
 	add_workspace(&j, s);
 	return image_run(&j, out, e);
+}
+
+/* The system below and what `own` holds above it. */
+static int pack_whole(const struct spot *s, const struct bench *b, const char *tag,
+		      const struct system *y, const struct bench *own, int out, struct err *e)
+{
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = s->host.state_dir };
+	int r = y->is_rooted ? bench_give(b, e) : 0;
+
+	if (r < 0)
+		return r;
+	j.is_as_root = y->is_rooted;
+	begin_words(&j, b, tag, y);
+	add_labels(&j, s, y);
+	add_system(&j, s, y);
+	image_view(&j, mem_fmt("%s:/v/own:ro", own->part));
+	image_word(&j, "--");
+	image_word(&j, "layout");
+	image_word(&j, "/v/own");
+	r = image_run(&j, out, e);
+	/* Whoever loads it is not the root of those ids; only we can come here. */
+	if (r == 0 && chmod(b->part, 0755) < 0)
+		r = err_sys(e, "'%s'", b->part);
+	return r;
+}
+
+static int pack(const struct spot *s, const struct bench *b, const char *tag, int out,
+		struct err *e)
+{
+	_cleanup_(system_done) struct system y = { 0 };
+	_cleanup_(bench_close) struct bench own = BENCH_NONE;
+	int r = find_system(s, &y, e);
+
+	if (r < 0 || y.root == NULL)
+		return r < 0 ? r : pack_own(s, b, tag, &y, out, e);
+	r = bench_more(b, &own, e);
+	if (r == 0)
+		r = pack_own(s, &own, tag, &y, FD_NONE, e);
+	if (r == 0 && chmod(own.part, 0755) < 0)
+		r = err_sys(e, "'%s'", own.part);
+	return r < 0 ? r : pack_whole(s, b, tag, &y, &own, out, e);
 }
 
 /* In place of an older one of that name. */
@@ -278,8 +395,64 @@ static char *read_agent(const struct host *h, const struct bench *b)
 	return mem_str(buf_cstr(&text));
 }
 
-static int load(const struct host *h, const char *image, const char *name, struct err *e)
+/* "sudo ID" or "plain ID", as vitrine-image wrote it; false: it holds no system. */
+static bool read_system(const struct bench *b, bool *ret_is_sudo, char id[17])
 {
+	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
+	_free_ char *path = mem_fmt("%s/system", b->part);
+	_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct err ignored;
+	const char *p;
+
+	if (fd < 0 || io_read_fd(fd, &text, &ignored) < 0)
+		return false;
+	*ret_is_sudo = str_starts(buf_cstr(&text), "sudo ");
+	p = strchr(buf_cstr(&text), ' ');
+	if (p == NULL || strlen(p + 1) != 16 || strspn(p + 1, "0123456789abcdef") != 16)
+		return false;
+	(void)snprintf(id, 17, "%s", p + 1);
+	return true;
+}
+
+/* Its system becomes a template, named after what it holds: loaded twice, or left by one that was killed, it is the same. */
+static int load_system(struct template_ctx *c, const struct bench *b, const char *image,
+		       const char *word, struct def *d, struct err *e)
+{
+	_cleanup_(bench_close) struct bench more = BENCH_NONE;
+	_free_ char *name = NULL, *source = NULL, *flag = NULL, *there = NULL;
+	struct err why = ERR_INIT;
+	bool is_sudo = false;
+	char id[17];
+	int r;
+
+	if (!read_system(b, &is_sudo, id))
+		return 0;
+	c->is_sudo = is_sudo && host_root(&c->host, ROOT_JOB, &why) == 0;
+	if (is_sudo && !c->is_sudo)
+		(void)fprintf(stderr,
+			      "vitrine: its system will be one user's, without 'sudo' inside: %s\n",
+			      why.msg);
+	name = mem_fmt("saved-%s%s", id, is_sudo && !c->is_sudo ? "-plain" : "");
+	flag = mem_fmt("--template=%s", name);
+	def_add_flag(d, flag);
+	if (template_find(c->host.state_dir, name, &there, &why) == 0)
+		return 0;
+	source = mem_fmt("load %s", word);
+	r = bench_more(b, &more, e);
+	return r < 0 ? r
+		     : template_import(c, &more, image,
+				       &(struct maker){ .name = name,
+							.source = source,
+							.part = "system",
+							.id = id,
+							.is_quiet = true },
+				       e);
+}
+
+static int load(struct template_ctx *c, const char *image, const char *word, const char *name,
+		struct err *e)
+{
+	const struct host *h = &c->host;
 	_cleanup_(bench_close) struct bench b = BENCH_NONE;
 	_cleanup_(def_done) struct def d = { .name = mem_str(name),
 					     .workspace = mem_str(h->workspace) };
@@ -293,6 +466,9 @@ static int load(const struct host *h, const char *image, const char *name, struc
 		r = take_part(&b, "home", &home, e);
 	if (r == 0)
 		r = take_part(&b, "workspace", &ws, e);
+	if (r < 0)
+		return r;
+	r = load_system(c, &b, image, word, &d, e);
 	if (r < 0)
 		return r;
 	d.agent = read_agent(h, &b);
@@ -313,8 +489,9 @@ int cmd_load(int argc, char **argv, struct err *e)
 {
 	char *words[3] = { NULL };
 	const char *workspace = NULL;
-	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	struct template_ctx c = { .host = { .ws_fd = FD_NONE } };
 	_cleanup_(def_done) struct def there = { 0 };
+	struct host *h = &c.host;
 	_free_ char *image = NULL;
 	struct err ignored;
 	struct opts o;
@@ -330,14 +507,17 @@ int cmd_load(int argc, char **argv, struct err *e)
 			    words[1]);
 	if (r < 0)
 		return r;
-	r = host_init(&h, NULL, e);
+	r = host_init(h, NULL, e);
 	if (r == 0)
-		r = host_workspace(&h, workspace, e);
+		r = host_workspace(h, workspace, e);
 	if (r == 0)
-		r = plan_check_workspace(&h.facts, e);
-	if (r == 0 && def_read(h.state_dir, words[1], &there, &ignored) == 0)
+		r = plan_check_workspace(&h->facts, e);
+	if (r == 0 && def_read(h->state_dir, words[1], &there, &ignored) == 0)
 		r = err_set(e, ERR_CONFLICT, EEXIST, "there is a sandbox '%s' already", words[1]);
 	if (r == 0)
-		r = find_image(h.state_dir, words[0], &image, e);
-	return r < 0 ? r : load(&h, image, words[1], e);
+		r = find_image(h->state_dir, words[0], &image, e);
+	if (r == 0)
+		r = load(&c, image, words[0], words[1], e);
+	host_done(h);
+	return r;
 }

@@ -57,19 +57,21 @@ int template_check_name(const char *name, struct err *e)
 
 /* ---- import ---- */
 
-static int write_info(const char *dir, const char *source, struct err *e)
+static int write_info(const char *dir, const struct maker *m, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 	_free_ char *path = mem_fmt("%s/info", dir);
 	_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_free_ char *made = NULL;
 	uint64_t id = 0;
 	int r;
 
-	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+	if (m->id == NULL && getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
 		return err_sys(e, "getrandom");
-	buf_printf(&b, "{\"id\":\"%016llx\",\"created\":%llu,\"source\":", (unsigned long long)id,
+	made = mem_fmt("%016llx", (unsigned long long)id);
+	buf_printf(&b, "{\"id\":\"%s\",\"created\":%llu,\"source\":", m->id ? m->id : made,
 		   (unsigned long long)time(NULL));
-	buf_json(&b, source);
+	buf_json(&b, m->source);
 	buf_puts(&b, "}\n");
 	r = fd < 0 ? -errno : io_write_all(fd, b.p, b.n);
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", path, strerrordesc_np(-r)) : 0;
@@ -83,13 +85,14 @@ static bool is_layout(const char *dir)
 }
 
 /* The tree of a root file system is copied by cp, which needs no help with names. */
-static void import_words(struct image_job *j, bool is_tree)
+static void import_words(struct image_job *j, const char *part, bool is_tree)
 {
 	static const char *const copy[] = {
 		"cp",  "-R",       "--preserve=timestamps,links", "--no-target-directory",
 		"/in", "/out/root"
 	};
-	static const char *const unpack[] = { "/vitrine-image", "unpack", "root", "/in", "/out" };
+	const char *const unpack[] = { "/vitrine-image", "unpack", part ? part : "root", "/in",
+				       "/out" };
 
 	for (size_t i = 0; is_tree && i < ARRAY_LEN(copy); i++)
 		image_word(j, copy[i]);
@@ -128,9 +131,10 @@ static int settle(const struct template_ctx *c, const struct bench *b, struct er
 	return image_run(&j, FD_NONE, e);
 }
 
-static int put_in_place(const struct template_ctx *c, const struct bench *b, const char *name,
+static int put_in_place(const struct template_ctx *c, const struct bench *b, const struct maker *m,
 			struct err *e)
 {
+	const char *name = m->name;
 	_free_ char *all = mem_fmt("%s/templates", c->host.state_dir);
 	_free_ char *path = mem_fmt("%s/%s", all, name);
 	int r = path_make(all, 0700);
@@ -144,7 +148,8 @@ static int put_in_place(const struct template_ctx *c, const struct bench *b, con
 								       "rm %s' removes it",
 								       name, name)
 							     : err_sys(e, "'%s'", path);
-	(void)printf("%s\n", name);
+	if (!m->is_quiet)
+		(void)printf("%s\n", name);
 	return 0;
 }
 
@@ -165,7 +170,7 @@ int template_import(const struct template_ctx *c, struct bench *b, const char *p
 		return err_sys(e, "'%s'", real);
 	image_view(&j, mem_fmt("%s:/out:rw", b->part));
 	image_view(&j, mem_fmt("%s:/in:ro", real));
-	import_words(&j, S_ISDIR(st.st_mode) && !is_layout(real));
+	import_words(&j, m->part, S_ISDIR(st.st_mode) && !is_layout(real));
 	r = image_run(&j, FD_NONE, e);
 	if (r < 0)
 		return err_wrap(e, r, "'%.200s'", path);
@@ -179,8 +184,8 @@ int template_import(const struct template_ctx *c, struct bench *b, const char *p
 	if (lstat(usr, &st) < 0)
 		return err_set(e, ERR_DENIED, EINVAL,
 			       "'%.200s' holds no root file system: there is no /usr", path);
-	r = write_info(b->part, m->source, e);
-	return r < 0 ? r : put_in_place(c, b, m->name, e);
+	r = write_info(b->part, m, e);
+	return r < 0 ? r : put_in_place(c, b, m, e);
 }
 
 int template_is_new(const struct template_ctx *c, const char *name, struct err *e)
@@ -212,27 +217,17 @@ static int cmd_import(struct template_ctx *c, struct err *e)
 			       &(struct maker){ .name = c->words[1], .source = c->words[0] }, e);
 }
 
-static int has_own_ids(const struct template_ctx *c, const char *root, bool *ret, struct err *e)
-{
-	struct stat st;
-
-	if (lstat(root, &st) < 0)
-		return err_sys(e, "'%s'", root);
-	*ret = st.st_uid != c->host.facts.uid;
-	return 0;
-}
-
 /* The root as an image of one layer; the tar of it to `out`, the layout to the bench. */
 int template_pack(const struct template_ctx *c, const struct bench *b, const char *name, int out,
 		  struct err *e)
 {
 	_cleanup_(image_job_done) struct image_job j = { .state_dir = c->host.state_dir };
-	static const char *const words[] = { "--", "root", "/", "/tmp", "/v/root" };
+	static const char *const words[] = { "0:0", "--", "root", "/", "/tmp", "/v/root" };
 	_free_ char *root = NULL;
 	int r = template_find(c->host.state_dir, name, &root, e);
 
 	if (r == 0)
-		r = has_own_ids(c, root, &j.is_as_root, e);
+		r = template_is_rooted(root, c->host.facts.uid, &j.is_as_root, e);
 	if (r == 0 && j.is_as_root)
 		r = bench_give(b, e);
 	if (r < 0)

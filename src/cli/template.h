@@ -22,6 +22,9 @@ struct template_ctx {
 struct maker {
 	const char *const *argv;
 	const char *file, *name, *source;
+	const char *part; /* of the image: "system" only; NULL: all of it */
+	const char *id;   /* 16 hex digits, where it is known from what it holds; NULL: a new one */
+	bool is_quiet;    /* its name is not printed */
 };
 
 int template_usage(struct err *e, const char *text);

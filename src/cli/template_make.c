@@ -244,6 +244,66 @@ int template_build(struct template_ctx *c, struct err *e)
 
 /* ---- registries ---- */
 
+/* skopeo ends with `time="..." level=fatal msg="..."`: the message, its quotes made plain again; else the last line. */
+static char *skopeo_reason(const struct buf *said)
+{
+	_cleanup_(buf_done) struct buf raw = BUF(64 * KIB), out = BUF(64 * KIB);
+	_free_ char *last = workshop_last_line(said);
+	const char *p = strstr(buf_cstr(said), "level=fatal msg=\"");
+
+	if (p == NULL)
+		return mem_str(last[0] ? last : "it failed without a word");
+	for (p += strlen("level=fatal msg=\""); *p && *p != '"' && *p != '\n'; p++) {
+		bool is_quoted = p[0] == '\\' && p[1];
+
+		p += is_quoted;
+		buf_putc(&raw, (char)(is_quoted && strchr("nrt", *p) ? ' ' : *p));
+	}
+	buf_esc(&out, buf_cstr(&raw), raw.n < 300 ? raw.n : 300); /* a registry's words are in it */
+	return mem_str(buf_cstr(&out));
+}
+
+/* What people can do about the commonest; all others are told as skopeo tells them. */
+static int skopeo_failed(const char *image, const struct buf *said, struct err *e)
+{
+	static const struct {
+		const char *in, *means;
+	} known[] = {
+		{ "manifest unknown", "there is no such image or tag in the registry" },
+		{ "name unknown", "there is no such image in the registry" },
+		{ "connection refused", "the registry cannot be reached: nobody answers there" },
+		{ "no such host", "the registry cannot be reached: its name is not known" },
+		{ "i/o timeout", "the registry cannot be reached: no answer" },
+		{ "gave HTTP response to HTTPS client", "the registry speaks no TLS; "
+							"registries.conf can say that it is "
+							"insecure "
+							"(docs/TEMPLATES.md)" },
+		{ "certificate signed by unknown authority", "the registry's certificate is not "
+							     "trusted; its authority belongs into "
+							     "certs.d "
+							     "(docs/TEMPLATES.md)" },
+		{ "unauthorized", "the registry wants a login: 'skopeo login' keeps one" },
+		{ "authentication required", "the registry wants a login: 'skopeo login' keeps "
+					     "one" },
+	};
+	_free_ char *reason = skopeo_reason(said);
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strstr(reason, known[i].in))
+			return err_set(e, ERR_SYSTEM, ECHILD, "'%.200s': %s", image,
+				       known[i].means);
+	return err_set(e, ERR_SYSTEM, ECHILD, "'%.200s': skopeo: %s", image, reason);
+}
+
+static int skopeo_copy(const char *image, const char *from, const char *to, struct err *e)
+{
+	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
+	int r = program_hear((const char *const[]){ "skopeo", "copy", "-q", from, to, NULL }, &said,
+			     e);
+
+	return r == -ECHILD ? skopeo_failed(image, &said, e) : r;
+}
+
 static char *with_transport(const char *ref)
 {
 	static const char *const known[] = { "docker://",       "oci:", "oci-archive:",
@@ -269,23 +329,25 @@ int template_pull(struct template_ctx *c, struct err *e)
 	from = with_transport(c->words[0]);
 	tar = mem_fmt("%s.tar", b.part);
 	to = mem_fmt("oci-archive:%s:pulled", tar);
-	return make_and_import(
-		c, &b,
-		&(struct maker){
-			.argv = (const char *const[]){ "skopeo", "copy", "-q", from, to, NULL },
-			.file = tar,
-			.name = c->words[1],
-			.source = c->words[0] },
-		e);
+	r = skopeo_copy(c->words[0], from, to, e);
+	if (r == 0)
+		r = template_import(c, &b, tar,
+				    &(struct maker){ .name = c->words[1], .source = c->words[0] },
+				    e);
+	(void)path_remove(AT_FDCWD, tar); /* else the next bench does it */
+	return r;
 }
 
 int template_push(struct template_ctx *c, struct err *e)
 {
 	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_cleanup_(buf_done) struct buf version = BUF(4 * KIB);
 	_free_ char *from = NULL, *to = NULL;
 	int r = c->n == 2 ? template_check_name(c->words[0], e)
 			  : template_usage(e, "'vitrine template push NAME IMAGE'");
 
+	if (r == 0) /* packing takes a while; whoever lacks it should not wait for that */
+		r = program_hear((const char *const[]){ "skopeo", "--version", NULL }, &version, e);
 	if (r == 0)
 		r = bench_open(&b, c->host.state_dir, e);
 	if (r == 0)
@@ -294,6 +356,5 @@ int template_push(struct template_ctx *c, struct err *e)
 		return r;
 	from = mem_fmt("oci:%s:%s", b.part, c->words[0]);
 	to = with_transport(c->words[1]);
-	return program_run((const char *const[]){ "skopeo", "copy", "-q", from, to, NULL }, NULL,
-			   e);
+	return skopeo_copy(c->words[1], from, to, e);
 }

@@ -126,7 +126,7 @@ int whole_checkpoint(struct spot *s, uint64_t tree, const char *message, bool *r
 	if (r == 0)
 		r = layers_checkpoint(&s->review.layers, TREE_MANUAL, message, 0, &id, e);
 	if (r == 0)
-		r = layers_merge(&s->review.layers, s->host.ws_fd, e);
+		r = layers_merge(&s->review.layers, e);
 	*ret_did = r == 0;
 	return r < 0 ? err_wrap(e, r, "the workspace is saved, the home is not") : 0;
 }

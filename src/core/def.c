@@ -33,6 +33,16 @@ void def_add_flag(struct def *d, const char *text)
 	d->flags[d->n_flags++] = mem_str(text);
 }
 
+const char *def_flag(const struct def *d, const char *flag)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < d->n_flags; i++)
+		if (str_starts(d->flags[i], flag))
+			value = d->flags[i] + strlen(flag);
+	return value;
+}
+
 /* ---- names ---- */
 
 static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."

@@ -30,6 +30,8 @@ struct def {
 
 void def_done(struct def *d);
 void def_add_flag(struct def *d, const char *text);
+/* The last value of "--flag="; NULL: it is not among them. */
+const char *def_flag(const struct def *d, const char *flag);
 
 /* Letters, digits, '_', '.' and '-', at most 64, not beginning with '-' or '.'; "run-..." belongs to runs without a
  * name. */
@@ -66,8 +68,12 @@ void def_let_go(struct owned *o);
 
 /* Renamed out of the way first, so that it is gone at once and whole. The lock goes with it. */
 int def_remove(const char *state_dir, const char *name, struct owned *o, struct err *e);
+/* Needs room on the disk, the way back needs none; done() when there is no way back any more. */
 int def_rename(const char *state_dir, const char *from, const char *to, struct owned *o,
 	       struct err *e);
+int def_rename_back(const char *state_dir, const char *from, const char *to, struct owned *o,
+		    struct err *e);
+void def_rename_done(struct owned *o);
 
 /* What commands that were killed have left: removed folders, files not yet in place, dead runs without a name. */
 void def_clean(const char *state_dir, const char *except);

@@ -99,17 +99,37 @@ int def_remove(const char *state_dir, const char *name, struct owned *o, struct 
 		     : 0;
 }
 
-static int rewrite(int dir, const struct def *d, struct err *e)
+#define NEW_FILE ".new-name"
+
+/* What the file will say, beside it. Nothing has happened when there is no room for it. */
+static int write_new(int dir, const struct def *d, struct err *e)
 {
 	_cleanup_(buf_done) struct buf text = BUF(DEF_MAX_BYTES);
 	_close_ int fd = FD_NONE;
+	int r;
 
 	def_print(d, &text);
-	fd = openat(dir, ".new-name", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || io_write_all(fd, text.p, text.n) < 0 || fsync(fd) < 0 ||
-	    renameat(dir, ".new-name", dir, DEF_FILE) < 0)
-		return err_sys(e, "write " DEF_FILE);
-	return 0;
+	fd = openat(dir, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && io_write_all(fd, text.p, text.n) == 0 && fsync(fd) == 0)
+		return 0;
+	r = err_sys(e, "write " DEF_FILE);
+	(void)unlinkat(dir, NEW_FILE, 0); /* it may not be there */
+	return r;
+}
+
+/* The folder's name is the sandbox's; what the file says follows, and nobody relies on it. */
+static int move(int all, const char *from, const char *to, const struct owned *o, struct err *e)
+{
+	if (all < 0 || renameat2(all, from, all, to, RENAME_NOREPLACE) < 0)
+		return errno == EEXIST ? err_set(e, ERR_CONFLICT, EEXIST,
+						 "there is a sandbox '%s' already; remove or "
+						 "rename it first",
+						 to)
+				       : err_sys(e, "rename '%s'", from);
+	/* The other one stays, for the way back. Not every file system can exchange. */
+	if (renameat2(o->dir, NEW_FILE, o->dir, DEF_FILE, RENAME_EXCHANGE) < 0)
+		(void)renameat(o->dir, NEW_FILE, o->dir, DEF_FILE);
+	return fsync(all) < 0 ? err_sys(e, "rename '%s'", from) : 0;
 }
 
 int def_rename(const char *state_dir, const char *from, const char *to, struct owned *o,
@@ -121,18 +141,28 @@ int def_rename(const char *state_dir, const char *from, const char *to, struct o
 
 	if (r < 0)
 		return r;
-	/* The folder's name is the sandbox's; what the file says follows, and nobody relies on it. */
-	if (all < 0 || renameat2(all, from, all, to, RENAME_NOREPLACE) < 0)
-		return errno == EEXIST ? err_set(e, ERR_CONFLICT, EEXIST,
-						 "there is a sandbox '%s' already; remove or "
-						 "rename it "
-						 "first",
-						 to)
-				       : err_sys(e, "rename '%s'", from);
 	free(d.name);
 	d.name = mem_str(to);
-	r = rewrite(o->dir, &d, e);
-	return r < 0 || fsync(all) == 0 ? r : err_sys(e, "rename '%s'", from);
+	r = write_new(o->dir, &d, e);
+	if (r < 0)
+		return r;
+	r = move(all, from, to, o, e);
+	if (r < 0)
+		(void)unlinkat(o->dir, NEW_FILE, 0); /* of no use to anybody */
+	return r;
+}
+
+int def_rename_back(const char *state_dir, const char *from, const char *to, struct owned *o,
+		    struct err *e)
+{
+	_close_ int all = open_all(state_dir);
+
+	return move(all, from, to, o, e);
+}
+
+void def_rename_done(struct owned *o)
+{
+	(void)unlinkat(o->dir, NEW_FILE, 0); /* left behind it does no harm */
 }
 
 /* ---- what crashes left ---- */

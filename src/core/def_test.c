@@ -93,6 +93,12 @@ TEST(made_read_listed_removed)
 	CHECK_INT(def_own(dir, "box", &o, &e), 0);
 	CHECK_INT(def_own(dir, "box", &second, &e), -EBUSY);
 	CHECK_INT(def_rename(dir, "box", "other", &o, &e), 0);
+	CHECK_INT(def_rename_back(dir, "other", "box", &o, &e), 0);
+	def_done(&back);
+	CHECK_INT(def_read(dir, "box", &back, &e), 0);
+	CHECK_STR(back.name, "box");
+	CHECK_INT(def_rename(dir, "box", "other", &o, &e), 0);
+	def_rename_done(&o);
 	def_done(&back);
 	CHECK_INT(def_read(dir, "other", &back, &e), 0);
 	CHECK_STR(back.name, "other");

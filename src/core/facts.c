@@ -22,53 +22,6 @@
 
 /* ---- who ---- */
 
-static void account_done(struct account *a)
-{
-	free(a->name);
-	free(a->home);
-	free(a->shell);
-}
-
-/* Accounts that are not in the file are taken from the environment. */
-static bool parse_account(char *line, struct account *a)
-{
-	struct passwd_line l;
-
-	if (!passwd_parse(line, &l))
-		return false;
-	*a = (struct account){ .uid = l.uid,
-			       .gid = l.gid,
-			       .name = mem_str(l.name),
-			       .home = mem_str(l.home),
-			       .shell = mem_str(l.shell) };
-	return true;
-}
-
-static bool find_account(const char *name, uid_t uid, struct account *ret)
-{
-	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	struct err ignored;
-	char *line, *next;
-
-	if (io_read_file("/etc/passwd", &b, &ignored) < 0 || b.n == 0)
-		return false;
-	for (line = b.p; line && *line; line = next) {
-		struct account a = { 0 };
-
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = '\0';
-		if (!parse_account(line, &a))
-			continue;
-		if (name ? str_eq(a.name, name) : a.uid == uid) {
-			*ret = a;
-			return true;
-		}
-		account_done(&a);
-	}
-	return false;
-}
-
 static int become(const struct account *a, struct err *e)
 {
 	if (setgroups(1, &a->gid) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
@@ -89,14 +42,14 @@ static int drop_root(const char *user, struct account *a, bool *ret_dropped, str
 				      "--user needs root; you are uid %u already", geteuid())
 			    : 0;
 	if (user) {
-		if (!find_account(user, 0, a))
+		if (!account_find(user, 0, a))
 			return err_set(e, ERR_USAGE, ENOENT, "--user '%s': no such user", user);
 	} else if (sudo) {
 		if (num_parse(sudo, 0, UINT32_MAX - 1, &uid, e) < 0)
 			return err_wrap(e, -EINVAL, "SUDO_UID");
 		if (uid == 0)
 			return 0;
-		if (!find_account(NULL, (uid_t)uid, a))
+		if (!account_find(NULL, (uid_t)uid, a))
 			return err_set(e, ERR_USAGE, ENOENT, "SUDO_UID %s: no such user", sudo);
 	} else {
 		return 0;
@@ -155,7 +108,7 @@ static void locate_home(struct host *h)
 	const char *user = h->is_dropped ? NULL : getenv("USER");
 
 	if (!is_known && (home == NULL || shell == NULL || user == NULL))
-		is_known = find_account(NULL, geteuid(), a);
+		is_known = account_find(NULL, geteuid(), a);
 	h->home = home_of(home ? home : a->home);
 	h->user = mem_str(user ? user : is_known ? a->name : "user");
 	h->shell = mem_str(shell ? shell : is_known && a->shell[0] ? a->shell : "/bin/sh");
@@ -189,35 +142,12 @@ int host_locate(struct host *h, struct err *e)
 
 /* ---- ids for a root inside ---- */
 
-static int find_range(const char *file, const char *user, uint32_t *ret_first, struct err *e)
-{
-	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	struct err ignored;
-
-	if (io_read_file(file, &b, &ignored) < 0 ||
-	    !subids_find(buf_cstr(&b), user, geteuid(), ret_first))
-		return err_set(e, ERR_UNSUPPORTED, ENOENT,
-			       "'%s' gives this account no %u ids to be root with; 'vitrine "
-			       "doctor' says how to get them",
-			       file, SUBIDS_COUNT);
-	return 0;
-}
-
 int host_root(struct host *h, enum root_kind kind, struct err *e)
 {
-	struct account a = { 0 };
 	struct facts *f = &h->facts;
 	uint32_t uid = PLAN_ROOT_SUBIDS, gid = PLAN_ROOT_SUBIDS;
-	int r = 0;
+	int r = f->is_root ? 0 : account_subids(&uid, &gid, e);
 
-	if (!f->is_root) {
-		const char *name = find_account(NULL, geteuid(), &a) ? a.name : "";
-
-		r = find_range("/etc/subuid", name, &uid, e);
-		if (r == 0)
-			r = find_range("/etc/subgid", name, &gid, e);
-		account_done(&a);
-	}
 	if (r < 0)
 		return r;
 	f->inner_root = kind;

@@ -3,15 +3,10 @@
 #ifndef VITRINE_CORE_FACTS_H
 #define VITRINE_CORE_FACTS_H
 
+#include "core/account.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
 #include "view/view.h"
-
-struct account {
-	uid_t uid;
-	gid_t gid;
-	char *name, *home, *shell;
-};
 
 /* Owns what struct facts borrows. */
 struct host {

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "sys/subids.h"
 #include "tree/overlay.h"
 
 #define LAYER_ID_BYTES 17 /* 16 hex digits and a NUL */
@@ -89,15 +90,14 @@ int layers_keep_trees(struct layers *l, const uint64_t *trees, size_t n, struct 
 /* Throws away all changes of the workspace, or those below `only`; the present is saved first. */
 int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_present,
 		   struct err *e);
-/* Makes one layer of many, where looking through them would begin to cost. `base` is the tree below them. */
-int layers_merge(struct layers *l, int base, struct err *e);
+/* Makes one layer of many, where looking through them would begin to cost. The sandbox must not run. */
+int layers_merge(struct layers *l, struct err *e);
 int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct err *e);
 
 /* The newest checkpoint that somebody may want back and that is not what is there now; 0: there is none. */
 uint64_t layers_undo_target(const struct layers *l);
-/* Before a start: freezes what is there, drops the oldest checkpoints of this kind, keeps the stack short. `base` is the
- * tree below. */
-int layers_before_start(struct layers *l, int base, const char *message, struct err *e);
+/* Before a start: freezes what is there, drops the oldest checkpoints of this kind, keeps the stack short. */
+int layers_before_start(struct layers *l, const char *message, struct err *e);
 /* The workspace as the host has it, nothing saved: for when there is nothing left to review. */
 int layers_clear(struct layers *l, struct err *e);
 /* A clean home and, with_ws, a clean workspace; what was there is saved. */
@@ -132,5 +132,10 @@ struct disk_use {
 	bool is_cut;
 };
 struct disk_use layers_disk(const char *state_dir, const char *name, uint64_t max_names);
+/* The same, counted by the root of the ids that its files have: a root inside can close directories to everybody else. */
+struct disk_use layers_disk_rooted(const char *state_dir, const char *name, uint64_t max_names,
+				   const struct id_map *uids, const struct id_map *gids);
+/* Is it one of those, by what it has installed? */
+bool layers_is_rooted(const char *state_dir, const char *name);
 
 #endif

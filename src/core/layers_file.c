@@ -235,6 +235,19 @@ int layers_read(const char *state_dir, const char *name, struct layers *ret, str
 	return lock < 0 ? lock : layers_read_held(state_dir, name, ret, e);
 }
 
+bool layers_is_rooted(const char *state_dir, const char *name)
+{
+	struct err ignored;
+	struct layers l;
+	bool is;
+
+	if (layers_read(state_dir, name, &l, &ignored) < 0)
+		return false;
+	is = l.sys.n > 0 && str_starts(l.below, "sudo-");
+	layers_done(&l);
+	return is;
+}
+
 /* ---- what nobody names ---- */
 
 struct named {

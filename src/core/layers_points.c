@@ -27,31 +27,6 @@ static bool is_empty(const struct layers *l, const char *id)
 	return is;
 }
 
-/* Everything frozen becomes one new layer. The old ones stay as long as a checkpoint names them. */
-static int merge_frozen(struct layers *l, struct stack *frozen, int base, mode_t mode,
-			struct err *e)
-{
-	struct overlay o = { 0 };
-	_free_ char *path = NULL;
-	_close_ int to = FD_NONE;
-	char id[LAYER_ID_BYTES];
-	int r = layers_open(l, frozen, base, &o, e);
-
-	if (r == 0)
-		r = layers_make(l, mode, true, id, e);
-	if (r == 0) {
-		path = layers_path_of(l, id, "/fs");
-		to = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = to < 0 ? err_sys(e, "'%s'", path) : overlay_flatten(&o, NULL, to, e);
-	}
-	layers_close(&o);
-	if (r < 0)
-		return r;
-	frozen->n = 0;
-	stack_push(frozen, id);
-	return 0;
-}
-
 /* `frozen` is what the checkpoint names; the head gets a new layer on top of it. */
 static int freeze(struct layers *l, struct stack *head, struct stack *frozen, struct err *e)
 {
@@ -200,16 +175,16 @@ int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message
 
 /* By cp, which keeps links, attributes and the overlay's own marks, and shares blocks where the file system can. Whoever
  * writes there stands still. */
-static int copy_tree(const char *from, const char *to, struct err *e)
+static int copy_tree(void *arg, struct err *e)
 {
+	char *const *paths = arg;
 	const char *cp = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
-	const char *const argv[] = {
-		cp, "-a", "--reflink=auto", "--no-target-directory", "--", from, to, NULL
-	};
+	const char *const argv[] = { cp,   "-a",     "--reflink=auto", "--no-target-directory",
+				     "--", paths[0], paths[1],         NULL };
 	const char *const env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
 	int r = program_run(argv, env, e);
 
-	return r < 0 ? err_wrap(e, r, "'%s' could not be copied", from) : 0;
+	return r < 0 ? err_wrap(e, r, "'%s' could not be copied", paths[0]) : 0;
 }
 
 /* `frozen` is what the stack shows now: a copy of what is on top, and the rest. */
@@ -232,7 +207,7 @@ static int freeze_copy(struct layers *l, const struct stack *head, const char *p
 	from = head->n > 0 ? layers_path_of(l, head->v[0], "/fs") : mem_str(plain);
 	to = layers_path_of(l, id, "/fs");
 	stack_push(frozen, id);
-	return copy_tree(from, to, e);
+	return layers_with_rights(l, copy_tree, (char *[]){ from, to }, e);
 }
 
 int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_id, struct err *e)
@@ -253,9 +228,7 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 	if (r == 0) {
 		r = freeze_copy(l, &l->sys, NULL, &sys, e);
 		if (r < 0)
-			r = err_wrap(e, r,
-				     "what was installed can be saved when the sandbox does not "
-				     "run");
+			r = err_wrap(e, r, "what was installed could not be saved");
 	}
 	if (r < 0) {
 		free(ws.v);
@@ -379,46 +352,6 @@ int layers_discard(struct layers *l, int base, char *const *only, uint64_t *ret_
 	return r < 0 ? r : layers_write(l, e);
 }
 
-/* The head keeps the layer that is written. The lock is held. */
-static int merge_stack(struct layers *l, struct stack *s, int base, struct err *e)
-{
-	struct stack frozen = { 0 };
-	int r;
-
-	if (s->n < LAYERS_MERGE_AT)
-		return 0;
-	for (size_t i = s->n; i-- > 1;)
-		stack_push(&frozen, s->v[i]);
-	r = merge_frozen(l, &frozen, base, layers_mode(l, s), e);
-	if (r == 0) {
-		stack_push(&frozen, s->v[0]);
-		stack_copy(s, &frozen);
-	}
-	free(frozen.v);
-	return r < 0 ? r : 1;
-}
-
-/* `sys` is left alone: what lies below it is another directory, and it is frozen only by checkpoints. */
-int layers_merge(struct layers *l, int base, struct err *e)
-{
-	_free_ char *nothing = mem_fmt("%s/layers/.empty", l->state_dir);
-	_close_ int lock = FD_NONE, empty = FD_NONE;
-	int ws, home;
-
-	if (l->ws.n < LAYERS_MERGE_AT && l->home.n < LAYERS_MERGE_AT)
-		return 0;
-	lock = layers_lock_fresh(l, e);
-	if (lock < 0)
-		return lock;
-	(void)mkdir(nothing, 0700); /* it may be there */
-	empty = open(nothing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (empty < 0)
-		return err_sys(e, "'%s'", nothing);
-	ws = merge_stack(l, &l->ws, base, e);
-	home = ws < 0 ? ws : merge_stack(l, &l->home, empty, e);
-	return home < 0 ? home : layers_write(l, e);
-}
-
 static bool stacks_equal(const struct stack *a, const struct stack *b, size_t skip)
 {
 	return a->n == b->n + skip &&
@@ -465,7 +398,7 @@ static void drop_points(struct layers *l, enum tree_kind kind, size_t keep)
 			drop_point(l, i);
 }
 
-int layers_before_start(struct layers *l, int base, const char *message, struct err *e)
+int layers_before_start(struct layers *l, const char *message, struct err *e)
 {
 	_close_ int lock = FD_NONE;
 	uint64_t id;
@@ -483,7 +416,7 @@ int layers_before_start(struct layers *l, int base, const char *message, struct 
 		r = layers_write(l, e);
 	fd_close(take_fd(lock));
 	if (r == 0)
-		r = layers_merge(l, base, e);
+		r = layers_merge(l, e);
 	return r < 0 ? r : layers_collect(l->state_dir, &(uint64_t){ 0 }, e);
 }
 

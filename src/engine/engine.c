@@ -61,6 +61,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .seals_itself = true,
 	  .init_is_child = true,
 	  .render = render_crun },
 	{ .name = "runc",
@@ -98,7 +99,7 @@ const struct engine engines[] = {
 	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .render = render_vm },
@@ -106,7 +107,7 @@ const struct engine engines[] = {
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,
@@ -134,6 +135,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_GATE] = "network through the gate",
 	[STEP_DIRECT] = "network without proxy variables",
 	[STEP_LAYERS] = "layers",
+	[STEP_OWN_IDS] = "a template's own ids",
 	[STEP_SOCKETS] = "host sockets",
 	[STEP_CONTAINERS] = "containers inside",
 };
@@ -189,6 +191,8 @@ unsigned engine_steps_of(const struct plan *p)
 		steps |= BIT(STEP_ROOT);
 	if (p->has_containers)
 		steps |= BIT(STEP_CONTAINERS);
+	if (p->ids.root != ROOT_NONE)
+		steps |= BIT(STEP_OWN_IDS);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
 	if (p->n_sockets > 0 || p->broker.is_on)

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/seatbelt/seatbelt.h"
 #include "engine/vm/vm.h"
+#include "plan/parts.h"
 #include "plan/testplan.h"
 
 static int render_one(const struct engine *en, const struct setup *s, struct rendering *out,
@@ -234,6 +235,17 @@ TEST(engines_refuse_what_they_cannot_honour)
 	CHECK(engine_check(engine_find("bwrap"), &s.plan, &e) < 0);
 	CHECK(strstr(e.msg, "root's ids mapped away") && strstr(e.msg, "--user NAME"));
 	CHECK_INT(engine_check(engine_find("native"), &s.plan, &e), 0);
+	setup_done(&s);
+	/* A machine stacks layers, but all of its files have one owner. */
+	make_for(engine_find("vm-emulated"), 0, &s);
+	plan_add_mount(&s.plan, MOUNT_LAYER, "/layer", "/usr", MOUNT_DIR, "written");
+	plan_add_mount(&s.plan, MOUNT_OVERLAY, "overlay", "/usr", MOUNT_DIR, "template, kept");
+	CHECK_INT(engine_check(engine_find("vm-emulated"), &s.plan, &e), 0);
+	CHECK(engine_check(engine_find("crun"), &s.plan, &e) < 0);
+	CHECK_STR(e.msg, "engine 'crun' cannot honour: layers");
+	s.plan.ids.root = ROOT_SETUID;
+	CHECK(engine_check(engine_find("vm-emulated"), &s.plan, &e) < 0);
+	CHECK_STR(e.msg, "engine 'vm-emulated' cannot honour: a template's own ids");
 	setup_done(&s);
 }
 

@@ -37,12 +37,13 @@ int blob_verify(int fd, const char *digest, struct err *e);
 #define LABEL_HOME "org.vitrine.home"
 #define LABEL_WORKSPACE "org.vitrine.workspace"
 #define LABEL_AGENT "org.vitrine.agent"
+#define LABEL_SYSTEM "org.vitrine.system" /* "sudo": its files have owners; "plain" */
 #define PART_KEY "org.vitrine.part"
 
 struct layer_ref {
 	char *file;   /* below the layout: "blobs/sha256/..." or a docker archive's name */
 	char *digest; /* "sha256:..."; NULL in a docker archive */
-	char *part;   /* our own images: "home", "workspace"; else NULL */
+	char *part;   /* our own images: "root", "system", "home", "workspace"; else NULL */
 };
 
 struct image {
@@ -58,6 +59,12 @@ int image_pick(const char *index, size_t n, char **ret_file, char **ret_digest, 
 int image_manifest(const char *text, size_t n, struct image *ret, struct err *e);
 int image_docker(const char *text, size_t n, struct image *ret, struct err *e);
 void image_done(struct image *i);
+/* Is this layer one of a system, not of what somebody keeps in it? */
+bool image_is_system(const char *part);
+/* Of an OCI layout that lies in the directory `in`. */
+int image_read_layout(int in, struct image *ret, struct err *e);
+/* A blob of it, which is what its digest (NULL: it has none) says. */
+int image_open_blob(int in, const char *file, const char *digest, struct err *e);
 /* A path of an archive: relative, normal, without "..", "./" and slashes at either end removed; NULL: refused. */
 char *image_path(const char *path);
 

@@ -216,6 +216,11 @@ int image_docker(const char *text, size_t n, struct image *ret, struct err *e)
 	return r;
 }
 
+bool image_is_system(const char *part)
+{
+	return part && (str_eq(part, "root") || str_eq(part, "system"));
+}
+
 void image_done(struct image *i)
 {
 	for (size_t k = 0; k < i->n; k++) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image/pack.c - vitrine-image pack: the layers of a sandbox as an OCI image layout, and that as one tar
  *
- *	pack OUT TAG LABEL=VALUE... -- PART PREFIX BASE LAYER... [-- PART PREFIX BASE LAYER...]
+ *	pack OUT TAG UID:GID LABEL=VALUE... -- PART PREFIX BASE LAYER... [-- PART ...] [-- layout DIR]
  *
  * A part is a stack of layers, top first, above BASE; it becomes one layer of the image, with all that it holds at the
- * path PREFIX, and marks for what is gone from BASE. Names are sorted and owners left out (but for --as-root), so the same
- * state gives the same image. The layout goes to the directory OUT, the tar of it to stdout.
+ * path PREFIX, and marks for what is gone from BASE. The files of a system ("root", "system") keep their owners where there
+ * are any (--as-root), else they are root's; all others are UID:GID's. "layout" takes over the layers of an image that is
+ * packed already. Names are sorted, so the same state gives the same image. The layout goes to the directory OUT, the tar
+ * of it to stdout.
  */
 #include <archive_entry.h>
 #include <dirent.h>
@@ -15,13 +17,16 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/num.h"
+#include "base/path.h"
 #include "image/image.h"
 #include "tree/overlay.h"
 
-#define OWNER 1000
+#define PARTS_MAX 8
 
 struct part {
-	const char *name, *prefix;
+	char *name;
+	const char *prefix; /* NULL: it was taken over */
 	struct blob blob;
 };
 
@@ -30,7 +35,8 @@ struct pack {
 	const char *tag;
 	char **labels;
 	size_t n_labels;
-	struct part parts[4];
+	uint32_t uid, gid; /* of what is nobody else's */
+	struct part parts[PARTS_MAX];
 	size_t n;
 };
 
@@ -46,6 +52,8 @@ struct layer_out {
 	struct blob_out *blob;
 	const struct overlay_diff *d;
 	const char *prefix; /* without the first slash */
+	bool is_system;
+	uint32_t uid, gid;
 	struct link_seen *links;
 	size_t n_links, cap_links;
 	struct err *e;
@@ -78,8 +86,8 @@ static struct archive_entry *new_entry(const struct layer_out *l, const char *pa
 	bug_on(en == NULL);
 	archive_entry_set_pathname(en, full);
 	archive_entry_set_mode(en, mode & (S_IFMT | 01777));
-	archive_entry_set_uid(en, OWNER);
-	archive_entry_set_gid(en, OWNER);
+	archive_entry_set_uid(en, l->uid);
+	archive_entry_set_gid(en, l->gid);
 	archive_entry_set_mtime(en, (time_t)(mtime / (int64_t)NS_PER_SEC),
 				(long)(mtime % (int64_t)NS_PER_SEC));
 	archive_entry_set_size(en, 0);
@@ -87,9 +95,10 @@ static struct archive_entry *new_entry(const struct layer_out *l, const char *pa
 }
 
 /* Of a root file system with ids of its own: the owner, and what setting the owner may mean. */
-static void set_owner(struct archive_entry *en, const struct tree_entry *t)
+static void set_owner(const struct layer_out *l, struct archive_entry *en,
+		      const struct tree_entry *t)
 {
-	if (!image_is_root())
+	if (!l->is_system || !image_is_root())
 		return;
 	archive_entry_set_uid(en, t->uid);
 	archive_entry_set_gid(en, t->gid);
@@ -193,7 +202,7 @@ static int put_file(struct layer_out *l, const struct tree_entry *t, int layer)
 	int r;
 
 	en = new_entry(l, t->path, t->mode, t->mtime);
-	set_owner(en, t);
+	set_owner(l, en, t);
 	if (first) {
 		archive_entry_set_hardlink(en, first);
 		return put_simple(l, en);
@@ -220,7 +229,7 @@ static int put_entry(struct layer_out *l, const struct tree_entry *t)
 	if (!S_ISDIR(t->mode) && !S_ISLNK(t->mode) && !S_ISFIFO(t->mode))
 		return 0; /* sockets and devices are of one machine */
 	en = new_entry(l, t->path, t->mode, t->mtime);
-	set_owner(en, t);
+	set_owner(l, en, t);
 	if (S_ISLNK(t->mode)) {
 		_free_ char *target = mem_strn(t->target, t->target_len);
 
@@ -253,24 +262,48 @@ static int put_whiteouts(const struct layer_out *l)
 	return r;
 }
 
-static int put_prefix(const struct layer_out *l)
+/* Does an earlier part lie there, or below it? */
+static bool was_put(const struct pack *p, const char *dir)
+{
+	_free_ char *full = mem_fmt("/%s", dir);
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->parts[i].prefix && path_is_beneath(p->parts[i].prefix, full))
+			return true;
+	return false;
+}
+
+/* The directories on the way are the system's, the last one is the part's own. */
+static struct archive_entry *new_way(const struct layer_out *l, const char *dir)
+{
+	bool is_tmp = str_eq(dir, "tmp") || str_eq(dir, "var/tmp");
+	struct archive_entry *en = new_entry(l, "", S_IFDIR | (is_tmp ? 01777 : 0755), 0);
+
+	archive_entry_set_pathname(en, dir);
+	if (!str_eq(dir, l->prefix)) {
+		archive_entry_set_uid(en, 0);
+		archive_entry_set_gid(en, 0);
+	}
+	return en;
+}
+
+static int put_prefix(const struct pack *p, const struct layer_out *l)
 {
 	int r = 0;
 
-	for (const char *p = l->prefix; r == 0 && *p;) {
-		struct archive_entry *en = new_entry(l, "", S_IFDIR | 0755, 0);
+	for (const char *end = l->prefix; r == 0 && *end;) {
 		_free_ char *dir = NULL;
 
-		p += strcspn(p, "/");
-		dir = mem_strn(l->prefix, (size_t)(p - l->prefix));
-		archive_entry_set_pathname(en, dir);
-		r = put_simple(l, en);
-		p += *p == '/';
+		end += strcspn(end, "/");
+		dir = mem_strn(l->prefix, (size_t)(end - l->prefix));
+		if (!was_put(p, dir))
+			r = put_simple(l, new_way(l, dir));
+		end += *end == '/';
 	}
 	return r;
 }
 
-static int put_layer(struct layer_out *l)
+static int put_layer(const struct pack *p, struct layer_out *l)
 {
 	int r;
 
@@ -278,7 +311,7 @@ static int put_layer(struct layer_out *l)
 	    archive_write_set_bytes_per_block(l->a, 512) != ARCHIVE_OK ||
 	    archive_write_open(l->a, l, NULL, on_bytes, NULL) != ARCHIVE_OK)
 		return archive_failed(l->a, l->e);
-	r = put_prefix(l);
+	r = put_prefix(p, l);
 	for (size_t i = 0; r == 0 && i < l->d->after.n; i++)
 		r = put_entry(l, &l->d->after.v[i]);
 	if (r == 0)
@@ -294,11 +327,15 @@ static int pack_part(struct pack *p, struct part *part, const struct overlay *o,
 	struct layer_out l = { .d = &d, .prefix = part->prefix + 1, .e = e };
 	int r = overlay_compare(o, false, &d, e);
 
+	l.is_system = image_is_system(part->name);
+	l.uid = l.is_system ? 0 : p->uid;
+	l.gid = l.is_system ? 0 : p->gid;
+
 	if (r == 0)
 		r = blob_begin(p->blobs, &l.blob, e);
 	l.a = archive_write_new();
 	if (r == 0)
-		r = put_layer(&l);
+		r = put_layer(p, &l);
 	(void)archive_write_free(l.a);
 	if (r == 0)
 		r = blob_end(take(l.blob), &part->blob, e);
@@ -512,7 +549,7 @@ static int read_part(struct pack *p, char **argv, struct err *e)
 		n++;
 	if (n < 3 || p->n == ARRAY_LEN(p->parts) || n - 3 > OVERLAY_LAYERS_MAX || argv[1][0] != '/')
 		return err_set(e, ERR_USAGE, EINVAL, "pack: PART PREFIX BASE LAYER...");
-	*part = (struct part){ .name = argv[0], .prefix = argv[1] };
+	*part = (struct part){ .name = mem_str(argv[0]), .prefix = argv[1] };
 	r = o.base = open_dir(argv[2], e);
 	for (int i = 3; r >= 0 && i < n; i++)
 		r = o.layers[o.n++] = open_dir(argv[i], e);
@@ -522,26 +559,89 @@ static int read_part(struct pack *p, char **argv, struct err *e)
 	return r < 0 ? r : n;
 }
 
+static int take_blob(const struct pack *p, int fd, struct blob *ret, struct err *e)
+{
+	static char chunk[262144];
+	struct blob_out *b = NULL;
+	int r = blob_begin(p->blobs, &b, e);
+	ssize_t n = 1;
+
+	while (r == 0 && n > 0) {
+		n = io_read(fd, chunk, sizeof(chunk));
+		r = n < 0 ? err_set(e, ERR_SYSTEM, (int)-n, "a layer cannot be read")
+			  : blob_add(b, chunk, (size_t)n, e);
+	}
+	if (r == 0)
+		r = blob_end(take(b), ret, e);
+	blob_drop(b);
+	return r;
+}
+
+/* layout DIR: the layers of an image of ours; how many words. */
+static int read_layout(struct pack *p, char **argv, struct err *e)
+{
+	_close_ int in = argv[1] ? open_dir(argv[1], e) : FD_NONE;
+	struct image i = { 0 };
+	int r = argv[1] == NULL ? err_set(e, ERR_USAGE, EINVAL, "pack: layout DIR")
+		: in < 0        ? in
+				: image_read_layout(in, &i, e);
+
+	for (size_t k = 0; r == 0 && k < i.n; k++) {
+		const struct layer_ref *l = &i.layers[k];
+		_close_ int fd = image_open_blob(in, l->file, l->digest, e);
+
+		if (fd >= 0 && (l->part == NULL || p->n == ARRAY_LEN(p->parts)))
+			r = err_set(e, ERR_USAGE, EINVAL, "pack: too many parts");
+		else
+			r = fd < 0 ? fd : take_blob(p, fd, &p->parts[p->n].blob, e);
+		if (r == 0)
+			p->parts[p->n++].name = mem_str(l->part);
+	}
+	image_done(&i);
+	return r < 0 ? r : 2;
+}
+
+static int read_owner(struct pack *p, const char *text, struct err *e)
+{
+	const char *colon = strchr(text, ':');
+	_free_ char *uid = colon ? mem_strn(text, (size_t)(colon - text)) : NULL;
+	uint64_t u = 0, g = 0;
+	int r = colon ? num_parse(uid, 0, UINT32_MAX - 1, &u, e)
+		      : err_set(e, ERR_USAGE, EINVAL, "pack: UID:GID");
+
+	if (r == 0)
+		r = num_parse(colon + 1, 0, UINT32_MAX - 1, &g, e);
+	p->uid = (uint32_t)u;
+	p->gid = (uint32_t)g;
+	return r;
+}
+
 int image_pack(int argc, char **argv, struct err *e)
 {
 	struct pack p = { 0 };
-	int at = 3, r = 0;
+	int at = 4, r = 0;
 
-	if (argc < 5)
-		return err_set(e, ERR_USAGE, EINVAL, "pack OUT TAG [LABEL=VALUE...] -- PART...");
+	if (argc < 6)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "pack OUT TAG UID:GID [LABEL=VALUE...] -- PART...");
 	p.tag = argv[2];
 	p.labels = argv + at;
 	while (argv[at] && !str_eq(argv[at], "--"))
 		at++;
-	p.n_labels = (size_t)at - 3;
-	r = p.out = open_dir(argv[1], e);
+	p.n_labels = (size_t)at - 4;
+	r = read_owner(&p, argv[3], e);
+	if (r >= 0)
+		r = p.out = open_dir(argv[1], e);
 	if (r >= 0 &&
 	    (mkdirat(p.out, "blobs", 0755) < 0 || mkdirat(p.out, "blobs/sha256", 0755) < 0))
 		r = err_sys(e, "blobs");
 	if (r >= 0)
 		r = p.blobs = openat(p.out, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	while (r >= 0 && argv[at]) {
-		r = read_part(&p, argv + at + 1, e);
+		char **words = argv + at + 1;
+
+		r = words[0] && str_eq(words[0], "layout") ? read_layout(&p, words, e)
+							   : read_part(&p, words, e);
 		at += r + 1;
 	}
 	if (r >= 0)

@@ -3,7 +3,8 @@
  *
  *	unpack root IN OUT        OUT/root is the root file system
  *	unpack sandbox IN OUT     OUT/home and OUT/workspace are what `save` put in, OUT/whites-PART what is gone,
- *	                          OUT/meta what it says of itself
+ *	                          OUT/meta what it says of itself, OUT/system which system it holds, if it does
+ *	unpack system IN OUT      OUT/root is that system, with all that was installed
  *
  * IN is an OCI layout as a directory or a tar, a docker archive, or the tar of a root file system. The files of an
  * archive of the first kinds are laid out flat in OUT/in first: what names what is known only at the end.
@@ -15,6 +16,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "image/image.h"
 
 #define TEXT_MAX (4 * MIB)
@@ -27,9 +29,9 @@ struct unpack {
 	struct err *e;
 };
 
-static int fail(const struct unpack *u, const char *what)
+static int fail(struct err *e, const char *what)
 {
-	return err_set(u->e, ERR_DENIED, EBADMSG, "not an image that can be read: %s", what);
+	return err_set(e, ERR_DENIED, EBADMSG, "not an image that can be read: %s", what);
 }
 
 static int make_dir(int at, const char *name, struct err *e)
@@ -42,19 +44,19 @@ static int make_dir(int at, const char *name, struct err *e)
 	return fd < 0 ? err_sys(e, "'%s'", name) : fd;
 }
 
-static int open_blob(const struct unpack *u, const char *file, const char *digest)
+int image_open_blob(int in, const char *file, const char *digest, struct err *e)
 {
-	_close_ int fd = path_open_beneath(u->in, file, O_RDONLY | O_NONBLOCK, u->e);
-	int r = fd < 0 ? fd : digest ? blob_verify(fd, digest, u->e) : 0;
+	_close_ int fd = path_open_beneath(in, file, O_RDONLY | O_NONBLOCK, e);
+	int r = fd < 0 ? fd : digest ? blob_verify(fd, digest, e) : 0;
 
 	return r < 0 ? r : take_fd(fd);
 }
 
-static int read_blob(const struct unpack *u, const char *file, const char *digest, struct buf *out)
+static int read_blob(int in, const char *file, const char *digest, struct buf *out, struct err *e)
 {
-	_close_ int fd = open_blob(u, file, digest);
+	_close_ int fd = image_open_blob(in, file, digest, e);
 
-	return fd < 0 ? fd : io_read_fd(fd, out, u->e);
+	return fd < 0 ? fd : io_read_fd(fd, out, e);
 }
 
 static bool has_file(const struct unpack *u, const char *file)
@@ -65,7 +67,7 @@ static bool has_file(const struct unpack *u, const char *file)
 }
 
 /* An index may name an index, once. */
-static int read_oci(struct unpack *u)
+int image_read_layout(int in, struct image *ret, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(TEXT_MAX);
 	_free_ char *file = mem_str("index.json"), *digest = NULL;
@@ -76,9 +78,9 @@ static int read_oci(struct unpack *u)
 		char *next = NULL, *next_digest = NULL;
 
 		b.n = 0;
-		r = read_blob(u, file, digest, &b);
+		r = read_blob(in, file, digest, &b, e);
 		if (r == 0)
-			r = image_pick(buf_cstr(&b), b.n, &next, &next_digest, &is_index, u->e);
+			r = image_pick(buf_cstr(&b), b.n, &next, &next_digest, &is_index, e);
 		if (r < 0)
 			return r;
 		free(file);
@@ -87,21 +89,21 @@ static int read_oci(struct unpack *u)
 		digest = next_digest;
 	}
 	b.n = 0;
-	r = is_index ? fail(u, "too many indexes") : read_blob(u, file, digest, &b);
-	return r < 0 ? r : image_manifest(buf_cstr(&b), b.n, &u->image, u->e);
+	r = is_index ? fail(e, "too many indexes") : read_blob(in, file, digest, &b, e);
+	return r < 0 ? r : image_manifest(buf_cstr(&b), b.n, ret, e);
 }
 
 static int read_docker(struct unpack *u)
 {
 	_cleanup_(buf_done) struct buf b = BUF(TEXT_MAX);
-	int r = read_blob(u, "manifest.json", NULL, &b);
+	int r = read_blob(u->in, "manifest.json", NULL, &b, u->e);
 
 	return r < 0 ? r : image_docker(buf_cstr(&b), b.n, &u->image, u->e);
 }
 
 static int put_layer(struct unpack *u, const struct layer_ref *l)
 {
-	_close_ int fd = open_blob(u, l->file, l->digest);
+	_close_ int fd = image_open_blob(u->in, l->file, l->digest, u->e);
 	int r = fd < 0 ? fd : 0;
 
 	for (int pass = 0; r == 0 && pass < 2; pass++) {
@@ -119,12 +121,14 @@ static int put_layer(struct unpack *u, const struct layer_ref *l)
 
 /* ---- a root file system ---- */
 
-static int put_root(struct unpack *u)
+/* All of it, or of one of our own what is not somebody's. */
+static int put_root(struct unpack *u, bool is_system_only)
 {
 	int r = u->x.root = make_dir(u->out, "root", u->e);
 
 	for (size_t i = 0; r >= 0 && i < u->image.n; i++)
-		r = put_layer(u, &u->image.layers[i]);
+		if (!is_system_only || image_is_system(u->image.layers[i].part))
+			r = put_layer(u, &u->image.layers[i]);
 	return r < 0 ? r : 0;
 }
 
@@ -171,9 +175,9 @@ static int put_part(struct unpack *u, const struct layer_ref *l, const char *pre
 	int r;
 
 	if (strip == NULL || strip[0] == '\0')
-		return fail(u, "it does not say where its parts belong");
+		return fail(u->e, "it does not say where its parts belong");
 	if (faccessat(u->out, l->part, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return fail(u, "a part of it comes twice");
+		return fail(u->e, "a part of it comes twice");
 	root = make_dir(u->out, l->part, u->e);
 	if (root < 0)
 		return root;
@@ -186,20 +190,37 @@ static int put_part(struct unpack *u, const struct layer_ref *l, const char *pre
 	return r < 0 ? r : put_file(u->out, list, &whites, u->e);
 }
 
+/* Which system it is: the same layers, the same name, wherever they come from. */
+static int put_system_name(struct unpack *u, const char *kind)
+{
+	_cleanup_(buf_done) struct buf layers = BUF(64 * KIB), text = BUF(64 * KIB);
+	bool is_sudo = kind && str_eq(kind, "sudo");
+	char hex[SHA256_HEX_BYTES];
+
+	for (size_t i = 0; i < u->image.n; i++)
+		if (image_is_system(u->image.layers[i].part))
+			buf_printf(&layers, "%s\n", u->image.layers[i].digest);
+	if (layers.n == 0)
+		return 0;
+	sha256_hex(layers.p, layers.n, hex);
+	buf_printf(&text, "%s %.16s", is_sudo ? "sudo" : "plain", hex);
+	return put_file(u->out, "system", &text, u->e);
+}
+
 static int put_sandbox(struct unpack *u)
 {
 	_cleanup_(buf_done) struct buf text = BUF(TEXT_MAX), meta = BUF(64 * KIB);
 	struct json_doc doc = { 0 };
-	int r = read_blob(u, u->image.config, NULL, &text);
+	int r = read_blob(u->in, u->image.config, NULL, &text, u->e);
 
 	if (r == 0)
 		r = json_parse_foreign(buf_cstr(&text), text.n, &doc, u->e);
 	if (r < 0)
 		return r;
 	if (label(&doc, LABEL_HOME) == NULL)
-		r = fail(u, "it is not one that 'vitrine save' made; 'vitrine template import' "
-			    "takes "
-			    "any image");
+		r = fail(u->e, "it is not one that 'vitrine save' made; 'vitrine template import' "
+			       "takes "
+			       "any image");
 	for (size_t i = 0; r == 0 && i < u->image.n; i++) {
 		const struct layer_ref *l = &u->image.layers[i];
 
@@ -207,9 +228,11 @@ static int put_sandbox(struct unpack *u)
 			r = put_part(u, l, label(&doc, LABEL_HOME));
 		else if (l->part && str_eq(l->part, "workspace"))
 			r = put_part(u, l, label(&doc, LABEL_WORKSPACE));
-		else
-			r = fail(u, "a layer of it is neither home nor workspace");
+		else if (!image_is_system(l->part))
+			r = fail(u->e, "a layer of it is neither home nor workspace nor system");
 	}
+	if (r == 0)
+		r = put_system_name(u, label(&doc, LABEL_SYSTEM));
 	buf_puts(&meta, label(&doc, LABEL_AGENT) ? label(&doc, LABEL_AGENT) : "shell");
 	json_done(&doc);
 	return r < 0 ? r : put_file(u->out, "meta", &meta, u->e);
@@ -271,12 +294,13 @@ static int find_files(struct unpack *u, int fd)
 	return r < 0 ? r : 1;
 }
 
-static int put_image(struct unpack *u, bool is_root)
+static int put_image(struct unpack *u, const char *what)
 {
-	int r = has_file(u, "index.json") ? read_oci(u) : read_docker(u);
+	int r = has_file(u, "index.json") ? image_read_layout(u->in, &u->image, u->e)
+					  : read_docker(u);
 
 	if (r == 0)
-		r = is_root ? put_root(u) : put_sandbox(u);
+		r = str_eq(what, "sandbox") ? put_sandbox(u) : put_root(u, str_eq(what, "system"));
 	image_done(&u->image);
 	if (u->x.left_out)
 		(void)fprintf(stderr, "left out: %llu devices and the like\n",
@@ -288,21 +312,21 @@ int image_unpack(int argc, char **argv, struct err *e)
 {
 	struct unpack u = { .in = FD_NONE, .e = e };
 	_close_ int fd = FD_NONE;
-	bool is_root;
 	int r;
 
-	if (argc != 4 || (!str_eq(argv[1], "root") && !str_eq(argv[1], "sandbox")))
-		return err_set(e, ERR_USAGE, EINVAL, "unpack root|sandbox IN OUT");
-	is_root = str_eq(argv[1], "root");
-	u.x.has_owners = is_root && image_is_root();
+	if (argc != 4 ||
+	    (!str_eq(argv[1], "root") && !str_eq(argv[1], "system") && !str_eq(argv[1], "sandbox")))
+		return err_set(e, ERR_USAGE, EINVAL, "unpack root|system|sandbox IN OUT");
+	u.x.has_owners = !str_eq(argv[1], "sandbox") && image_is_root();
 	fd = open(argv[2], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	u.out = open(argv[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || u.out < 0)
 		return err_sys(e, "'%s'", fd < 0 ? argv[2] : argv[3]);
 	r = find_files(&u, fd);
 	if (r == 0)
-		return is_root ? put_plain_root(&u, fd) : fail(&u, "it has no index");
-	r = r < 0 ? r : put_image(&u, is_root);
+		return str_eq(argv[1], "root") ? put_plain_root(&u, fd)
+					       : fail(e, "it has no index");
+	r = r < 0 ? r : put_image(&u, argv[1]);
 	if (image_is_root())
 		(void)path_remove(u.out,
 				  "in"); /* nobody else can; if it stays it only takes space */

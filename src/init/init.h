@@ -90,7 +90,8 @@ struct server {
 	struct plan plan; /* its guest half */
 	struct guest_walls walls;
 	bool is_locked, is_over;
-	bool is_vm; /* ours is the whole machine */
+	bool has_failed; /* to lock: what was asked for behind the plan is refused */
+	bool is_vm;      /* ours is the whole machine */
 	struct samples *samples;
 	int proc;
 	size_t n_files; /* being read or made */
@@ -142,7 +143,7 @@ int vm_boot(void); /* the link's descriptor, or < 0 */
 int vm_wake(int port, bool is_kept);
 /* What only a gate or containers need; where it is loaded already, nothing. */
 void vm_load_extra(void);
-int vm_view_enter(void);
+int vm_view_enter(const struct plan *p);
 /* For a container engine: the kernel's own file systems, and a place for its things that can be stacked. */
 int vm_containers(const struct plan *p);
 

@@ -112,6 +112,8 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 	uint16_t rows, cols;
 	struct err ignored;
 
+	if (sv->has_failed)
+		return answer(part, 503);
 	if (!sv->is_locked || parse_route(path, &to) < 0)
 		return -EBADMSG;
 	if (str_eq(to.verb, "signal") || str_eq(to.verb, "size")) {
@@ -152,7 +154,7 @@ static int on_request(struct part *part, const struct head *h)
 
 	if (str_eq(path, "/start")) {
 		part->kind = PART_START;
-		return part->server->is_locked ? -EBADMSG : 0;
+		return part->server->is_locked || part->server->has_failed ? -EBADMSG : 0;
 	}
 	if (str_eq(path, "/freeze") || str_eq(path, "/thaw")) {
 		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
@@ -229,6 +231,7 @@ static int end_start(struct part *part)
 	struct err e = ERR_INIT;
 
 	if (server_lock(sv, &part->body, &e) < 0) {
+		sv->has_failed = true;
 		h.status = 500;
 		head_add(&h, "error", "%s", e.msg);
 	} else if (sv->net.mode) {

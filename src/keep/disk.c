@@ -6,7 +6,8 @@
  * themselves, in a child, for a walk takes as long as it takes. A walk is due when the room has gone down by half of what
  * is left of the limit, and now and then in any case, because others may have made room meanwhile.
  *
- * The walk is made in a user namespace of its own: there a directory that was closed to everybody is open to its owner.
+ * The walk is made in a user namespace of its own: there a directory that was closed to everybody is open to its owner. Where
+ * there is a root inside, that namespace has the ids of the sandbox.
  */
 #include "keep/disk.h"
 
@@ -18,6 +19,7 @@
 
 #include "base/io.h"
 #include "base/sabotage.h"
+#include "core/disk_note.h"
 #include "keep/keeper.h"
 #include "sys/userns.h"
 
@@ -26,8 +28,9 @@
 #define LATEST_NS (5 * NS_PER_SEC)
 #define FILL_RATE GIB /* bytes a second that a quick disk takes */
 #define ANYWAY_NS (5 * NS_PER_SEC)
-#define SHARE_ANYWAY 100 /* of a processor at most, when nothing speaks for a walk */
-#define SHARE_DUE 5      /* and when something does */
+#define SHORT_NS (100 * NS_PER_MS) /* a run in which not much can be written */
+#define SHARE_ANYWAY 100           /* of a processor at most, when nothing speaks for a walk */
+#define SHARE_DUE 5                /* and when something does */
 
 /* ---- decisions ---- */
 
@@ -80,7 +83,7 @@ bool disk_is_over(const struct disk_use *u, uint64_t max)
 struct disk {
 	struct disk_seen seen;
 	struct disk_room room; /* of the walk that is under way */
-	uint64_t began_ns;
+	uint64_t began_ns, born_ns;
 	pid_t walker;
 	int said;
 	struct watch *on_time, *on_said;
@@ -104,6 +107,7 @@ static bool find_room(const struct keeper *k, struct disk_room *ret)
 
 static _Noreturn void walk(const struct keeper *k, int to)
 {
+	const struct plan *p = k->in->plan;
 	struct rlimit files;
 	struct disk_use u;
 
@@ -113,9 +117,12 @@ static _Noreturn void walk(const struct keeper *k, int to)
 		(void)setrlimit(RLIMIT_NOFILE, &files); /* one is open on each level */
 	}
 	/* Where that cannot be, closed directories are not counted; root can look into them anyway. */
-	if (geteuid() != 0)
+	if (geteuid() != 0 && p->ids.root == ROOT_NONE)
 		(void)userns_enter(geteuid(), getegid(), 0);
-	u = layers_disk(k->in->plan->state_dir, k->in->plan->name, disk_names(max_of(k)));
+	u = p->ids.root == ROOT_SETUID
+		    ? layers_disk_rooted(p->state_dir, p->name, disk_names(max_of(k)), &p->ids.uids,
+					 &p->ids.gids)
+		    : layers_disk(p->state_dir, p->name, disk_names(max_of(k)));
 	(void)io_write_all(to, &u, sizeof(u)); /* nobody there: nobody asks */
 	_exit(0);
 }
@@ -210,16 +217,33 @@ void disk_start(struct keeper *k)
 		return;
 	if (k->disk == NULL) {
 		k->disk = mem_new(1, sizeof(*k->disk));
-		*k->disk = (struct disk){ .said = FD_NONE };
+		*k->disk = (struct disk){ .said = FD_NONE, .born_ns = clock_now() };
 	}
 	if (k->disk->on_time == NULL && k->disk->walker <= 0)
 		k->disk->on_time = watch_timer(k->loop, FIRST_NS, false, on_time, k);
+}
+
+/* For the next start: what was counted last, or that it must count because nobody has (core/disk_note.h). */
+static void leave_note(const struct keeper *k)
+{
+	const struct disk_seen *s = &k->disk->seen;
+	uint64_t now = clock_now();
+
+	if (s->is_known)
+		disk_note_write(k->dir,
+				&(struct disk_note){ .when = clock_real() / NS_PER_SEC -
+							     (now - s->ended_ns) / NS_PER_SEC,
+						     .used = s->used,
+						     .room = s->room.bytes });
+	else if (now - k->disk->born_ns > SHORT_NS)
+		(void)unlinkat(k->dir, DISK_NOTE_FILE, 0); /* there may be none */
 }
 
 void disk_finish(struct keeper *k)
 {
 	if (k->disk == NULL)
 		return;
+	leave_note(k);
 	forget_walker(k->disk);
 	watch_free(k->disk->on_time);
 	free(k->disk);

@@ -445,6 +445,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	(void)sched_yield();
 	if (k->is_empty)
 		(void)engine_reap(&k->native, in->plan);
+	engine_tidy(in->plan);
 	write_down(k);
 	if (k->dir >= 0 && k->lock >= 0)
 		place_release(k);

@@ -7,10 +7,16 @@
 #include "sys/subids.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/num.h"
+#include "sys/userns.h"
 
 /* ---- /etc/subuid ---- */
 
@@ -166,4 +172,65 @@ int subids_write(pid_t pid, const struct id_map *uids, const struct id_map *gids
 	if (r < 0)
 		return r;
 	return is_root ? write_map(pid, "gid_map", gids, e) : run_tool("newgidmap", pid, gids, e);
+}
+
+/* ---- being root of them ---- */
+
+static _Noreturn void run_own(void (*fn)(void *), void *arg)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    userns_enter(geteuid(), getegid(), 0) < 0)
+		_exit(1);
+	fn(arg);
+	_exit(0);
+}
+
+/* In the child: one byte says that it has its namespace, one comes when that has its ids. */
+static _Noreturn void run_inside(int link, void (*fn)(void *), void *arg)
+{
+	char word = 'n';
+
+	if (unshare(CLONE_NEWUSER) < 0 || io_write_all(link, &word, 1) < 0 ||
+	    io_read(link, &word, 1) != 1 || setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 ||
+	    setresuid(0, 0, 0) < 0)
+		_exit(1);
+	/* Changing ids takes it away, so it comes last; whoever waited may be gone already. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || io_write_all(link, &word, 1) < 0)
+		_exit(1);
+	fn(arg);
+	_exit(0);
+}
+
+int subids_run(const struct id_map *uids, const struct id_map *gids, void (*fn)(void *), void *arg,
+	       struct err *e)
+{
+	int pair[2], status = 1, r;
+	char word = 0;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, "socketpair");
+	pid = fork();
+	if (pid == 0) {
+		fd_close(pair[0]);
+		if (uids == NULL)
+			run_own(fn, arg);
+		run_inside(pair[1], fn, arg);
+	}
+	fd_close(pair[1]);
+	r = pid < 0 ? err_sys(e, "fork") : 0;
+	if (r == 0 && uids && io_read(pair[0], &word, 1) != 1)
+		r = err_set(e, ERR_UNSUPPORTED, EPERM, "no user namespace can be made");
+	if (r == 0 && uids)
+		r = subids_write(pid, uids, gids, e);
+	if (r == 0 && uids && io_write_all(pair[0], &word, 1) < 0)
+		r = err_sys(e, "socketpair");
+	fd_close(r == 0 ? FD_NONE : take_fd(pair[0])); /* then it gives up */
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			break;
+	fd_close(pair[0]);
+	return r < 0 || status == 0 ? r
+				    : err_set(e, ERR_SYSTEM, ECHILD,
+					      "root of subordinate ids did not get there");
 }

@@ -8,7 +8,7 @@
  *
  * A stack of paths still to visit takes the place of recursion: depth is the agent's to choose, our stack is not.
  */
-#include "tree/overlay.h"
+#include "tree/overlay_own.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -34,9 +34,6 @@ struct merge {
 	struct todo *v;
 	size_t n, cap;
 };
-
-/* What one layer says of a path. */
-enum says { SAYS_NOTHING, SAYS_GONE, SAYS_FILE, SAYS_DIR, SAYS_OPAQUE };
 
 static int fd_path(int fd, char *path, size_t size)
 {
@@ -127,39 +124,38 @@ static int add_after(struct merge *m, const struct todo *t, size_t layer, const 
 
 /* ---- names ---- */
 
-struct names {
-	char **v;
-	size_t n, cap;
-};
-
-static void names_done(struct names *l)
+void overlay_list_done(struct overlay_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
 	free(l->v);
 }
 
-static void list_names(int root, const char *path, struct names *l)
+int overlay_list(int root, const char *path, struct overlay_list *l)
 {
 	int fd = tree_open(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *en;
+	int r = 0;
 
 	if (d == NULL) {
 		fd_close(fd);
-		return;
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd < 0 ? fd : -ENOMEM;
 	}
 	while ((en = readdir(d)) != NULL) {
-		if (str_eq(en->d_name, ".") || str_eq(en->d_name, "..") ||
-		    strlen(path) + strlen(en->d_name) > PATH_LEN_MAX)
+		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
 			continue;
+		if (strlen(path) + strlen(en->d_name) > PATH_LEN_MAX) {
+			r = -ENAMETOOLONG;
+			continue;
+		}
 		vec_reserve(l->v, l->n, l->cap);
 		l->v[l->n++] = mem_str(en->d_name);
 	}
 	(void)closedir(d);
+	return r;
 }
 
-/* Greatest first, for a stack. */
 static int by_name_down(const void *a, const void *b)
 {
 	const char *x, *y;
@@ -169,18 +165,24 @@ static int by_name_down(const void *a, const void *b)
 	return strcmp(y, x);
 }
 
+void overlay_list_sort(struct overlay_list *l)
+{
+	if (l->n > 0)
+		qsort(l->v, l->n, sizeof(*l->v), by_name_down);
+}
+
 /* Pushes the children of t: names of its layers, and those of the tree below when they are gone with it. */
 static void push_children(struct merge *m, const struct todo *t, bool with_base)
 {
-	_cleanup_(names_done) struct names l = { 0 };
+	_cleanup_(overlay_list_done) struct overlay_list l = { 0 };
 	const struct overlay *o = m->d->o;
 
 	for (size_t k = t->first; k < t->end; k++)
-		list_names(o->layers[k], t->path, &l);
+		(void)overlay_list(o->layers[k], t->path,
+				   &l); /* what is closed to us is not shown */
 	if (with_base)
-		list_names(o->base, t->path, &l);
-	if (l.n > 0)
-		qsort(l.v, l.n, sizeof(*l.v), by_name_down);
+		(void)overlay_list(o->base, t->path, &l);
+	overlay_list_sort(&l);
 	for (size_t i = 0; i < l.n; i++) {
 		struct todo next = *t;
 
@@ -194,53 +196,54 @@ static void push_children(struct merge *m, const struct todo *t, bool with_base)
 
 /* ---- one path ---- */
 
-/* Asks the layers from the top. Sets which of them make up the directory, when it is one, and whether what lies below
- * them still shows. */
-static enum says ask_layers(const struct overlay *o, const struct todo *t, struct todo *kids,
-			    size_t *ret_layer, struct stat *ret_st, bool *ret_base_shows)
+struct overlay_shown overlay_ask(const struct overlay *o, const char *path, size_t first,
+				 size_t end)
 {
-	enum says first = SAYS_NOTHING;
+	struct overlay_shown s = { .first = end, .end = end, .base_shows = true };
 
-	*ret_base_shows = true;
-	kids->first = kids->end = t->end;
-	for (size_t k = t->first; k < t->end; k++) {
+	for (size_t k = first; k < end; k++) {
 		struct stat st;
-		enum says s = ask(o->layers[k], t->path, &st);
+		enum says one = ask(o->layers[k], path, &st);
 
-		if (s == SAYS_NOTHING)
+		if (one == SAYS_NOTHING)
 			continue;
-		if (first == SAYS_NOTHING) {
-			first = s;
-			*ret_layer = k;
-			*ret_st = st;
-			kids->first = (uint8_t)k;
+		if (s.says == SAYS_NOTHING) {
+			s.says = one;
+			s.first = k;
+			s.st = st;
 		}
-		if (s == SAYS_FILE || s == SAYS_GONE) {
-			*ret_base_shows = false;
-			kids->end = (uint8_t)k;
-			return first;
+		if (one == SAYS_FILE || one == SAYS_GONE) {
+			s.base_shows = false;
+			s.end = k;
+			return s;
 		}
-		kids->end = (uint8_t)(k + 1);
-		if (s == SAYS_OPAQUE) {
-			*ret_base_shows = false;
-			return first;
+		s.end = k + 1;
+		if (one == SAYS_OPAQUE) {
+			s.base_shows = false;
+			return s;
 		}
 	}
-	return first;
+	return s;
 }
 
 static int visit(struct merge *m, const struct todo *t, struct err *e)
 {
 	const struct overlay *o = m->d->o;
 	struct todo kids = *t;
-	struct stat below, top;
-	size_t layer = 0;
-	bool base_shows = false, is_dir, was_dir;
-	enum says s = t->is_gone ? SAYS_GONE : ask_layers(o, t, &kids, &layer, &top, &base_shows);
+	struct stat below;
+	bool is_dir, was_dir;
+	struct overlay_shown top = { .says = SAYS_GONE };
 	_close_ int fd = t->has_base ? tree_open(o->base, t->path, O_PATH | O_NOFOLLOW) : FD_NONE;
 	bool has_base = fd >= 0 && fstat(fd, &below) == 0;
+	enum says s;
 	int r = 0;
 
+	if (!t->is_gone) {
+		top = overlay_ask(o, t->path, t->first, t->end);
+		kids.first = (uint8_t)top.first;
+		kids.end = (uint8_t)top.end;
+	}
+	s = top.says;
 	if (has_base) {
 		r = add_entry(&m->d->before, o->base, t->path, t->before, &below, e);
 		kids.before = (uint32_t)m->d->before.n - 1;
@@ -248,7 +251,7 @@ static int visit(struct merge *m, const struct todo *t, struct err *e)
 	is_dir = s == SAYS_DIR || s == SAYS_OPAQUE;
 	was_dir = has_base && S_ISDIR(below.st_mode);
 	if (r == 0 && (is_dir || s == SAYS_FILE)) {
-		r = add_after(m, t, layer, &top, e);
+		r = add_after(m, t, top.first, &top.st, e);
 		kids.after = (uint32_t)m->d->after.n - 1;
 	}
 	if (r < 0 || (!is_dir && !was_dir))
@@ -257,7 +260,7 @@ static int visit(struct merge *m, const struct todo *t, struct err *e)
 	kids.is_gone = !is_dir;
 	if (!is_dir)
 		kids.first = kids.end = 0;
-	push_children(m, &kids, was_dir && (!is_dir || !base_shows));
+	push_children(m, &kids, was_dir && (!is_dir || !top.base_shows));
 	return 0;
 }
 

@@ -52,6 +52,10 @@ int overlay_read(void *diff, const struct tree_entry *en, bool is_new, struct bu
 /* For struct restore_job: the content of an entry of `after`. */
 int overlay_write(const struct overlay_diff *d, const struct tree_entry *en, int fd, struct err *e);
 
+/* Makes one layer of them, in the empty directory `to` of the same file system, that shows the same above whatever lies
+ * below. Files are not copied: they get one more name. What is closed to the caller is an error. */
+int overlay_join(const struct overlay *o, int to, struct err *e);
+
 /* Copies the layers, merged into one, to the empty directory `to`; without names below `except` (may be NULL). */
 int overlay_flatten(const struct overlay *o, char *const *except, int to, struct err *e);
 

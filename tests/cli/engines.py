@@ -10,6 +10,9 @@ from pathlib import Path
 
 from harness import Skip, eq, has, main, refused, test
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tiny import tiny  # noqa: E402
+
 LOCAL = ("bwrap", "crun", "runc", "gvisor")
 
 
@@ -252,6 +255,19 @@ def a_limit_on_files_is_kept_or_refused(box):
     if "crun" in found:
         r = box.sh("cd /tmp; i=0; while [ $i -lt 6000 ]; do : >$i || exit 9; i=$((i+1)); done", "--engine", "crun", "--disk", "16m")
         eq(r.rc != 0, True, "more files than a limit of 16 MiB has room for")
+
+
+@test(who=("user",), timeout=60)
+def a_template_is_the_root(box):
+    """Read-only for a run without a name; what a sandbox with a name writes in /usr needs layers, which they have not."""
+    names = each(box)
+    eq(box.cli("template", "import", str(tiny(box)), "tiny", timeout=30).rc, 0)
+    for name in names:
+        r = box.sh("cat /etc/os-release /opt/own/f; echo x >/usr/x", "--engine", name, "--template", "tiny")
+        eq((r.rc != 0, r.out), (True, "NAME=Tiny\nown\n"), name)
+        has(r.err, "Read-only")
+    refused(box.run("--engine", names[0], "--template", "tiny", "--name", "n", "--", "true"), names[0],
+            "cannot honour: layers", rc=125)
 
 
 @test

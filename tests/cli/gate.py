@@ -224,28 +224,33 @@ def published_ports_come_back(box):
     box.cli("rm", "-f", "shop")
 
 
+def with_fault(box, fault, *words):
+    """The build in which things can be made to go wrong, where a box may run it."""
+    built = Path(__file__).resolve().parent.parent.parent / "build" / "sabotage"
+    if not (built / "vitrine").exists():
+        raise Skip("make sabotage")
+    if not (box.dir / "other").exists():
+        (box.dir / "other").mkdir()
+        for p in built.glob("vitrine*"):
+            if p.is_file():
+                shutil.copy(p, box.dir / "other" / p.name)
+        box.own(box.dir / "other")
+    return box.finish(box.popen([box.dir / "other/vitrine", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env={"VITRINE_SABOTAGE": fault}))
+
+
 @test(timeout=30)
 def where_the_kernel_cannot_redirect(box):
     """Names have addresses of their own, and the usual ports and those that rules name lead to the gate; a note says so."""
     n = net()
-    built = Path(__file__).resolve().parent.parent.parent / "build" / "sabotage"
-    if not (built / "vitrine").exists():
-        raise Skip("make sabotage")
-    for p in built.glob("vitrine*"):
-        if p.is_file():
-            (box.dir / "other").mkdir(exist_ok=True)
-            shutil.copy(p, box.dir / "other" / p.name)
-    box.own(box.dir / "other")
     script = ("for u in http://ok.test/usual http://ok.test:8080/named http://ok.test:8443/other http://evil.test/ http://93.184.216.35/; do "
               "curl -sS -m 6 --noproxy '*' $u; done")
-    r = box.finish(box.popen([box.dir / "other/vitrine", "run", "--allow", "ok.test", "--allow", "ok.test:8080", "--", "sh", "-c", script],
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"VITRINE_SABOTAGE": "redirect"}))
+    r = with_fault(box, "redirect", "run", "--allow", "ok.test", "--allow", "ok.test:8080", "--", "sh", "-c", script)
     has(r.out, "/usual", "/named")
     has_not(r.out, "/other")
     has(r.err, "this kernel cannot redirect connections")
     eq((len(n.hits("ok.test", 80)), len(n.hits("ok.test", 8080)), n.hits("evil.test")), (1, 1, []))
-    has(box.finish(box.popen([box.dir / "other/vitrine", "doctor"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env={"VITRINE_SABOTAGE": "redirect"})).out, "at listed ports only")
+    has(with_fault(box, "redirect", "doctor").out, "at listed ports only")
 
 
 @test
@@ -360,6 +365,18 @@ def asked(box):
     has(r.out, "deny evil.test")
     eq(n.hits("evil.test"), [])
     box.cli("rm", "-f", "asks")
+
+
+@test(timeout=30)
+def no_answer_is_a_refusal(box):
+    """The minute that a question waits is a second here."""
+    n = net()
+    r = with_fault(box, "hurry", "run", "--allow", "ok2.test", "--ask", "--name", "silent", "--", "sh", "-c",
+                   "curl -sS -m 20 -w '%{http_code}' http://ok.test/asked; curl -sS -m 20 http://ok2.test/after")
+    has(r.out, "403", "/after")
+    eq(n.hits("ok.test"), [])
+    has(box.cli("net", "log", "silent").out, "nobody answered the question")
+    box.cli("rm", "-f", "silent")
 
 
 @test(timeout=30)

@@ -11,7 +11,10 @@ import subprocess
 import sys
 import tarfile
 
-from harness import eq, has, has_not, main, refused, test
+from harness import eq, has, has_not, main, refused, test, tests
+from template import tiny
+
+tests.clear()  # those of that file are run there
 
 
 def done(box, *args, rc=0, **kw):
@@ -105,7 +108,7 @@ def layer(*entries):
     return out.getvalue()
 
 
-def image(path, layers, home="/h", lie=False):
+def image(path, layers, home="/h", lie=False, part="home"):
     """An image as `save` makes them, of these layers."""
     files, refs = {}, []
 
@@ -116,7 +119,7 @@ def image(path, layers, home="/h", lie=False):
 
     for data in layers:
         refs.append({"mediaType": "application/vnd.oci.image.layer.v1.tar", **blob(data),
-                     "annotations": {"org.vitrine.part": "home"}})
+                     "annotations": {"org.vitrine.part": part}})
     config = blob(json.dumps({"config": {"Labels": {"org.vitrine.home": home}}}).encode())
     manifest = blob(json.dumps({"schemaVersion": 2, "config": config, "layers": refs}).encode())
     files["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [manifest]}).encode()
@@ -151,6 +154,17 @@ def nothing_leaves_the_image(box):
         r = box.cli("load", str(tar), "bad")
         eq((r.rc, r.out), (125, ""), f"{what}: {r.err}")
         eq(box.cli("inspect", "bad").rc, 125, f"{what}: a sandbox was made")
+    for what, entries in refusals.items():
+        if what == "mark":
+            continue
+        image(tar, [layer(("usr", DIR, b""), *entries)], part="root")
+        r = box.cli("load", str(tar), "bad")
+        eq((r.rc, r.out), (125, ""), f"system, {what}: {r.err}")
+    image(tar, [layer(("etc", DIR, b""))], part="system")
+    has(box.cli("load", str(tar), "bad").err, "no root file system")
+    eq((box.state / "templates").exists(), False, "a template was made")
+    image(tar, [layer(("h/ok", REG, b"ok"))], part="what")
+    has(box.cli("load", str(tar), "bad").err, "neither home nor")
     image(tar, [layer(("h/ok", REG, b"ok"))], lie=True)
     has(box.cli("load", str(tar), "bad").err, "not what its name says")
     for cut in (100, 3000):
@@ -186,10 +200,10 @@ CALLS = ("mkdir", "rename", "renameat2", "openat", "open", "unlinkat", "fsync", 
 ALL = os.environ.get("VITRINE_KILL_STRIDE") == "1"      # at every call, as `make soak` does; else at some
 
 
-def faults(box, args, check):
+def faults(box, args, check, calls=CALLS):
     """The command killed, and without space, at its n-th call of each kind: check() after each; how many there were."""
     tried = 0
-    for call in CALLS:
+    for call in calls:
         for what in ("signal=SIGKILL", "error=ENOSPC"):
             for nth in range(1, 2000) if ALL else (1, 2, 4, 8):
                 log = box.dir / "log"
@@ -225,6 +239,34 @@ def killed_while_saving_or_loading(box):
         raise AssertionError(f"only {tried} faults were tried")
     done(box, "save", "box", "kept")
     done(box, "load", "kept", "two")
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+@test(timeout=3600 if ALL else 120, who=("user",))
+def killed_while_loading_a_system(box):
+    """There is a sandbox that works, or none; a template that was made already is found by the next who loads it."""
+    box.needs("strace")
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    done(box, "run", "--name", "box", "--template", "tiny", "--", "sh", "-c", "echo new > /usr/new")
+    done(box, "save", "box", "kept")
+    have = 0
+
+    def check(where):
+        nonlocal have
+        if box.cli("inspect", "two").rc == 0:
+            have += 1
+            eq(box.cli("run", "--name", "two", "--", "cat", "/usr/new").out, "new\n", where)
+            done(box, "rm", "--force", "two")
+        names = done(box, "template", "ls", "-q").out.split()
+        eq(names in (["tiny"], ["saved-" + names[0][6:], "tiny"]), True, f"{where}: {names}")
+        if len(names) > 1:
+            done(box, "template", "rm", names[0])
+
+    tried = faults(box, ("load", "kept", "two"), check, ("mkdir", "rename", "unlinkat"))
+    if tried < 12 or have < 2:
+        raise AssertionError(f"only {tried} faults were tried, {have} of them too late")
+    done(box, "load", "kept", "two")
+    eq(done(box, "run", "--name", "two", "--", "cat", "/usr/new").out, "new\n")
     eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
 
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cli/killstep.c - kill -9 one process of a tree at its N-th system call
  *
- *     killstep FILE client|keeper|init N COMMAND [ARGS...]
+ *     killstep FILE client|keeper|init|TEXT N COMMAND [ARGS...]
  *
  * Follows every process the command makes. The client is the command itself, the keeper its first child, init the
- * keeper's first. When that one enters its N-th system call (counted from its birth, or from its execve) it is killed
+ * keeper's first; any other TEXT is the beginning of the command line of the first that executes it ("vitrine-gate
+ * front"). When that one enters its N-th system call (counted from its birth, or from its execve) it is killed
  * and the others are let go. FILE then says "killed WHO at N in NUMBER", or else "not reached N", so that nobody can take
  * silence for success. Exit status: that of the command, 128+n by a signal.
  */
@@ -22,9 +23,11 @@
 
 #define MAX 512
 
+enum { CLIENT, KEEPER, INIT, OTHER, NAMED };
+
 static struct {
 	pid_t pid;
-	int role; /* 0 client, 1 keeper, 2 init, 3 anything else */
+	int role;
 	long calls;
 	bool is_inside; /* between entry and exit of a call */
 	bool has_child;
@@ -40,7 +43,7 @@ static int find(pid_t pid)
 		exit(3);
 	memset(&v[n], 0, sizeof(v[n]));
 	v[n].pid = pid;
-	v[n].role = 3;
+	v[n].role = OTHER;
 	return n++;
 }
 
@@ -49,6 +52,26 @@ static long number_of(pid_t pid)
 	struct user_regs_struct r;
 
 	return ptrace(PTRACE_GETREGS, pid, 0, &r) < 0 ? -1 : (long)r.orig_rax;
+}
+
+/* Does its command line begin so? Words of it are apart by a space. */
+static bool is_called(pid_t pid, const char *text)
+{
+	char path[40], line[256];
+	FILE *f;
+	size_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return false;
+	got = fread(line, 1, sizeof(line) - 1, f);
+	fclose(f);
+	for (size_t i = 0; i < got; i++)
+		if (line[i] == '\0')
+			line[i] = ' ';
+	line[got] = '\0';
+	return strncmp(line, text, strlen(text)) == 0;
 }
 
 static void let_go(void)
@@ -64,8 +87,8 @@ static void let_go(void)
 int main(int argc, char **argv)
 {
 	static const char *const roles[] = { "client", "keeper", "init" };
-	int want = -1, status, result = 0;
-	bool is_done = false;
+	int want = NAMED, status, result = 0;
+	bool is_done = false, is_found = false;
 	long step;
 	pid_t child;
 
@@ -109,12 +132,16 @@ int main(int argc, char **argv)
 			unsigned long born = 0;
 			int event = status >> 16;
 
-			if (event == PTRACE_EVENT_EXEC)
+			if (event == PTRACE_EVENT_EXEC) {
 				v[i].calls = 0;
-			else if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &born) == 0) {
+				if (want == NAMED && !is_found && is_called(pid, argv[1])) {
+					v[i].role = NAMED;
+					is_found = true;
+				}
+			} else if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &born) == 0) {
 				int c = find((pid_t)born);
 
-				if (v[i].role < 2 && !v[i].has_child)
+				if (v[i].role < INIT && !v[i].has_child)
 					v[c].role = v[i].role + 1;
 				v[i].has_child = true;
 			}

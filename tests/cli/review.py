@@ -234,6 +234,7 @@ def what_is_kept_is_shown_and_bounded(box):
     eq(json.loads(done(box, "ls", "--json", "box").out)[0]["disk"], None)
     has(done(box, "ls", "-s").out, "DISK")
     start = ("run", "--name", "box", "--mode", "review", "--disk")
+    (box.state / "sandboxes" / "box" / "disk").unlink(missing_ok=True)  # ten minutes later
     refused(box.cli(*start, "4m,optional", "--", "true"), "keeps 5 MiB", "limit is 4", rc=125)
     done(box, *start, "16m,optional", "--", "true")
     refused(box.cli(*start, "16m", "--", "true"), "where the keeper looks", rc=125)

@@ -2,14 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates: root file systems to start from, from directories, archives and other tools' images."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+from pathlib import Path
 
-from harness import eq, has, has_not, main, refused, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import Skip, eq, has, has_not, main, refused, soon, test  # noqa: E402
+from tiny import tiny  # noqa: E402
+
+UNPACKED = Path(__file__).resolve().parent.parent.parent / "build" / "unpacked"
 
 
 def done(box, *args, rc=0, **kw):
@@ -18,28 +26,8 @@ def done(box, *args, rc=0, **kw):
     return r
 
 
-def tiny(box):
-    """A root that can run sh, ls and cat, and says that it is not the host's."""
-    root = box.home / "tiny"
-    for d in ("usr/bin", "usr/lib64", "etc", "opt/own"):
-        (root / d).mkdir(parents=True)
-    for name, to in (("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")):
-        (root / name).symlink_to(to)
-    libs = set()
-    for name in ("dash", "ls", "cat", "rm", "mkdir"):
-        shutil.copy(f"/usr/bin/{name}", root / "usr/bin" / name)
-        for line in subprocess.run(["ldd", f"/usr/bin/{name}"], capture_output=True, text=True, check=True).stdout.splitlines():
-            libs |= {w for w in line.split() if w.startswith("/")}
-    for lib in libs:
-        to = root / ("usr" + lib if not lib.startswith("/usr") else lib[1:])
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(os.path.realpath(lib), to)
-    (root / "usr/bin/sh").symlink_to("dash")
-    (root / "usr/bin/cat").chmod(0o4755)
-    (root / "etc/os-release").write_text("NAME=Tiny\n")
-    (root / "opt/own/f").write_text("own\n")
-    box.own(root)
-    return root
+def names(box):
+    return done(box, "template", "ls", "-q").out.split()
 
 
 @test(timeout=40)
@@ -93,6 +81,24 @@ def what_is_installed_stays(box):
 
 
 @test(timeout=40)
+def what_is_installed_is_saved(box):
+    """One that belongs to one user: its /usr is in the image, and needs no template where it is loaded."""
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    done(box, "run", "--name", "a", "--template", "tiny", "--", "sh", "-c", "mkdir -p /usr/local/bin; echo 'echo new' > "
+         "/usr/local/bin/tool; rm /usr/bin/ls; echo h > ~/h")
+    tar = str(box.home / "a.tar")
+    done(box, "save", "a", "a:1", "-o", tar)
+    done(box, "template", "rm", "tiny")
+    refused(box.cli("save", "a", "a:2"), "not there any more", rc=125)
+    done(box, "rm", "a")
+    done(box, "load", tar, "b")
+    r = done(box, "run", "--name", "b", "--", "sh", "-c", "sh /usr/local/bin/tool; cat ~/h /opt/own/f /etc/os-release; ls", rc=127)
+    eq(r.out, "new\nh\nown\nNAME=Tiny\n")
+    done(box, "template", "import", tar, "whole")  # home and all, as any tool would see it
+    eq(done(box, "run", "--template", "whole", "--", "sh", "/usr/local/bin/tool").out, "new\n")
+
+
+@test(timeout=40)
 def a_template_that_was_made_anew(box):
     """What was installed above the old one is not put above the new one, nor above another."""
     tree = str(tiny(box))
@@ -124,6 +130,130 @@ def images_of_other_tools(box):
         eq(done(box, "run", "--template", name, "--", "cat", "/opt/own/f").out, "own\n", name)
     left = [p for p in os.listdir(box.state / "images") if p.startswith(".part")]
     eq(left, [])
+
+
+STAND_IN = """#!/bin/sh
+printf '%s\\n' "$@" >"$0.said"
+[ ! -e "$0.fails" ] || { echo 'E: no such package' >&2; exit 25; }
+for word; do case $word in *.tar) cp "$0.tar" "$word" ;; esac; done
+"""
+
+
+@test(timeout=40)
+def debian_as_mmdebstrap_is_asked(box):
+    """What it is told, and what becomes of what it makes; `make test-templates` runs the real one."""
+    tool = box.dir / "bin/mmdebstrap"
+    tool.parent.mkdir()
+    tool.write_text(STAND_IN)
+    tool.chmod(0o755)
+    with tarfile.open(f"{tool}.tar", "w") as t:
+        t.add(tiny(box), ".", filter=lambda i: (setattr(i, "uid", 0), setattr(i, "gid", 0), i)[2])
+    box.own(tool.parent)
+    env = {"PATH": f"{tool.parent}:/usr/bin:/bin"}
+
+    def said():
+        return Path(f"{tool}.said").read_text().split("\n")[:-1]
+
+    done(box, "template", "debian", "one", "--suite", "bookworm", "--packages", "jq,less", "--plain", env=env)
+    words = said()
+    eq(words[:4], ["--variant=minbase", "--format=tar", "--include=jq,less", "bookworm"])
+    eq(words[4].startswith(str(box.state / "images/.part-")), True, words)
+    for sources in words[5:]:
+        eq(os.path.getsize(sources) > 0, True, "packages come from where the host's own come from")
+    eq(done(box, "run", "--template", "one", "--", "cat", "/opt/own/f").out, "own\n")
+    done(box, "template", "agent", env=env)
+    eq({"git", "gh", "nodejs", "npm", "python3", "golang-go", "ripgrep", "jq", "build-essential"} - set(said()[2][10:].split(",")), set())
+    eq(done(box, "run", "--name", "a", "--template", "agent", "--", "sh", "-c", "sudo cat /opt/own/f").out, "own\n", "it has ids of its own")
+    done(box, "template", "debian", "db", "--packages", "@agent,postgresql-client", env=env)
+    has(said()[2], "git,", ",postgresql-client")
+    refused(box.cli("template", "debian", "x", "--suite", "a b", env=env), "name of a release")
+    refused(box.cli("template", "debian", "x", "--packages", "a,,b", env=env), "names of packages")
+    refused(box.cli("template", "debian", "one", env=env), "already", rc=125)
+    refused(box.cli("template", "debian", env=env), "NAME")
+    refused(box.cli("template", "debian", "x", "--plain", env={"PATH": "/nonexistent"}), "needs 'mmdebstrap'", rc=125)
+    Path(f"{tool}.fails").write_text("")
+    r = box.cli("template", "debian", "x", env=env)
+    eq((r.rc, r.out), (125, ""))
+    eq(r.err.splitlines()[-1], "vitrine: 'mmdebstrap' failed")
+    eq(names(box), ["agent", "db", "one"])
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+@contextlib.contextmanager
+def registry(box, *, tls=True):
+    """A real one on loopback -> its "localhost:PORT"; with TLS its authority is where skopeo looks for it."""
+    program = shutil.which("docker-registry", path=f"{UNPACKED}/usr/bin:/usr/bin")
+    if not program:
+        raise Skip("no docker-registry; tools/deps --test brings it")
+    d, runtime = box.dir / f"registry-{'tls' if tls else 'plain'}", box.dir / "run"
+    for new in (d, runtime):
+        new.mkdir(mode=0o700)
+        box.own(new)
+    env = box.env
+    box.env = lambda extra=None: env({"XDG_RUNTIME_DIR": str(runtime), **(extra or {})})  # skopeo's logins
+    if tls:
+        box.host("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                 "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", d / "key.pem", "-out", d / "ca.crt")
+    crypt = f", tls: {{certificate: {d}/ca.crt, key: {d}/key.pem}}" if tls else ""
+    (d / "conf.yml").write_text(f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {d}/data}}}}\n"
+                                f"http: {{addr: '127.0.0.1:0', secret: s{crypt}}}\n")
+    log = d / "log"
+    with log.open("wb") as out:
+        p = box.popen([program, "serve", d / "conf.yml"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        soon(lambda: re.search(r"listening on 127\.0\.0\.1:\d+", log.read_text()) or p.poll() is not None, "the registry listens", 20)
+        at = "localhost:" + re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())[1]
+        if tls:
+            trusted = box.home / ".config/containers/certs.d" / at
+            trusted.mkdir(parents=True)
+            shutil.copy(d / "ca.crt", trusted / "ca.crt")
+            box.own(box.home / ".config")
+        yield at
+    finally:
+        p.terminate()
+        p.wait()
+
+
+@test(timeout=60)
+def through_a_registry(box):
+    box.needs("skopeo", "openssl")
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    with registry(box) as at:
+        done(box, "template", "push", "tiny", f"{at}/team/tiny:1")
+        done(box, "template", "rm", "tiny")
+        done(box, "template", "pull", f"{at}/team/tiny:1", "again")
+        eq(done(box, "run", "--template", "again", "--", "cat", "/opt/own/f").out, "own\n")
+        seen = json.loads(box.host("skopeo", "inspect", f"docker://{at}/team/tiny:1"))
+        eq(len(seen["Layers"]), 1, "and others find it there")
+        refused(box.cli("template", "pull", f"{at}/team/tiny:2", "x"), "no such image or tag", f"{at}/team/tiny:2", rc=125)
+        refused(box.cli("template", "pull", f"{at}/nobody/else", "x"), "no such image", rc=125)
+        refused(box.cli("template", "pull", f"{at}/team/tiny:1", "again"), "already", rc=125)
+        shutil.rmtree(box.home / ".config/containers/certs.d")
+        refused(box.cli("template", "pull", f"{at}/team/tiny:1", "x"), "certificate is not trusted", rc=125)
+    refused(box.cli("template", "pull", f"{at}/team/tiny:1", "x"), "cannot be reached", rc=125)
+    refused(box.cli("template", "push", "again", f"{at}/team/tiny:1"), "cannot be reached", rc=125)
+    refused(box.cli("template", "pull", "UPPER!", "x"), "must be lowercase", rc=125)
+    refused(box.cli("template", "push", "none", f"{at}/x"), "no template 'none'", rc=125)
+    for words in (("pull", f"{at}/x", "x"), ("push", "again", f"{at}/x")):
+        refused(box.cli("template", *words, env={"PATH": "/nonexistent"}), "needs 'skopeo'", rc=125)
+    eq(names(box), ["again"])
+    eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
+
+
+@test(timeout=60, who=("user",))
+def through_a_registry_without_tls(box):
+    """Refused, until the user's own configuration of registries says that it is meant."""
+    box.needs("skopeo")
+    done(box, "template", "import", str(tiny(box)), "tiny")
+    with registry(box, tls=False) as at:
+        refused(box.cli("template", "push", "tiny", f"{at}/tiny"), "speaks no TLS", "registries.conf", rc=125)
+        conf = box.home / ".config/containers/registries.conf"
+        conf.parent.mkdir(parents=True)
+        conf.write_text(f'[[registry]]\nlocation = "{at}"\ninsecure = true\n')
+        box.own(box.home / ".config")
+        done(box, "template", "push", "tiny", f"{at}/tiny")
+        done(box, "template", "pull", f"{at}/tiny:latest", "again")
+    eq(done(box, "run", "--template", "again", "--", "cat", "/opt/own/f").out, "own\n")
 
 
 def builds(box, tool):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates with ids of their own: sudo, dpkg, apt and npm work inside, what they install stays, and it can all be removed."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -171,6 +172,158 @@ def owners_come_with_archives_and_go_out_again(box):
     done(box, "template", "import", str(box.home / "out.tar"), "plain")
     eq((box.state / "templates/plain/root/etc/odd").stat().st_mode & 0o7777, 0o711, "a plain one has no such bits")
     eq((box.state / "templates/plain/root/etc/odd").stat().st_uid, box.account.pw_uid if box.account else os.geteuid())
+
+
+def layers_of(tar):
+    """The layers of an image: part -> {name: its entry}."""
+    with tarfile.open(tar) as t:
+        def blob(ref):
+            return t.extractfile("blobs/sha256/" + ref["digest"].split(":")[1])
+        index = json.load(t.extractfile("index.json"))
+        found = {}
+        for ref in json.load(blob(index["manifests"][0]))["layers"]:
+            with tarfile.open(fileobj=blob(ref)) as inner:
+                found[ref["annotations"]["org.vitrine.part"]] = {m.name: m for m in inner}
+    return found
+
+
+INSTALL = ("sudo mkdir -m 700 /var/d; sudo touch /var/d/f; sudo chown 3:4 /var/d/f; sudo rm -r /usr/bin/mv /usr/share/gone /usr/share/anew; "
+           "sudo mkdir /usr/share/anew; sudo touch /usr/share/anew/new; "
+           "sudo cp /usr/bin/cat /usr/bin/own; sudo chmod 4711 /usr/bin/own; sudo touch /etc/made; sudo chown 5:6 /var/lib; "
+           "echo h > ~/h; echo x > ws; sudo sh -c \"echo r > $HOME/roots; chmod 600 $HOME/roots\"")
+SEEN = ("sudo stat -c '%u:%g %a %n' /var/d /var/d/f /var/lib /usr/bin/own /etc/made; ls /usr/bin/mv /usr/share/gone /usr/share/anew 2>/dev/null; "
+        "cat ~/h; sudo id -u; own ~/h")
+
+
+@test(timeout=90)
+def what_was_installed_is_saved(box):
+    """save: the template, what was installed above it and the home are one image; load needs nothing else."""
+    box.needs("skopeo", "umoci")
+
+    def to_be_removed(root):
+        for name in ("gone", "anew"):
+            (root / "usr/share" / name).mkdir(parents=True)
+            (root / "usr/share" / name / "old").write_text("old\n")
+
+    rooted(box, prepare=to_be_removed)
+    mode = ("--mode", "review")  # root's set-user-id files are allowed there
+    install = INSTALL.rsplit("; sudo", 1)[0] if box.is_root else INSTALL  # that root cannot write in the home
+    sandbox(box, install, *mode)
+    want = sandbox(box, SEEN, *mode).out
+    has(want, "3:4 644 /var/d/f", "5:6 755 /var/lib", "0:0 4711 /usr/bin/own", "h\n0\nh\n")
+    tar = box.home / "a.tar"
+    done(box, "save", "a", "a:1", "-o", str(tar))
+    done(box, "save", "a", "kept")
+    parts = layers_of(tar)
+    eq(sorted(parts), ["home", "root", "system", "workspace"])
+    new = parts["system"]
+    eq([(new[n].uid, new[n].gid) for n in ("var/d", "var/d/f", "var/lib", "etc/made")], [(0, 0), (3, 4), (5, 6), (0, 0)])
+    eq(oct(new["usr/bin/own"].mode), "0o4711")
+    eq(sorted(n for n in new if ".wh." in n), ["usr/bin/.wh.mv", "usr/share/.wh.gone", "usr/share/anew/.wh.old"])
+    eq([n for n in new if n in ("usr/bin/mv", "usr/bin/cat", "usr/share/gone")], [], "only what is new")
+    own = {m.uid for n, m in parts["home"].items() if n.startswith(str(box.home)[1:] + "/")}
+    eq(own, {int(sandbox(box, "id -u", *mode).out)}, "the home is its user's")
+    if not box.is_root:
+        has(" ".join(parts["home"]), "/roots")
+    eq(parts["root"]["usr/bin/cat"].uid, 0)
+    # Others read it, and see one system.
+    eq(len(json.loads(box.host("skopeo", "inspect", f"oci-archive:{tar}"))["Layers"]), 4)
+    rootless = [] if box.is_root else ["--rootless"]
+    box.host("umoci", "unpack", *rootless, "--image", f"{box.state}/images/kept:kept", str(box.home / "un"))
+    root = box.home / "un/rootfs"
+    eq(((root / "usr/bin/mv").exists(), (root / "usr/bin/cat").exists(), (root / str(box.home)[1:] / "h").read_text()), (False, True, "h\n"))
+    if box.is_root:
+        st = (root / "var/d/f").stat()
+        eq((st.st_uid, st.st_gid, oct((root / "usr/bin/own").stat().st_mode & 0o7777)), (3, 4, "0o4711"))
+    box.host("rm", "-rf", str(box.home / "un"))
+    # And so do we, without the template: twice the same one.
+    done(box, "rm", "a")
+    done(box, "template", "rm", "rt")
+    eq(done(box, "load", str(tar), "b").out, "b\n")
+    done(box, "load", "kept", "c")
+    made = [t["name"] for t in json.loads(done(box, "template", "ls", "--json").out)]
+    eq(len(made), 1, made)
+    for name in "bc":
+        eq(done(box, "run", "--name", name, "--", "sh", "-c", SEEN).out, want, name)
+    eq(done(box, "run", "--name", "b", "--", "cat", "ws").out, "x\n")
+    if not box.is_root:
+        eq(done(box, "run", "--name", "b", "--", "cat", str(box.home / "roots")).out, "r\n", "it is the user's now")
+    # What is installed in it is saved again, above what is there.
+    done(box, "run", "--name", "b", "--", "sudo", "touch", "/var/more")
+    done(box, "save", "b", "b:1", "-o", str(tar))
+    has(str(layers_of(tar)["system"].keys()), "var/more")
+    # It is a root for new sandboxes too.
+    eq(done(box, "run", "--name", "n", "--template", made[0], "--", "sudo", "stat", "-c", "%u:%g", "/var/d/f").out, "3:4\n")
+    for name in "bcn":
+        done(box, "rm", name)
+    done(box, "template", "rm", made[0])
+    eq([p for p in os.listdir(box.state / "images") if p != "kept" and p != ".lock"], [])
+
+
+@test(timeout=60)
+def a_checkpoint_while_it_runs_has_it_too(box):
+    """With everything inside standing still, what was installed is copied: owners, bits, closed directories, marks."""
+    rooted(box)
+    mode = ("--mode", "review")
+    see = "sudo stat -c '%u:%g %a %n' /var/shut /var/shut/f /usr/bin/own; ls /usr/bin/mv 2>/dev/null; cat w"
+    p = box.start("run", "--name", "a", "--template", "rt", *mode, "--", "sh", "-c",
+                  "sudo mkdir -m 700 /var/shut; sudo touch /var/shut/f; sudo chown 7:8 /var/shut/f /var/shut; echo 1 > w; "
+                  "sudo cp /usr/bin/cat /usr/bin/own; sudo chmod 4711 /usr/bin/own; sudo rm /usr/bin/mv; echo up; exec sleep 600")
+    eq(p.stdout.readline(), b"up\n")
+    done(box, "checkpoint", "a", "-m", "live")
+    done(box, "exec", "a", "--", "sh", "-c", "sudo rm -r /var/shut /usr/bin/own; echo 2 > w")
+    done(box, "stop", "--time", "0", "a")
+    box.finish(p)
+    eq(sandbox(box, see, *mode).out, "2\n")
+    done(box, "restore", "a", "live")
+    eq(sandbox(box, see, *mode).out, "7:8 700 /var/shut\n7:8 644 /var/shut/f\n0:0 4711 /usr/bin/own\n1\n")
+
+
+@test(timeout=90)
+def many_layers_become_one(box):
+    """Every start freezes what was written. Before there are too many layers they are one, and show the same."""
+
+    def prepare(root):
+        (root / "usr/share/anew").mkdir(parents=True)
+        (root / "usr/share/anew/old").write_text("old\n")
+
+    rooted(box, TOOLS + ["ln", "find", "sort"], prepare)
+    mode = ("--mode", "review")
+    sandbox(box, "sudo rm -r /usr/share/anew /usr/bin/mv; sudo mkdir -m 2750 /usr/share/anew; sudo touch /usr/share/anew/new; "
+            "sudo cp /usr/bin/cat /usr/bin/own; sudo chmod 4711 /usr/bin/own; sudo ln /usr/bin/own /usr/bin/two; "
+            "sudo mkdir -m 700 /var/shut; sudo touch /var/shut/f; sudo chown -h 7:8 /var/shut/f /var/shut; "
+            "mkdir ~/shut d; echo s > ~/shut/f; chmod 0 ~/shut; chmod 1777 d; echo 0 > w; echo 0 > gone", *mode)
+    for i in range(1, 26):
+        sandbox(box, f"sudo touch /var/f{i}; sudo chown {i}:{i} /var/f{i}; sudo rm -f /var/f{i - 1}; echo {i} > w; echo {i} > ~/f{i}; "
+                     f"rm -f ~/f{i - 1}; [ {i} != 9 ] || rm gone", *mode)
+    see = ("cd /; sudo find var usr/share usr/bin/own usr/bin/two -printf '%p %M %U:%G %l\n' | sort; ls usr/bin/mv 2>/dev/null; "
+           f"cd {box.ws}; cat w; ls -A . ~; stat -c '%a %n' d ~/shut; chmod 700 ~/shut; cat ~/shut/f; chmod 0 ~/shut")
+    seen = sandbox(box, see, *mode).out
+    has(seen, "var/f25 -rw-r--r-- 25:25", "var/shut drwx------ 7:8", "usr/bin/two -rws--x--x 0:0", "usr/share/anew drwxr-s--- 0:0",
+        "\n25\n", "1777 d", f"0 {box.home}/shut\ns\n")
+    has_not(seen, "var/f24", "anew/old", "bin/mv", "gone")
+    kept = json.loads((box.state / "sandboxes/a/layers.json").read_text())
+    eq([n for n in ("ws", "home", "sys") if not 1 < len(kept[n]) < 24], [], {n: len(kept[n]) for n in ("ws", "home", "sys")})
+    eq(sandbox(box, see, *mode).out, seen, "and so it stays")
+    done(box, "checkpoints", "--keep", "1", "a")
+    eq(sandbox(box, see, *mode).out, seen, "also when the old ones are gone")
+    done(box, "rm", "a")
+    eq(os.listdir(box.state / "layers"), ["lock"])
+
+
+@test(timeout=60, who=("root",))
+def podman_reads(box):
+    box.needs("podman", "runc")
+    rooted(box)
+    sandbox(box, "sudo cp /usr/bin/cat /usr/bin/own; sudo chown 3:4 /usr/bin/own; sudo rm /usr/bin/mv")
+    tar = box.home / "a.tar"
+    done(box, "save", "a", "a:1", "-o", str(tar))
+    store = ["--root", str(box.dir / "pr"), "--runroot", str(box.dir / "prr"), "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
+    has(box.host("podman", *store, "load", "-q", "-i", str(tar)), "localhost/a:1")
+    mounted = Path(box.host("podman", *store, "image", "mount", "localhost/a:1").strip())
+    eq((os.stat(mounted / "usr/bin/own").st_uid, (mounted / "usr/bin/mv").exists(), (mounted / "usr/bin/ls").exists()), (3, False, True))
+    box.host("podman", *store, "image", "unmount", "localhost/a:1")
+    box.host("podman", *store, "rmi", "-a", "-f")
 
 
 @test(timeout=40)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RT - a root inside: what is promised of it, and of those who have none."""
 
+import json
 import os
 import re
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import rooted
 from harness import HELD, check
-from outside import THROUGH
+from outside import THROUGH, bounded
 
 CAPS = 0xfb         # chown, dac_override, fowner, fsetid, kill, setgid, setuid
 ROOT_FROM = 1888065536
@@ -156,4 +157,23 @@ def rt08(c):
     # Those of root end as well, though whoever ends them is not root.
     r = c.vitrine("run", "--name", "rt", "--", "sh", "-c", "sudo sleep 600 & sleep 0.2; echo left", timeout=20)
     c.must("left" in r.text and not r.timed_out, f"it does not end: {r}")
+    return HELD
+
+
+@check("RT-09", prio="P0", forms=("run",), catches=("disk",), alone=True,
+       title="a root inside cannot hide files from --disk: not in directories of other ids that are closed to all others")
+def rt09(c):
+    run = make(c, flags=("--disk", "32m,optional", "--json"), tools=("dash", "chown", "dd", "mkdir", "sleep"))
+    fill = "sudo mkdir -m 700 {0}; sudo dd if=/dev/zero of={0}/fill bs=1M count={1} 2>/dev/null; sudo chown 7:7 {0}/fill {0}; "
+    with bounded(c):
+        small = run(fill.format("/var/small", 4))
+        c.need_control(small.json()["reason"] == "exit", f"4 MiB are too many: {small.json()}")
+        shut = [p.stat() for p in (c.state / "vitrine/layers").glob("*/fs/var/small")]
+        c.need_control(len(shut) == 1 and shut[0].st_mode & 0o077 == 0 and shut[0].st_uid != c.uid, f"it is open: {shut}")
+        listed = json.loads(c.vitrine("ls", "--size", "--json", "rt").text)[0]["disk"]
+        c.must(listed >= 4 << 20, f"'ls' sees {listed} bytes of 4 MiB")
+        r = run(fill.format("/var/shut", 48) + "sleep 20")
+        c.must(r.json()["reason"] == "disk", f"48 MiB under a limit of 32: {r.json()['reason']}")
+        again = c.vitrine("run", "--name", "rt", "--template", "rt", "--disk", "32m,optional", "--", "sh", "-c", "echo began")
+        c.must("its limit is" in again.errtext and "began" not in again.text, f"it was started again: {again}")
     return HELD

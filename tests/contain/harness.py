@@ -692,6 +692,10 @@ class Ctx:
         proc = Proc(popen, argv, name=name)
         self._procs.append(proc)
         end = time.monotonic() + timeout
+        # `exec` of a sandbox that is known and does not run starts it: the keeper would be another's child.
+        control = self.state / "vitrine" / "sandboxes" / name / "control"
+        while not control.exists() and proc.alive and time.monotonic() < end - timeout / 2:
+            time.sleep(0.01)
         while True:
             r = self.vitrine("exec", name, "--", "true", env=env, cwd=cwd, timeout=timeout)
             if r.ok:

@@ -194,7 +194,7 @@ SWITCH = re.compile(r'(?:sabotaged\(|CLONE_NEW\w+, )\s*"([a-z-]+)"')
 
 
 # Not a wall: a thing that goes wrong, made by the same means. The check that needs it asks for it.
-FAULTS = {"clock"}
+FAULTS = {"clock", "hurry"}
 
 
 def unclaimed_switches():

@@ -39,6 +39,8 @@ struct flow {
 	struct port *from, *to;
 	struct buf body; /* ours, to be sent */
 	size_t at;
+	bool is_sent; /* all of it, to its end */
+	bool is_wide;
 	/* Of ROLE_GATE, some of ROLE_FILE: */
 	struct gate_msg *hello; /* for the gate, which has not heard of it yet */
 	int theirs;             /* the gate's end, to go with it */

@@ -54,8 +54,10 @@ static ssize_t pull_body(void *arg, void *p, size_t n)
 
 	if (f->from)
 		return source_pull(f->from, p, n);
-	if (left == 0)
+	if (left == 0) {
+		f->is_sent = true;
 		return PULL_END;
+	}
 	n = n < left ? n : left;
 	memcpy(p, f->body.p + f->at, n);
 	f->at += n;
@@ -189,6 +191,7 @@ static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FD
 {
 	_cleanup_(buf_done) struct buf guest = BUF(4 * MIB);
 	struct head h = outer_request("POST", "/start");
+	struct flow *f;
 
 	if (outer_read(fds[0], &guest) < 0) {
 		outer_fail(o, "the plan cannot be read");
@@ -197,8 +200,11 @@ static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FD
 	o->is_named = m->flags != 0;
 	o->is_idle = m->b != 0;
 	o->sample_ms = m->a > 0 ? (unsigned)m->a : 0;
-	(void)ask(o, ROLE_START, &h, &guest, NULL);
-	watch_set(o->on_ctl, false); /* nothing else before the lock holds */
+	f = ask(o, ROLE_START, &h, &guest, NULL);
+	/* Nothing else before the lock holds, but for the first command, which may lie behind the plan when all of that is
+	 * out: init takes neither sooner nor otherwise, and need not be asked again. */
+	if (o->is_idle || f == NULL || !f->is_sent)
+		watch_set(o->on_ctl, false);
 }
 
 static bool is_same(int a, int b)
@@ -304,6 +310,8 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 	for (size_t i = 0; s == NULL && i < INIT_SESSIONS; i++)
 		if (!o->sessions[i].is_used)
 			s = &o->sessions[i];
+	if (!o->is_started)
+		watch_set(o->on_ctl, false);
 	if (s == NULL || s->is_used || outer_read(fds[0], &body) < 0) {
 		refuse(o, m->session, s ? EBADMSG : EAGAIN);
 		return;
@@ -435,7 +443,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 	uint64_t n;
 	int tty = f->which;
 
-	if (s->has_started)
+	if (s->has_started || !s->outer->is_started)
 		return -EBADMSG;
 	s->has_started = true;
 	f->which = FD_NONE;
@@ -497,9 +505,6 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	case ROLE_FILE:
 		return file_head(f, h, is_trailer);
 	case ROLE_STDIO:
-		if (f->to)
-			stream_widen(st, WIDE_STDIO);
-		return 0;
 	case ROLE_SAMPLES:
 	case ROLE_NONE:
 	case ROLE_COUNT_:
@@ -571,6 +576,9 @@ static int on_data(void *arg, struct stream *st, const void *p, size_t n)
 		return file_data(f, p, n);
 	if (f->role != ROLE_STDIO || f->to == NULL)
 		return -EBADMSG;
+	if (!f->is_wide)
+		stream_widen(st, WIDE_STDIO); /* now that it is used: many never say a word */
+	f->is_wide = true;
 	r = sink_put(f->to, p, n);
 	if (r == -EPIPE && f->which != 3)
 		stream_reset(st); /* nobody reads: the command shall know */
