@@ -88,10 +88,9 @@ static bool read_hello(const struct head *h, struct gate_msg *m)
 static bool tell_origin(struct outer *o, const struct head *h, const struct gate_msg *hello)
 {
 	struct init_msg m = { .type = INIT_ORIGIN,
-			      .session = SAMPLE_NO_SESSION,
 			      .rows = hello->from_port,
 			      .cols = hello->to_port };
-	uint64_t pid = 0, session;
+	uint64_t pid = 0, session = SAMPLE_NO_SESSION;
 
 	if (head_get(h, "pid") &&
 	    (head_number(h, "pid", INT32_MAX, &pid) < 0 || head_get(h, "exe") == NULL))
@@ -99,8 +98,7 @@ static bool tell_origin(struct outer *o, const struct head *h, const struct gate
 	if (head_get(h, "session") && head_number(h, "session", UINT32_MAX, &session) < 0)
 		return false;
 	m.a = (int32_t)pid;
-	if (head_get(h, "session"))
-		m.session = (uint32_t)session;
+	m.session = (uint32_t)session;
 	if (pid)
 		(void)snprintf(m.err.msg, sizeof(m.err.msg), "%.255s", head_get(h, "exe"));
 	outer_tell(o, &m, NULL, 0);

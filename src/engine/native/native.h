@@ -94,7 +94,7 @@ enum file_op {
 	FILE_OP_COUNT_
 };
 
-#define FILE_PATHS (2 * 4096) /* bytes of one or two paths, each ended by NUL */
+#define FILE_PATHS 8192 /* bytes of one or two paths, each ended by NUL */
 
 struct stdio {
 	int fd[3];      /* what the first command gets, where it is not its own terminal */
