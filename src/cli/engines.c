@@ -64,6 +64,10 @@ static void put_table(const struct host_check *v, size_t n, struct buf *out)
 		      "when "
 		      "it comes to it the\nsandbox is ended rather than left without. `vitrine "
 		      "doctor` says why something is missing here.\n");
+	for (const struct engine *en = engines; en->name; en++)
+		if (en->unfit)
+			buf_printf(out, "%s: %s; --engine auto does not pick it.\n", en->name,
+				   en->unfit);
 	if (geteuid() == 0)
 		buf_puts(out, "\"not root\": it is here for an ordinary user, or for root with "
 			      "--user NAME.\n");

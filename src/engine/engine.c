@@ -70,6 +70,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .unfit = "killed while it starts, it can leave a process of its own behind",
 	  .render = render_runc },
 	{ .name = "gvisor",
 	  .summary = "gVisor's runsc: a kernel in user space between the inside and the host's",
@@ -291,8 +292,9 @@ int engine_pick(const char *name, enum engine_strength least, unsigned needs,
 	}
 	/* The first of the strongest: the table has the best of each kind first. */
 	for (const struct engine *x = engines; x->name; x++)
-		if (!x->is_untested && x->strength >= least && !(needs & ~x->steps) &&
-		    engine_is_here(x) && (en == NULL || x->strength > en->strength))
+		if (!x->is_untested && x->unfit == NULL && x->strength >= least &&
+		    !(needs & ~x->steps) && engine_is_here(x) &&
+		    (en == NULL || x->strength > en->strength))
 			en = x;
 	if (en == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,

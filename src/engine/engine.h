@@ -53,6 +53,8 @@ struct engine {
 	bool needs_stage; /* a user namespace of its own to be started in */
 	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
+	const char *
+		unfit; /* what it does not hold here though its table must say so: never picked by itself; NULL: nothing */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
 	bool init_is_child; /* our init is a child of the tool, which has one thread, and pid 1 of a pid namespace */
 	bool counts_no_files; /* its tmpfs have a size and no bound on the number of files */

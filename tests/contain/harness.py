@@ -901,3 +901,23 @@ def spawn_check(chk, cfg, ident, form):
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+# ------------------------------------------------------------------- what the table of an engine says
+
+
+DIRECT = "network without proxy variables"
+direct = {"": True}
+
+
+def has_direct(c):
+    """Does what knows no proxy get anywhere behind this engine, as its table has it?"""
+    if c.cfg.engine not in direct:
+        rows = json.loads(c.vitrine("engines", "--json").text)["engines"]
+        direct[c.cfg.engine] = next(e["steps"][DIRECT] for e in rows if e["name"] == c.cfg.engine) == "yes"
+    return direct[c.cfg.engine]
+
+
+def needs_direct(c):
+    if not has_direct(c):
+        c.inconclusive(f"engine '{c.cfg.engine}' cannot honour: {DIRECT}")
