@@ -484,7 +484,7 @@ def discard_fault(box, what):
 def restore_fault(box, what):
     """The state of the checkpoint, or that before; the latter is not lost."""
     prepare(box)
-    shutil.rmtree(box.dir / "base")
+    files("rm", "-rf", box.dir / "base")
     done(box, "checkpoint", "box")
     inside(box, "rm -r new; echo later > later; rm ~/h")
     base, later = keep_base(box), ["a.txt", "gone", "later"]
