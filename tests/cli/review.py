@@ -190,14 +190,17 @@ def what_changed_since_a_checkpoint(box):
 @test(timeout=60)
 def many_checkpoints_stay_few_layers(box):
     fill(box)
-    inside(box, "echo 0 > n; rm gone")
+    inside(box, "echo 0 > n; rm gone; mkdir shut ~/shut; echo s > shut/f; ln shut/f shut/hard; echo h > ~/shut/f; chmod 0 shut ~/shut; "
+                "mkdir -m 1777 all")
     for i in range(1, 30):
         box.cli("checkpoint", "box")
-        inside(box, f"echo {i} > n{i}; rm -f n{i - 1}; mkdir -p d/{i}; echo {i} > d/{i}/f")
+        inside(box, f"echo {i} > ~/n{i}; rm -f ~/n{i - 1}; echo {i} > n{i}; rm -f n{i - 1}; mkdir -p d/{i}; echo {i} > d/{i}/f")
     top = json.loads((box.state / "sandboxes/box/layers.json").read_text())
-    if len(top["ws"]) > 25:
-        raise AssertionError(f"{len(top['ws'])} layers")
-    eq(inside(box, "ls d | wc -l; ls gone 2>/dev/null; echo n*").split(), ["29", "n", "n29"])
+    if len(top["ws"]) > 25 or len(top["home"]) > 25:
+        raise AssertionError(f"{len(top['ws'])} and {len(top['home'])} layers")
+    eq(inside(box, "ls d | wc -l; ls gone 2>/dev/null; echo n* ~/n*").split(), ["29", "n", "n29", f"{box.home}/n29"])
+    eq(inside(box, "stat -c %a shut ~/shut all; chmod 700 shut ~/shut; cat shut/hard ~/shut/f; [ shut/f -ef shut/hard ] && echo one"),
+       "0\n0\n1777\ns\nh\none\n", "what is closed, or has bits, came along")
     done(box, "restore", "box", "5")
     eq(inside(box, "ls d | wc -l").strip(), "4")
 
