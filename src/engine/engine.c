@@ -208,21 +208,38 @@ unsigned engine_steps_of(const struct plan *p)
 	return steps;
 }
 
-int engine_check(const struct engine *en, const struct plan *p, struct err *e)
+/* The first of the table that has all of these; NULL: none has. */
+static const struct engine *one_with(unsigned steps)
 {
-	unsigned missing = engine_steps_of(p) & ~en->steps;
+	const struct engine *en = engines;
+
+	while (en->name && (steps & ~en->steps))
+		en++;
+	return en->name ? en : NULL;
+}
+
+int engine_needs(const struct engine *en, unsigned steps, struct err *e)
+{
+	unsigned missing = steps & ~en->steps;
+	const struct engine *other = one_with(steps);
 
 	if (missing == BIT(STEP_ROOT))
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "engine '%s' cannot honour: %s; start it as an ordinary user or "
-			       "with "
-			       "--user NAME",
+			       "with --user NAME",
 			       en->name, engine_step_name(STEP_ROOT));
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++)
 		if (missing & BIT(s))
-			return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "engine '%s' cannot honour: %s",
-				       en->name, engine_step_name(s));
+			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				       "engine '%s' cannot honour: %s%s%s%s", en->name,
+				       engine_step_name(s), other ? "; --engine " : "",
+				       other ? other->name : "", other ? " can" : "");
 	return 0;
+}
+
+int engine_check(const struct engine *en, const struct plan *p, struct err *e)
+{
+	return engine_needs(en, engine_steps_of(p), e);
 }
 
 /* ---- here ---- */
@@ -252,8 +269,8 @@ bool engine_is_here(const struct engine *en)
 	return en->tool == NULL || tool != NULL;
 }
 
-int engine_pick(const char *name, enum engine_strength least, const struct engine **ret,
-		struct err *e)
+int engine_pick(const char *name, enum engine_strength least, unsigned needs,
+		const struct engine **ret, struct err *e)
 {
 	const struct engine *en = NULL;
 
@@ -274,14 +291,15 @@ int engine_pick(const char *name, enum engine_strength least, const struct engin
 	}
 	/* The first of the strongest: the table has the best of each kind first. */
 	for (const struct engine *x = engines; x->name; x++)
-		if (!x->is_untested && x->strength >= least && engine_is_here(x) &&
-		    (en == NULL || x->strength > en->strength))
+		if (!x->is_untested && x->strength >= least && !(needs & ~x->steps) &&
+		    engine_is_here(x) && (en == NULL || x->strength > en->strength))
 			en = x;
 	if (en == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "no engine with isolation \"%s\" works here; 'vitrine engines' says "
-			       "what is missing",
-			       engine_isolation_name(least));
+			       "no engine with isolation \"%s\" works here%s; 'vitrine engines' "
+			       "says what is missing",
+			       engine_isolation_name(least),
+			       needs & BIT(STEP_ROOT) ? " for root, --user NAME may have one" : "");
 	*ret = en;
 	return 0;
 }

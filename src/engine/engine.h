@@ -73,7 +73,9 @@ const char *engine_isolation_name(enum engine_strength s);
 /* The steps this plan asks for. */
 unsigned engine_steps_of(const struct plan *p);
 
-/* ERR_UNSUPPORTED that names the first step the engine cannot honour. */
+/* ERR_UNSUPPORTED that names the first of these steps that the engine cannot honour, and an engine that can. */
+int engine_needs(const struct engine *en, unsigned steps, struct err *e);
+/* The same for all that the plan asks for. */
 int engine_check(const struct engine *en, const struct plan *p, struct err *e);
 
 /* Where its program lies, looked for in the system's directories only; NULL: nowhere. */
@@ -82,9 +84,9 @@ char *engine_tool(const struct engine *en);
 /* Is it there, and may this user use it? */
 bool engine_is_here(const struct engine *en);
 
-/* The engine of a name, "auto" being the strongest that is here; none may be weaker than `least`. */
-int engine_pick(const char *name, enum engine_strength least, const struct engine **ret,
-		struct err *e);
+/* The engine of a name, "auto" being the strongest that is here and has all of `needs`; none may be weaker than `least`. */
+int engine_pick(const char *name, enum engine_strength least, unsigned needs,
+		const struct engine **ret, struct err *e);
 
 /* ---- a running sandbox ---- */
 

@@ -453,6 +453,13 @@ def run_identity(who, chosen, base, program, out):
     out.flush()
 
 
+def forget_skel(box):
+    """Root directories that sandboxes share: some of it is closed even to its owner, and it is made anew. True."""
+    skel = box.state / "skel"
+    subprocess.run(["sh", "-c", '! test -e "$1" || { chmod -R u+rwX "$1" && rm -rf "$1"; }', "sh", skel], check=True)
+    return True
+
+
 def identities():
     if os.geteuid() != 0:
         return ["user"]
@@ -520,7 +527,8 @@ def main():
         for word, n in json.loads(lines[-1]).items():
             total[word] += n
     shutil.rmtree(base, ignore_errors=True)
-    if not total["ok"] and not total["FAIL"]:
+    # Without root there are scripts of which nothing can be tried.
+    if not total["ok"] and not total["FAIL"] and (os.geteuid() == 0 or not total["SKIP"]):
         print("FAIL nothing was tested")
         total["FAIL"] += 1
     print(f"{total['ok']} passed, {total['FAIL']} failed, {total['SKIP']} skipped")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import eq, has, has_not, main, refused, test
+from harness import eq, forget_skel, has, has_not, main, refused, test
 
 
 def done(box, *args, rc=0):
@@ -416,7 +416,7 @@ def keep_base(box):
     base.mkdir()
     subprocess.run(["cp", "-a", box.ws, base / "ws"], check=True)
     persist(lambda: subprocess.run(["rm", "-rf", base / "state"], check=True) and
-            subprocess.run(["cp", "-a", box.state, base / "state"], check=True))
+            forget_skel(box) and subprocess.run(["cp", "-a", box.state, base / "state"], check=True))
     return base
 
 

@@ -314,7 +314,7 @@ def prepare_fault(box):
     new = state_of(box)
     base = box.dir / "base"
     shutil.copytree(box.ws, base / "ws", symlinks=True)
-    shutil.copytree(box.state, base / "state", symlinks=True, ignore=lambda d, n: [x for x in n if x == "control"])
+    shutil.copytree(box.state, base / "state", symlinks=True, ignore=lambda d, n: [x for x in n if x in ("control", "skel")])
     return base, old, new
 
 

@@ -38,7 +38,7 @@ WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 def engines_here(vitrine):
     rows = json.loads(subprocess.run([vitrine, "engines", "--json"], capture_output=True, text=True).stdout)
-    return [e["name"] for e in rows["engines"] if e["works"] and not e.get("untested")]
+    return [e["name"] for e in rows["engines"] if e["here"] and not e.get("untested")]
 
 
 def run_engine(args, name):
