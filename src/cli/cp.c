@@ -75,15 +75,25 @@ static int ask(struct copy *c, enum file_op op, mode_t mode, const char *path, c
 }
 
 /* What it is that we got: the thing itself, or a socket with its bytes. */
-static int look(const struct copy *c, int fd, struct stat *st, bool *ret_is_stream)
+struct found {
+	int fd;
+	bool is_stream;
+	mode_t mode;
+	uint64_t size;
+};
+
+static int look(const struct copy *c, int fd, struct found *ret)
 {
-	if (fstat(fd, st) < 0)
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	*ret_is_stream = S_ISSOCK(st->st_mode);
-	if (!*ret_is_stream)
+	*ret = (struct found){ .fd = fd, .mode = st.st_mode, .size = (uint64_t)st.st_size };
+	if (!S_ISSOCK(st.st_mode))
 		return 0;
-	st->st_mode = c->mode;
-	st->st_size = c->size > INT64_MAX ? INT64_MAX : (off_t)c->size;
+	ret->is_stream = true;
+	ret->mode = c->mode;
+	ret->size = c->size;
 	return S_ISREG(c->mode) || S_ISDIR(c->mode) ? 0 : -EINVAL;
 }
 
@@ -197,8 +207,7 @@ static const char *why_not(int r)
 
 /* ---- out ---- */
 
-static int out_file(struct copy *c, int from, int dir, const char *name, const struct stat *st,
-		    bool is_stream)
+static int out_file(struct copy *c, const struct found *f, int dir, const char *name)
 {
 	_close_ int to = FD_NONE;
 	int r = tmp_name(c);
@@ -208,8 +217,8 @@ static int out_file(struct copy *c, int from, int dir, const char *name, const s
 	to = openat(dir, c->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
-	r = pour(c, from, to, (uint64_t)st->st_size, is_stream);
-	if (r == 0 && fchmod(to, st->st_mode & 0777) < 0)
+	r = pour(c, f->fd, to, f->size, f->is_stream);
+	if (r == 0 && fchmod(to, f->mode & 0777) < 0)
 		r = -errno;
 	if (r == 0 && renameat(dir, c->tmp, dir, name) < 0)
 		r = -errno;
@@ -225,6 +234,7 @@ struct names {
 	DIR *d;
 	struct buf text;
 	struct listing at;
+	const char *name, *target; /* the one we are at, and what it leads to where that was said */
 };
 
 static void names_done(struct names *en)
@@ -244,68 +254,64 @@ static int read_names(int fd, struct buf *b)
 	return n < 0 ? (int)n : b->is_over ? -EMSGSIZE : 0;
 }
 
-static int names_open(struct names *en, int take_fd, bool is_stream)
+static int names_open(struct names *n, const struct found *take)
 {
 	int r = 0;
 
-	*en = (struct names){ .text = BUF(LISTING_MAX) };
-	if (is_stream) {
-		r = read_names(take_fd, &en->text);
-		en->at = (struct listing){ en->text.p, en->text.n };
-		fd_close(take_fd);
-	} else if ((en->d = fdopendir(take_fd)) == NULL) {
+	*n = (struct names){ .text = BUF(LISTING_MAX) };
+	if (take->is_stream) {
+		r = read_names(take->fd, &n->text);
+		n->at = (struct listing){ n->text.p, n->text.n };
+		fd_close(take->fd);
+	} else if ((n->d = fdopendir(take->fd)) == NULL) {
 		r = -errno;
-		fd_close(take_fd);
+		fd_close(take->fd);
 	}
 	return r;
 }
 
-/* 1: a name, and what it leads to where that was said; 0: no more; -errno. */
-static int names_next(struct names *en, const char **ret_name, const char **ret_target)
+/* 1: at another; 0: no more; -errno. */
+static int names_next(struct names *n)
 {
 	struct dirent *found;
 
-	if (en->d == NULL)
-		return listing_next(&en->at, ret_name, ret_target);
+	if (n->d == NULL)
+		return listing_next(&n->at, &n->name, &n->target);
 	do {
-		found = readdir(en->d);
+		found = readdir(n->d);
 	} while (found && (str_eq(found->d_name, ".") || str_eq(found->d_name, "..")));
-	if (found == NULL)
-		return 0;
-	*ret_name = found->d_name;
-	*ret_target = "";
-	return 1;
+	n->name = found ? found->d_name : NULL;
+	n->target = "";
+	return found != NULL;
 }
 
-static void out_link(struct copy *c, const struct names *en, const char *name, const char *said,
-		     const char *path, int dir, int depth)
+static void out_link(struct copy *c, const struct names *at, const char *path, int dir, int depth)
 {
 	char target[4096];
 	ssize_t n;
 
-	(void)snprintf(target, sizeof(target), "%s", said);
-	n = en->d ? readlinkat(dirfd(en->d), name, target, sizeof(target) - 1)
+	(void)snprintf(target, sizeof(target), "%s", at->target);
+	n = at->d ? readlinkat(dirfd(at->d), at->name, target, sizeof(target) - 1)
 		  : (ssize_t)strlen(target);
 	target[n > 0 ? n : 0] = '\0';
 	if (n <= 0 || !is_inner_link(target, depth))
 		leave_out(c, path, "a link that leads out of what is copied");
-	else if (symlinkat(target, dir, name) < 0)
+	else if (symlinkat(target, dir, at->name) < 0)
 		leave_out(c, path, strerrordesc_np(errno));
 }
 
 static int out_any(struct copy *c, const char *path, int dir, const char *name, int depth);
 
-static int out_names(struct copy *c, struct names *en, const char *path, int to, int depth)
+static int out_names(struct copy *c, struct names *n, const char *path, int to, int depth)
 {
-	const char *name, *target;
 	int r;
 
-	while ((r = names_next(en, &name, &target)) == 1) {
-		_free_ char *below = mem_fmt("%s/%s", str_eq(path, "/") ? "" : path, name);
+	while ((r = names_next(n)) == 1) {
+		_free_ char *below = mem_fmt("%s/%s", str_eq(path, "/") ? "" : path, n->name);
 
-		r = out_any(c, below, to, name, depth + 1);
+		r = out_any(c, below, to, n->name, depth + 1);
 		if (r == -ELOOP)
-			out_link(c, en, name, target, below, to, depth);
+			out_link(c, n, below, to, depth);
 		else if (r == -EPIPE || r == -ENOSPC)
 			return r;
 		else if (r < 0)
@@ -314,34 +320,35 @@ static int out_names(struct copy *c, struct names *en, const char *path, int to,
 	return r;
 }
 
-static int out_dir(struct copy *c, int take_from, bool is_stream, const char *path, int dir,
+static int out_dir(struct copy *c, const struct found *take, const char *path, int dir,
 		   const char *name, int depth)
 {
-	_cleanup_(names_done) struct names en;
+	_cleanup_(names_done) struct names n = { 0 };
 	_close_ int to = FD_NONE;
-	int r = names_open(&en, take_from, is_stream);
+	int r = names_open(&n, take);
 
 	if (r < 0)
 		return r;
 	if ((mkdirat(dir, name, 0755) < 0 && errno != EEXIST) ||
 	    (to = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
 		return -errno;
-	return out_names(c, &en, path, to, depth);
+	return out_names(c, &n, path, to, depth);
 }
 
 static int out_any(struct copy *c, const char *path, int dir, const char *name, int depth)
 {
 	_close_ int fd = depth > DEPTH_MAX ? -ENAMETOOLONG : ask(c, FILE_OPEN, 0, path, NULL);
-	struct stat st;
-	bool is_stream;
+	struct found f = { .fd = FD_NONE };
 	int r;
 
 	tell_progress(c);
-	r = fd < 0 ? fd : look(c, fd, &st, &is_stream);
+	r = fd < 0 ? fd : look(c, fd, &f);
 	if (r < 0)
 		return r;
-	return S_ISDIR(st.st_mode) ? out_dir(c, take_fd(fd), is_stream, path, dir, name, depth)
-				   : out_file(c, fd, dir, name, &st, is_stream);
+	if (!S_ISDIR(f.mode))
+		return out_file(c, &f, dir, name);
+	f.fd = take_fd(fd);
+	return out_dir(c, &f, path, dir, name, depth);
 }
 
 /* DEST is a directory that is there: then the copy goes into it, under its own name. */
@@ -482,8 +489,7 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 	_free_ char *dest = mem_str(path);
 	_close_ int dir = open_parent(c, source, &name, e);
 	_close_ int there = FD_NONE;
-	struct stat st;
-	bool is_stream;
+	struct found f = { .fd = FD_NONE };
 	int r;
 
 	if (dir < 0)
@@ -492,7 +498,7 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 	c->outside = NULL; /* this is a look, not a copy */
 	there = ask(c, FILE_OPEN, 0, path, NULL);
 	c->outside = source;
-	if (there > 0 && look(c, there, &st, &is_stream) == 0 && S_ISDIR(st.st_mode)) {
+	if (there > 0 && look(c, there, &f) == 0 && S_ISDIR(f.mode)) {
 		free(dest);
 		dest = path_join(path, name);
 	}

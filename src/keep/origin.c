@@ -18,6 +18,7 @@ struct known {
 struct told {
 	uint16_t from_port, to_port; /* 0: nothing */
 	uint32_t session, pid;
+	bool is_over;
 	char exe[256];
 };
 
@@ -59,6 +60,10 @@ void origin_told(struct keeper *k, const struct init_msg *m)
 	if (k->origins == NULL || m->rows == 0 || m->a < 0)
 		return;
 	at = &k->origins->told[m->rows % ARRAY_LEN(k->origins->told)];
+	if (m->flags) {
+		at->is_over |= at->from_port == m->rows && at->to_port == m->cols;
+		return;
+	}
 	*at = (struct told){ .from_port = m->rows,
 			     .to_port = m->cols,
 			     .session = m->session,
@@ -151,6 +156,11 @@ bool origin_is_gone(struct keeper *k, const struct gate_msg *m)
 {
 	struct owner_key q = key_of(m);
 
+	if (k->origins && k->native.tool > 0) {
+		const struct told *at = find_told(k->origins, m);
+
+		return at && at->is_over && !sabotaged("keep-gone");
+	}
 	return k->origins && k->origins->owner.diag >= 0 && m->from_port &&
 	       owner_inode(k->origins->owner.diag, &q) == 0 && !sabotaged("keep-gone");
 }

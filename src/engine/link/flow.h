@@ -46,7 +46,9 @@ struct flow {
 	int theirs;             /* the gate's end, to go with it */
 	uint32_t id;
 	bool is_joined, has_end, is_cut; /* has a connection; has said all; the gate broke it off */
-	uint32_t opens; /* the gate's number for it: it asked us to connect inside */
+	uint16_t from_port,
+		to_port; /* of the connection inside; 0: it is none of the inside's making */
+	uint32_t opens;  /* the gate's number for it: it asked us to connect inside */
 	struct flow *next, *prev;
 };
 

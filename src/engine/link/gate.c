@@ -88,23 +88,35 @@ static bool read_hello(const struct head *h, struct gate_msg *m)
 static bool tell_origin(struct outer *o, const struct head *h, const struct gate_msg *hello)
 {
 	struct init_msg m = { .type = INIT_ORIGIN,
-			      .session = SAMPLE_NO_SESSION,
 			      .rows = hello->from_port,
 			      .cols = hello->to_port };
-	uint64_t pid, session;
+	uint64_t pid = 0, session = SAMPLE_NO_SESSION;
 
-	if (head_get(h, "pid") == NULL)
-		return true;
-	if (head_number(h, "pid", INT32_MAX, &pid) < 0 || head_get(h, "exe") == NULL)
+	if (head_get(h, "pid") &&
+	    (head_number(h, "pid", INT32_MAX, &pid) < 0 || head_get(h, "exe") == NULL))
 		return false;
 	if (head_get(h, "session") && head_number(h, "session", UINT32_MAX, &session) < 0)
 		return false;
 	m.a = (int32_t)pid;
-	if (head_get(h, "session"))
-		m.session = (uint32_t)session;
-	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%.255s", head_get(h, "exe"));
+	m.session = (uint32_t)session;
+	if (pid)
+		(void)snprintf(m.err.msg, sizeof(m.err.msg), "%.255s", head_get(h, "exe"));
 	outer_tell(o, &m, NULL, 0);
 	return true;
+}
+
+/* It says no more. Who has waited for a person's answer until now need not be there to use it. */
+static void tell_over(struct flow *f)
+{
+	struct init_msg m = { .type = INIT_ORIGIN,
+			      .session = SAMPLE_NO_SESSION,
+			      .rows = f->from_port,
+			      .cols = f->to_port,
+			      .flags = 1 };
+
+	if (f->from_port && !f->outer->is_down)
+		outer_tell(f->outer, &m, NULL, 0);
+	f->from_port = 0;
 }
 
 /* ---- waiting requests ---- */
@@ -311,6 +323,8 @@ int gate_head(struct flow *f, const struct head *h)
 	if (!is_said(h)) {
 		if (!tell_origin(f->outer, h, &m))
 			return -EBADMSG;
+		f->from_port = m.from_port;
+		f->to_port = m.to_port;
 		f->hello = mem_new(1, sizeof(*f->hello));
 		*f->hello = m;
 	}
@@ -339,6 +353,7 @@ int gate_data(struct flow *f, const void *p, size_t n)
 void gate_end(struct flow *f)
 {
 	f->has_end = true;
+	tell_over(f);
 	if (f->to)
 		sink_finish(f->to, NULL, NULL);
 }
@@ -356,6 +371,7 @@ void gate_gone(struct flow *f)
 		o->gate.n_joined--;
 	else
 		o->gate.n_waiting--;
+	tell_over(f);
 	forget(f);
 	port_join(f->from, NULL);
 	port_join(f->to, NULL);

@@ -34,7 +34,7 @@ enum init_msg_type {
 		      * processes inside, or of a session; of a process a, b: its number and its parent's, err.msg: 16 bytes of its
 		      * name, then `rows` bytes of arguments */
 	INIT_ORIGIN, /* rows, cols: ports of a connection that the gate is about to get; a = pid, session, err.msg: program, as
-		      * far as init sees them */
+		      * far as init sees them; flags = 1: it says no more */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	/* to init */
@@ -94,7 +94,7 @@ enum file_op {
 	FILE_OP_COUNT_
 };
 
-#define FILE_PATHS (2 * 4096) /* bytes of one or two paths, each ended by NUL */
+#define FILE_PATHS 8192 /* bytes of one or two paths, each ended by NUL */
 
 struct stdio {
 	int fd[3];      /* what the first command gets, where it is not its own terminal */
