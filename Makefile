@@ -55,16 +55,19 @@ define compile
 	@ninja -C $(dir_$(1)) $(if $(VERBOSE),-v,--quiet) $(targets_$(1))
 endef
 
-# Programs that link libc alone are taken from build/, all others from build/services.
-SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools
+# Programs that link libc alone are taken from build/, all others from build/services; the ends of the link from where
+# they are small (tools/musl).
+SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools \
+	$(if $(shell tools/musl build/musl && sed -n "s/^nghttp2 = '.*.'$$/x/p" build/musl/cross.ini),vitrine-init vitrine-link)
 
 build: services
 	$(call compile,build)
+	@for name in vitrine-init vitrine-link; do test -e build/$$name || ln -sf services/$$name build/; done
 services: | build-folder
 	$(call compile,services)
 	@for program in build/services/vitrine-*; do \
 		name=$${program##*/}; \
-		case " $(SMALL) " in *" $$name "*) continue ;; esac; \
+		case " $(SMALL) " in *" $$name "*) test ! -L build/$$name || rm build/$$name; continue ;; esac; \
 		test ! -f "$$program" || ln -sf "services/$$name" build/; \
 	done
 asan: | build-folder

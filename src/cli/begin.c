@@ -16,6 +16,7 @@
 #include "cli/image.h"
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/spot.h"
 #include "core/disk_note.h"
 #include "core/review.h"
 #include "core/seed.h"
@@ -38,6 +39,9 @@ int run_freeze(struct run *r, struct err *e)
 	/* Without layers there is nothing to freeze, and no reason to stand in anybody's way. */
 	if (!r->is_fresh && !layers_exist(r->host.state_dir, r->def.name))
 		return 0;
+	x = r->is_fresh ? spot_needs_layers(&r->host, &r->def, e) : 0;
+	if (x < 0)
+		return err_wrap(e, x, "--fresh; 'vitrine reset %s' empties its home", r->def.name);
 	x = def_own(r->host.state_dir, r->def.name, &o, e);
 	if (x < 0) {
 		*e = ERR_INIT;

@@ -4,15 +4,18 @@
  * Inside, init resolves every path and hands out descriptors (engine/native/init_file.c); outside, we work on
  * descriptors of directories and create what is not there. So nothing inside can bend a path of ours, and a link is
  * never followed on either side, nor written through: a new file is made beside the old one and renamed over it.
+ * Behind other walls what comes is not the file but a socket with its bytes, or a directory's names (link/link.h).
  * Devices, sockets, fifos, and links that lead out of what is copied are left out and named.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/listing.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "cli/live.h"
@@ -30,6 +33,9 @@ struct copy {
 	uint64_t bytes, files, left_out;
 	uint64_t began_ns, told_ns;
 	char tmp[32]; /* name of a file that is not complete yet */
+	/* What was said of the last one that we got. */
+	mode_t mode;
+	uint64_t size;
 };
 
 /* ---- asking init ---- */
@@ -63,7 +69,32 @@ static int ask(struct copy *c, enum file_op op, mode_t mode, const char *path, c
 		fd_close(fds[0]);
 		return -(m.a > 0 && m.a < 4096 ? m.a : EIO);
 	}
+	c->mode = (mode_t)m.b;
+	c->size = m.v[VALUE_FILE_SIZE];
 	return fds[0] >= 0 ? fds[0] : 0;
+}
+
+/* What it is that we got: the thing itself, or a socket with its bytes. */
+struct found {
+	int fd;
+	bool is_stream;
+	mode_t mode;
+	uint64_t size;
+};
+
+static int look(const struct copy *c, int fd, struct found *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (struct found){ .fd = fd, .mode = st.st_mode, .size = (uint64_t)st.st_size };
+	if (!S_ISSOCK(st.st_mode))
+		return 0;
+	ret->is_stream = true;
+	ret->mode = c->mode;
+	ret->size = c->size;
+	return S_ISREG(c->mode) || S_ISDIR(c->mode) ? 0 : -EINVAL;
 }
 
 /* ---- both ways ---- */
@@ -89,7 +120,7 @@ static void tell_progress(struct copy *c)
 }
 
 /* As much as the file had when we opened it: one that grows while we read must not keep us here. */
-static int pour(struct copy *c, int from, int to, uint64_t most)
+static int pour(struct copy *c, int from, int to, uint64_t most, bool is_stream)
 {
 	static char buf[256 * 1024];
 
@@ -98,6 +129,8 @@ static int pour(struct copy *c, int from, int to, uint64_t most)
 		ssize_t n = io_read(from, buf, want);
 		int r;
 
+		if (n == 0 && is_stream)
+			return -ESTALE; /* it became shorter, or the sandbox has ended */
 		if (n <= 0)
 			return (int)n;
 		r = io_write_all(to, buf, (size_t)n);
@@ -169,15 +202,12 @@ static bool is_inner_link(const char *target, int depth)
 
 static const char *why_not(int r)
 {
-	if (r == -ENOTSUP)
-		return "the engine of this sandbox hands out no files; the native engine does, and "
-		       "'vitrine exec' with cat or tar works behind every one";
 	return r == -EINVAL ? "not a plain file or directory" : strerrordesc_np(-r);
 }
 
 /* ---- out ---- */
 
-static int out_file(struct copy *c, int from, int dir, const char *name, const struct stat *st)
+static int out_file(struct copy *c, const struct found *f, int dir, const char *name)
 {
 	_close_ int to = FD_NONE;
 	int r = tmp_name(c);
@@ -187,8 +217,8 @@ static int out_file(struct copy *c, int from, int dir, const char *name, const s
 	to = openat(dir, c->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
-	r = pour(c, from, to, (uint64_t)st->st_size);
-	if (r == 0 && fchmod(to, st->st_mode & 0777) < 0)
+	r = pour(c, f->fd, to, f->size, f->is_stream);
+	if (r == 0 && fchmod(to, f->mode & 0777) < 0)
 		r = -errno;
 	if (r == 0 && renameat(dir, c->tmp, dir, name) < 0)
 		r = -errno;
@@ -199,69 +229,126 @@ static int out_file(struct copy *c, int from, int dir, const char *name, const s
 	return r;
 }
 
-static void out_link(struct copy *c, int from, const char *name, const char *path, int dir,
-		     int depth)
+/* What stands in a directory: that itself, or what was said of it. */
+struct names {
+	DIR *d;
+	struct buf text;
+	struct listing at;
+	const char *name, *target; /* the one we are at, and what it leads to where that was said */
+};
+
+static void names_done(struct names *en)
+{
+	if (en->d)
+		(void)closedir(en->d);
+	buf_done(&en->text);
+}
+
+static int read_names(int fd, struct buf *b)
+{
+	char chunk[16 * 1024];
+	ssize_t n;
+
+	while ((n = io_read(fd, chunk, sizeof(chunk))) > 0)
+		buf_add(b, chunk, (size_t)n);
+	return n < 0 ? (int)n : b->is_over ? -EMSGSIZE : 0;
+}
+
+static int names_open(struct names *n, const struct found *take)
+{
+	int r = 0;
+
+	*n = (struct names){ .text = BUF(LISTING_MAX) };
+	if (take->is_stream) {
+		r = read_names(take->fd, &n->text);
+		n->at = (struct listing){ n->text.p, n->text.n };
+		fd_close(take->fd);
+	} else if ((n->d = fdopendir(take->fd)) == NULL) {
+		r = -errno;
+		fd_close(take->fd);
+	}
+	return r;
+}
+
+/* 1: at another; 0: no more; -errno. */
+static int names_next(struct names *n)
+{
+	struct dirent *found;
+
+	if (n->d == NULL)
+		return listing_next(&n->at, &n->name, &n->target);
+	do {
+		found = readdir(n->d);
+	} while (found && (str_eq(found->d_name, ".") || str_eq(found->d_name, "..")));
+	n->name = found ? found->d_name : NULL;
+	n->target = "";
+	return found != NULL;
+}
+
+static void out_link(struct copy *c, const struct names *at, const char *path, int dir, int depth)
 {
 	char target[4096];
-	ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
+	ssize_t n;
 
+	(void)snprintf(target, sizeof(target), "%s", at->target);
+	n = at->d ? readlinkat(dirfd(at->d), at->name, target, sizeof(target) - 1)
+		  : (ssize_t)strlen(target);
 	target[n > 0 ? n : 0] = '\0';
 	if (n <= 0 || !is_inner_link(target, depth))
 		leave_out(c, path, "a link that leads out of what is copied");
-	else if (symlinkat(target, dir, name) < 0)
+	else if (symlinkat(target, dir, at->name) < 0)
 		leave_out(c, path, strerrordesc_np(errno));
 }
 
 static int out_any(struct copy *c, const char *path, int dir, const char *name, int depth);
 
-static int out_dir(struct copy *c, int take_from, const char *path, int dir, const char *name,
-		   int depth)
+static int out_names(struct copy *c, struct names *n, const char *path, int to, int depth)
 {
-	DIR *d = fdopendir(take_from);
-	_close_ int to = FD_NONE;
-	struct dirent *en;
-	int r = 0;
+	int r;
 
-	if (d == NULL) {
-		fd_close(take_from);
-		return -errno;
-	}
-	if ((mkdirat(dir, name, 0755) < 0 && errno != EEXIST) ||
-	    (to = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
-		r = -errno;
-		(void)closedir(d);
-		return r;
-	}
-	while (r == 0 && (en = readdir(d)) != NULL) {
-		_free_ char *below = mem_fmt("%s/%s", str_eq(path, "/") ? "" : path, en->d_name);
+	while ((r = names_next(n)) == 1) {
+		_free_ char *below = mem_fmt("%s/%s", str_eq(path, "/") ? "" : path, n->name);
 
-		if (str_eq(en->d_name, ".") || str_eq(en->d_name, ".."))
-			continue;
-		r = out_any(c, below, to, en->d_name, depth + 1);
-		if (r == -ELOOP) {
-			out_link(c, dirfd(d), en->d_name, below, to, depth);
-			r = 0;
-		} else if (r < 0 && r != -EPIPE && r != -ENOSPC) {
+		r = out_any(c, below, to, n->name, depth + 1);
+		if (r == -ELOOP)
+			out_link(c, n, below, to, depth);
+		else if (r == -EPIPE || r == -ENOSPC)
+			return r;
+		else if (r < 0)
 			leave_out(c, below, why_not(r));
-			r = 0;
-		}
 	}
-	(void)closedir(d);
 	return r;
+}
+
+static int out_dir(struct copy *c, const struct found *take, const char *path, int dir,
+		   const char *name, int depth)
+{
+	_cleanup_(names_done) struct names n = { 0 };
+	_close_ int to = FD_NONE;
+	int r = names_open(&n, take);
+
+	if (r < 0)
+		return r;
+	if ((mkdirat(dir, name, 0755) < 0 && errno != EEXIST) ||
+	    (to = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return -errno;
+	return out_names(c, &n, path, to, depth);
 }
 
 static int out_any(struct copy *c, const char *path, int dir, const char *name, int depth)
 {
 	_close_ int fd = depth > DEPTH_MAX ? -ENAMETOOLONG : ask(c, FILE_OPEN, 0, path, NULL);
-	struct stat st;
+	struct found f = { .fd = FD_NONE };
+	int r;
 
 	tell_progress(c);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return S_ISDIR(st.st_mode) ? out_dir(c, take_fd(fd), path, dir, name, depth)
-				   : out_file(c, fd, dir, name, &st);
+	r = fd < 0 ? fd : look(c, fd, &f);
+	if (r < 0)
+		return r;
+	if (!S_ISDIR(f.mode))
+		return out_file(c, &f, dir, name);
+	f.fd = take_fd(fd);
+	return out_dir(c, &f, path, dir, name, depth);
 }
 
 /* DEST is a directory that is there: then the copy goes into it, under its own name. */
@@ -306,6 +393,19 @@ static int copy_out(struct copy *c, const char *path, const char *dest, struct e
 
 /* ---- in ---- */
 
+/* Written through a socket: what became of it is said when all has been said. */
+static int in_said(int to)
+{
+	struct stat st;
+	uint32_t error;
+
+	if (fstat(to, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return 0;
+	if (shutdown(to, SHUT_WR) < 0 || io_read(to, &error, sizeof(error)) != sizeof(error))
+		return -EPIPE;
+	return error > 0 && error < 4096 ? -(int)error : error ? -EIO : 0;
+}
+
 static int in_file(struct copy *c, int from, const char *path, const struct stat *st)
 {
 	_free_ char *dir = path_parent(path);
@@ -319,7 +419,9 @@ static int in_file(struct copy *c, int from, const char *path, const struct stat
 	to = ask(c, FILE_CREATE, st->st_mode & 0777, tmp, NULL);
 	if (to < 0)
 		return take_fd(to);
-	r = pour(c, from, to, (uint64_t)st->st_size);
+	r = pour(c, from, to, (uint64_t)st->st_size, false);
+	if (r == 0)
+		r = in_said(to);
 	if (r == 0)
 		r = ask(c, FILE_RENAME, 0, tmp, path);
 	if (r < 0)
@@ -387,7 +489,7 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 	_free_ char *dest = mem_str(path);
 	_close_ int dir = open_parent(c, source, &name, e);
 	_close_ int there = FD_NONE;
-	struct stat st;
+	struct found f = { .fd = FD_NONE };
 	int r;
 
 	if (dir < 0)
@@ -396,7 +498,7 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 	c->outside = NULL; /* this is a look, not a copy */
 	there = ask(c, FILE_OPEN, 0, path, NULL);
 	c->outside = source;
-	if (there > 0 && fstat(there, &st) == 0 && S_ISDIR(st.st_mode)) {
+	if (there > 0 && look(c, there, &f) == 0 && S_ISDIR(f.mode)) {
 		free(dest);
 		dest = path_join(path, name);
 	}

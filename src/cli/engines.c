@@ -23,6 +23,12 @@ static bool is_available(const struct engine *en, const struct host_check *v, si
 	return en->render ? engine_is_here(en) : host_can_run(v, n);
 }
 
+/* May whoever asks use it as it is? */
+static bool is_usable(const struct engine *en, const struct host_check *v, size_t n)
+{
+	return is_available(en, v, n) && (geteuid() != 0 || en->steps & BIT(STEP_ROOT));
+}
+
 static const char *honours(const struct engine *en, enum engine_step s)
 {
 	return !(en->steps & BIT(s)) ? "no" : en->ends & BIT(s) ? "ends" : "yes";
@@ -49,13 +55,18 @@ static void put_table(const struct host_check *v, size_t n, struct buf *out)
 	for (const struct engine *en = engines; en->name; en++)
 		buf_printf(out, "%-16s%-20s%-10s%s%s\n", en->name,
 			   engine_strength_name(en->strength),
-			   is_available(en, v, n) ? "works" : "missing", en->summary,
-			   en->needs_root ? " (needs root)" : "");
+			   is_usable(en, v, n)      ? "works"
+			   : is_available(en, v, n) ? "not root"
+						    : "missing",
+			   en->summary, en->needs_root ? " (needs root)" : "");
 	put_steps(out);
 	buf_puts(out, "\nA plan that asks for what its engine cannot honour is refused. \"ends\": "
 		      "when "
 		      "it comes to it the\nsandbox is ended rather than left without. `vitrine "
 		      "doctor` says why something is missing here.\n");
+	if (geteuid() == 0)
+		buf_puts(out, "\"not root\": it is here for an ordinary user, or for root with "
+			      "--user NAME.\n");
 }
 
 static void put_json(const struct host_check *v, size_t n, struct buf *out)
@@ -66,10 +77,11 @@ static void put_json(const struct host_check *v, size_t n, struct buf *out)
 			   en->name);
 		buf_json(out, en->summary);
 		buf_printf(out,
-			   ",\"kernel\":\"%s\",\"needs_root\":%s,\"works\":%s,\"untested\":%s,"
-			   "\"steps\":{",
+			   ",\"kernel\":\"%s\",\"needs_root\":%s,\"here\":%s,\"works\":%s,"
+			   "\"untested\":%s,\"steps\":{",
 			   engine_strength_name(en->strength), en->needs_root ? "true" : "false",
 			   is_available(en, v, n) ? "true" : "false",
+			   is_usable(en, v, n) ? "true" : "false",
 			   en->is_untested ? "true" : "false");
 		for (enum engine_step s = 0; s < STEP_COUNT_; s++)
 			buf_printf(out, "%s\"%s\":\"%s\"", s ? "," : "", engine_step_name(s),
@@ -99,7 +111,7 @@ static int show_rows(const struct host_check *v, size_t n, const struct table_ho
 
 		c[0].text = mem_str(en->name);
 		c[1].text = mem_str(engine_strength_name(en->strength));
-		c[2].num = is_available(en, v, n);
+		c[2].num = is_usable(en, v, n);
 		c[3].num = en->needs_root;
 		c[4].num = en->is_untested;
 		c[5].text = mem_str(en->summary);
@@ -148,8 +160,9 @@ static void put_costs(const struct host_check *v, size_t n, char *const *names, 
 
 		if (!is_asked(names, en->name))
 			continue;
-		bool starts =
-			is_available(en, v, n) && !en->is_untested && measure_start(en->name, &m);
+		_cleanup_(buf_done) struct buf why = BUF(4 * KIB);
+		bool starts = is_available(en, v, n) && !en->is_untested &&
+			      measure_start(en->name, &m, &why);
 
 		if (is_json && starts)
 			buf_printf(out, "%s\n{\"name\":\"%s\",\"best_ms\":%.2f,\"median_ms\":%.2f}",
@@ -159,7 +172,8 @@ static void put_costs(const struct host_check *v, size_t n, char *const *names, 
 			buf_printf(out, "%-16s%6.1f ms %6.1f ms\n", en->name,
 				   (double)m.best_ns / 1e6, (double)m.median_ns / 1e6);
 		else if (!is_json)
-			buf_printf(out, "%-16sdoes not start here\n", en->name);
+			buf_printf(out, "%-16sdoes not start here%s%s\n", en->name,
+				   why.n ? ": " : "", buf_cstr(&why));
 		if (starts)
 			add_cost(t, en->name, &m);
 		has_one |= starts;

@@ -3,13 +3,13 @@
 #ifndef VITRINE_CLI_MEASURE_H
 #define VITRINE_CLI_MEASURE_H
 
-#include "base/base.h"
+#include "base/buf.h"
 
 struct measured {
 	uint64_t best_ns, median_ns;
 };
 
-/* False: it does not start here. */
-bool measure_start(const char *engine, struct measured *ret);
+/* False: it does not start here, and `why` is the last line that was said of it. */
+bool measure_start(const char *engine, struct measured *ret, struct buf *why);
 
 #endif

@@ -402,7 +402,10 @@ static int fork_sandbox(struct spot *s, const char *name, struct err *e)
 		return err_set(e, ERR_CONFLICT, EEXIST, "there is a sandbox '%s' already", name);
 	for (size_t i = 0; i < s->def.n_flags; i++)
 		def_add_flag(&d, s->def.flags[i]);
-	r = own(s, e);
+	r = spot_needs_layers(&s->host, &s->def,
+			      e); /* what two have in common lies in layers from then on */
+	if (r == 0)
+		r = own(s, e);
 	if (r == 0)
 		r = layers_fork(&s->review.layers, name, e);
 	if (r == 0)

@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "core/settings.h"
+#include "engine/engine.h"
 #include "git/git.h"
 
 static bool is_review_of(const struct spot *s, const char *name)
@@ -60,6 +61,26 @@ static int load_policy(struct spot *s, struct err *e)
 			r = policy_add(&s->policy, LIST_PROTECT,
 				       s->def.flags[i] + strlen("--protect="), LAYER_FLAGS, e);
 	return r;
+}
+
+int spot_needs_layers(const struct host *h, const struct def *d, struct err *e)
+{
+	_cleanup_(policy_done) struct policy p;
+	struct settings_in in = { .config_dir = h->config_dir,
+				  .workspace = d->workspace,
+				  .use_project = true };
+	const struct engine *en = NULL;
+	int r;
+
+	policy_init(&p);
+	r = settings_load(&p, &in, e);
+	for (size_t i = 0; r == 0 && i < d->n_flags; i++)
+		if (str_starts(d->flags[i], "--engine="))
+			r = policy_set(&p, SETTING_ENGINE, d->flags[i] + strlen("--engine="),
+				       LAYER_FLAGS, e);
+	if (r == 0)
+		r = engine_pick(p.engine, (enum engine_strength)p.isolation, 0, &en, e);
+	return r < 0 ? r : engine_needs(en, BIT(STEP_LAYERS), e);
 }
 
 static int open_sandbox(struct spot *s, struct err *e)

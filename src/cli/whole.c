@@ -106,6 +106,15 @@ int whole_checkpoint(struct spot *s, uint64_t tree, const char *message, bool *r
 	*ret_did = false;
 	if (s->sandbox == NULL)
 		return 0;
+	/* In layers it could not be started any more. */
+	if (spot_needs_layers(&s->host, &s->def, e) < 0) {
+		_free_ char *text =
+			mem_fmt("the home of '%s' is not part of it: %s", s->sandbox, e->msg);
+
+		*e = ERR_INIT;
+		cli_complain(text);
+		return 0;
+	}
 	r = own(s, e);
 	if (r == -EBUSY) {
 		*e = ERR_INIT;

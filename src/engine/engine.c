@@ -61,6 +61,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .seals_itself = true,
 	  .init_is_child = true,
 	  .render = render_crun },
 	{ .name = "runc",
@@ -98,7 +99,7 @@ const struct engine engines[] = {
 	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .render = render_vm },
@@ -106,7 +107,7 @@ const struct engine engines[] = {
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_CONTAINERS),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,
@@ -134,6 +135,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_GATE] = "network through the gate",
 	[STEP_DIRECT] = "network without proxy variables",
 	[STEP_LAYERS] = "layers",
+	[STEP_OWN_IDS] = "a template's own ids",
 	[STEP_SOCKETS] = "host sockets",
 	[STEP_CONTAINERS] = "containers inside",
 };
@@ -189,6 +191,8 @@ unsigned engine_steps_of(const struct plan *p)
 		steps |= BIT(STEP_ROOT);
 	if (p->has_containers)
 		steps |= BIT(STEP_CONTAINERS);
+	if (p->ids.root != ROOT_NONE)
+		steps |= BIT(STEP_OWN_IDS);
 	if (p->net.has_gate)
 		steps |= BIT(STEP_GATE);
 	if (p->n_sockets > 0 || p->broker.is_on)
@@ -204,21 +208,38 @@ unsigned engine_steps_of(const struct plan *p)
 	return steps;
 }
 
-int engine_check(const struct engine *en, const struct plan *p, struct err *e)
+/* The first of the table that has all of these; NULL: none has. */
+static const struct engine *one_with(unsigned steps)
 {
-	unsigned missing = engine_steps_of(p) & ~en->steps;
+	const struct engine *en = engines;
+
+	while (en->name && (steps & ~en->steps))
+		en++;
+	return en->name ? en : NULL;
+}
+
+int engine_needs(const struct engine *en, unsigned steps, struct err *e)
+{
+	unsigned missing = steps & ~en->steps;
+	const struct engine *other = one_with(steps);
 
 	if (missing == BIT(STEP_ROOT))
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "engine '%s' cannot honour: %s; start it as an ordinary user or "
-			       "with "
-			       "--user NAME",
+			       "with --user NAME",
 			       en->name, engine_step_name(STEP_ROOT));
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++)
 		if (missing & BIT(s))
-			return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "engine '%s' cannot honour: %s",
-				       en->name, engine_step_name(s));
+			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				       "engine '%s' cannot honour: %s%s%s%s", en->name,
+				       engine_step_name(s), other ? "; --engine " : "",
+				       other ? other->name : "", other ? " can" : "");
 	return 0;
+}
+
+int engine_check(const struct engine *en, const struct plan *p, struct err *e)
+{
+	return engine_needs(en, engine_steps_of(p), e);
 }
 
 /* ---- here ---- */
@@ -248,8 +269,8 @@ bool engine_is_here(const struct engine *en)
 	return en->tool == NULL || tool != NULL;
 }
 
-int engine_pick(const char *name, enum engine_strength least, const struct engine **ret,
-		struct err *e)
+int engine_pick(const char *name, enum engine_strength least, unsigned needs,
+		const struct engine **ret, struct err *e)
 {
 	const struct engine *en = NULL;
 
@@ -270,14 +291,15 @@ int engine_pick(const char *name, enum engine_strength least, const struct engin
 	}
 	/* The first of the strongest: the table has the best of each kind first. */
 	for (const struct engine *x = engines; x->name; x++)
-		if (!x->is_untested && x->strength >= least && engine_is_here(x) &&
-		    (en == NULL || x->strength > en->strength))
+		if (!x->is_untested && x->strength >= least && !(needs & ~x->steps) &&
+		    engine_is_here(x) && (en == NULL || x->strength > en->strength))
 			en = x;
 	if (en == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "no engine with isolation \"%s\" works here; 'vitrine engines' says "
-			       "what is missing",
-			       engine_isolation_name(least));
+			       "no engine with isolation \"%s\" works here%s; 'vitrine engines' "
+			       "says what is missing",
+			       engine_isolation_name(least),
+			       needs & BIT(STEP_ROOT) ? " for root, --user NAME may have one" : "");
 	*ret = en;
 	return 0;
 }

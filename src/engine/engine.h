@@ -35,6 +35,7 @@ enum engine_step {
 	STEP_DIRECT,     /* for programs that know no proxy too: connections are redirected */
 	STEP_LAYERS,     /* layers over the workspace or the home */
 	STEP_SOCKETS,    /* host sockets by exact path */
+	STEP_OWN_IDS,    /* a template with ids of its own, root's among them */
 	STEP_CONTAINERS, /* a container engine inside: root of a kernel that is not the host's */
 	STEP_COUNT_
 };
@@ -50,6 +51,7 @@ struct engine {
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
+	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
 	bool init_is_child; /* our init is a child of the tool, which has one thread, and pid 1 of a pid namespace */
@@ -71,7 +73,9 @@ const char *engine_isolation_name(enum engine_strength s);
 /* The steps this plan asks for. */
 unsigned engine_steps_of(const struct plan *p);
 
-/* ERR_UNSUPPORTED that names the first step the engine cannot honour. */
+/* ERR_UNSUPPORTED that names the first of these steps that the engine cannot honour, and an engine that can. */
+int engine_needs(const struct engine *en, unsigned steps, struct err *e);
+/* The same for all that the plan asks for. */
 int engine_check(const struct engine *en, const struct plan *p, struct err *e);
 
 /* Where its program lies, looked for in the system's directories only; NULL: nowhere. */
@@ -80,9 +84,9 @@ char *engine_tool(const struct engine *en);
 /* Is it there, and may this user use it? */
 bool engine_is_here(const struct engine *en);
 
-/* The engine of a name, "auto" being the strongest that is here; none may be weaker than `least`. */
-int engine_pick(const char *name, enum engine_strength least, const struct engine **ret,
-		struct err *e);
+/* The engine of a name, "auto" being the strongest that is here and has all of `needs`; none may be weaker than `least`. */
+int engine_pick(const char *name, enum engine_strength least, unsigned needs,
+		const struct engine **ret, struct err *e);
 
 /* ---- a running sandbox ---- */
 
@@ -98,13 +102,17 @@ void engine_kill(const struct native *n);
 bool engine_is_empty(const struct native *n, const struct plan *p);
 /* Init (or what stands for it) is dead: waits until nothing of the engine is left. True: it ended by itself. */
 bool engine_reap(struct native *n, const struct plan *p);
+/* Removes the files that were made for the engine's program, when whoever waits has been told. */
+void engine_tidy(const struct plan *p);
 void engine_done(struct native *n);
 int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
 void engine_words(const struct native *n, struct buf *out);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. */
-int stage_enter(void);
+/* stage.c: in the child that becomes the tool. 0 or -errno. `has_mounts`: mounts of its own too. */
+int stage_enter(bool has_mounts);
+/* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
+void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */
 bool stage_is_hybrid(void);
 
@@ -116,6 +124,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	       const struct cgroup *cg, struct native *ret, struct err *e);
 int wall_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 void wall_reap(struct native *n, const struct plan *p);
+void wall_tidy(const struct plan *p);
 bool wall_is_empty(const struct native *n);
 
 #endif

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/seatbelt/seatbelt.h"
 #include "engine/vm/vm.h"
+#include "plan/parts.h"
 #include "plan/testplan.h"
 
 static int render_one(const struct engine *en, const struct setup *s, struct rendering *out,
@@ -228,12 +229,24 @@ TEST(engines_refuse_what_they_cannot_honour)
 
 	make_for(engine_find("firejail"), 0, &s);
 	CHECK(engine_check(engine_find("firejail"), &s.plan, &e) < 0);
-	CHECK_STR(e.msg, "engine 'firejail' cannot honour: mounts");
+	CHECK_STR(e.msg, "engine 'firejail' cannot honour: mounts; --engine native can");
 	setup_done(&s);
 	make_for(engine_find("bwrap"), 1, &s);
 	CHECK(engine_check(engine_find("bwrap"), &s.plan, &e) < 0);
 	CHECK(strstr(e.msg, "root's ids mapped away") && strstr(e.msg, "--user NAME"));
 	CHECK_INT(engine_check(engine_find("native"), &s.plan, &e), 0);
+	setup_done(&s);
+	/* A machine stacks layers, but all of its files have one owner. */
+	make_for(engine_find("vm-emulated"), 0, &s);
+	plan_add_mount(&s.plan, MOUNT_LAYER, "/layer", "/usr", MOUNT_DIR, "written");
+	plan_add_mount(&s.plan, MOUNT_OVERLAY, "overlay", "/usr", MOUNT_DIR, "template, kept");
+	CHECK_INT(engine_check(engine_find("vm-emulated"), &s.plan, &e), 0);
+	CHECK(engine_check(engine_find("crun"), &s.plan, &e) < 0);
+	CHECK_STR(e.msg, "engine 'crun' cannot honour: layers; --engine native can");
+	s.plan.ids.root = ROOT_SETUID;
+	CHECK(engine_check(engine_find("vm-emulated"), &s.plan, &e) < 0);
+	CHECK_STR(e.msg, "engine 'vm-emulated' cannot honour: a template's own ids; --engine "
+			 "native can");
 	setup_done(&s);
 }
 
@@ -242,14 +255,17 @@ TEST(never_weaker_than_asked)
 	const struct engine *en = NULL;
 	struct err e = ERR_INIT;
 
-	CHECK_INT(engine_pick("native", STRENGTH_PROCESS, &en, &e), 0);
-	CHECK(engine_pick("native", STRENGTH_KERNEL, &en, &e) < 0);
+	CHECK_INT(engine_pick("native", STRENGTH_PROCESS, 0, &en, &e), 0);
+	CHECK(engine_pick("native", STRENGTH_KERNEL, 0, &en, &e) < 0);
 	CHECK(strstr(e.msg, "isolation \"kernel\"") != NULL);
-	CHECK(engine_pick("bwrap", STRENGTH_VM, &en, &e) < 0);
-	CHECK(engine_pick("warp", STRENGTH_PROCESS, &en, &e) < 0);
+	CHECK(engine_pick("bwrap", STRENGTH_VM, 0, &en, &e) < 0);
+	CHECK(engine_pick("warp", STRENGTH_PROCESS, 0, &en, &e) < 0);
 	for (enum engine_strength least = 0; least < STRENGTH_COUNT_; least++)
-		if (engine_pick("auto", least, &en, &e) == 0)
+		if (engine_pick("auto", least, 0, &en, &e) == 0)
 			CHECK(en->strength >= least && !en->is_untested);
+	/* What root cannot use is not offered to root. */
+	CHECK_INT(engine_pick("auto", STRENGTH_PROCESS, BIT(STEP_ROOT), &en, &e), 0);
+	CHECK_STR(en->name, "native");
 }
 
 TEST(every_engine_is_a_word_of_the_policy)

@@ -65,6 +65,14 @@ bool engine_reap(struct native *n, const struct plan *p)
 	return has_left;
 }
 
+void engine_tidy(const struct plan *p)
+{
+	const struct engine *en = engine_find(p->engine);
+
+	if (en && en->render)
+		wall_tidy(p);
+}
+
 void engine_done(struct native *n)
 {
 	native_done(n);

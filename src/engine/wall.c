@@ -134,11 +134,13 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 		}
 	}
-	r = en->needs_stage ? stage_enter() : 0;
+	r = en->needs_stage ? stage_enter(en->seals_itself) : 0;
 	if (r < 0) {
 		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
 		_exit(125);
 	}
+	if (en->seals_itself)
+		stage_exec_sealed(argv, l->plan->engine_env);
 	(void)execve(argv[0], argv, l->plan->engine_env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
@@ -185,13 +187,17 @@ static int spawn_tool(const struct launch *l, const struct ends *p, const struct
 {
 	int r = 0;
 
+	/* Where there is nothing to wait for it need not. */
+	if (cg == NULL && io_write_all(p->go[1], "g", 1) < 0)
+		return err_sys(e, "start the engine");
 	n->tool = fork();
 	if (n->tool == 0)
 		tool_child(l, p);
 	if (n->tool < 0)
 		return err_sys(e, "fork");
-	if (cg)
-		r = cgroup_attach(cg, n->tool, e);
+	if (cg == NULL)
+		return 0;
+	r = cgroup_attach(cg, n->tool, e);
 	if (r == 0 && io_write_all(p->go[1], "g", 1) < 0)
 		r = err_sys(e, "start the engine");
 	return r;
@@ -479,18 +485,38 @@ static bool wait_tool(const struct native *n, int ms)
 
 void wall_reap(struct native *n, const struct plan *p)
 {
-	_free_ char *dir = dir_for(p);
-	_free_ char *parent = path_parent(dir);
 	const struct engine *en = engine_find(p->engine);
-	_close_ int at = FD_NONE;
 
 	/* A machine is one process: with it everything inside is gone. */
 	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
 		(void)kill(-n->tool, SIGKILL); /* with what it started in its own session */
 	(void)waitpid(n->tool, NULL, 0);
 	n->tool = 0;
-	at = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (at >= 0)
-		(void)path_remove(at,
-				  path_name(dir)); /* what stays is the next start's to remove */
+}
+
+/* "vitrine-NAME-PID": of a keeper that is no more. One whose number somebody else has now waits for the next time. */
+static bool is_left(const char *name)
+{
+	const char *pid = strrchr(name, '-');
+	struct err ignored = ERR_INIT;
+	uint64_t n;
+
+	return pid && num_parse(pid + 1, 1, INT32_MAX, &n, &ignored) == 0 &&
+	       kill((pid_t)n, 0) < 0 && errno == ESRCH;
+}
+
+void wall_tidy(const struct plan *p)
+{
+	_free_ char *dir = dir_for(p);
+	_free_ char *parent = path_parent(dir);
+	DIR *d = opendir(parent);
+	struct dirent *en;
+
+	if (d == NULL)
+		return;
+	(void)path_remove(dirfd(d), path_name(dir)); /* what stays is for the next who is here */
+	while ((en = readdir(d)) != NULL)
+		if (is_left(en->d_name))
+			(void)path_remove(dirfd(d), en->d_name);
+	(void)closedir(d);
 }

@@ -8,6 +8,7 @@
 #include "link/port.h"
 #include "plan/guest.h"
 #include "sys/datagram.h"
+#include "sys/owner.h"
 
 struct server;
 
@@ -24,6 +25,7 @@ enum part_kind {
 	PART_WAITS,    /* for something inside to connect */
 	PART_GATE,     /* a connection */
 	PART_QUESTION, /* one to the resolver */
+	PART_FILE,
 	PART_KIND_COUNT_
 };
 
@@ -43,6 +45,7 @@ struct part {
 	struct buf body;
 	bool has_end; /* the other side has said all */
 	struct question *question;
+	struct file_work *file;
 	struct part *next; /* of those that wait */
 };
 
@@ -58,7 +61,7 @@ struct command_session {
 	struct part *part[4]; /* in, out, err, tty: NULL when there is none, or none any more */
 	struct part *main;
 	int status;
-	uint64_t cpu_ns, rss;
+	uint64_t cpu_ns, rss, written;
 };
 
 /* A listener whose connections go to the gate. */
@@ -70,7 +73,7 @@ struct outlet {
 };
 
 struct server_net {
-	struct outlet v[3 + 64 + PLAN_PORTS_MAX];
+	struct outlet v[4 + 64 + PLAN_PORTS_MAX];
 	size_t n;
 	bool has_v6;
 	const char *
@@ -78,6 +81,7 @@ struct server_net {
 	struct part *waiting;
 	size_t n_waiting, n_joined;
 	bool is_full; /* no more files */
+	struct owner owner;
 };
 
 struct server {
@@ -86,12 +90,11 @@ struct server {
 	struct plan plan; /* its guest half */
 	struct guest_walls walls;
 	bool is_locked, is_over;
-	bool is_vm; /* ours is the whole machine */
-	struct watch *on_sample;
-	struct part *samples;
-	bool has_sample;
-	struct link_sample sample;
+	bool has_failed; /* to lock: what was asked for behind the plan is refused */
+	bool is_vm;      /* ours is the whole machine */
+	struct samples *samples;
 	int proc;
+	size_t n_files; /* being read or made */
 	struct server_net net;
 	struct command_session sessions[INIT_SESSIONS];
 };
@@ -106,8 +109,21 @@ int net_connect(struct part *part, const char *path);
 int net_answer(struct part *part, const void *p, size_t n);
 void net_part_gone(struct part *part);
 
+/* files.c */
+int file_ask(struct part *part, const struct head *h, const char *path);
+int file_data(struct part *part, const void *p, size_t n);
+int file_end(struct part *part);
+void file_gone(struct part *part);
+
+/* samples.c */
+int samples_ask(struct part *part, const char *path);
+void samples_gone(struct part *part);
+void samples_free(struct samples *s);
+
 /* sessions.c */
 struct command_session *session_get(struct server *sv, uint32_t id, bool may_make);
+/* Whose command leads this session of the kernel's; NULL: none's. */
+const struct command_session *session_led(const struct server *sv, uint64_t sid);
 int session_pipe(struct command_session *s, struct part *part, int which);
 int session_tty(struct command_session *s, struct part *part, uint16_t rows, uint16_t cols);
 int session_start(struct command_session *s, const char *stdio, struct buf *request);
@@ -117,6 +133,8 @@ void session_size(struct command_session *s, uint16_t rows, uint16_t cols);
 void sessions_all(int signo); /* to every process but us */
 void session_reap(struct server *sv);
 ssize_t part_pull(void *part, void *p, size_t n);
+/* file_act(); here with all else that a fuzzer must not do. */
+int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd);
 
 /* vm.c: where we are all there is. */
 bool vm_is_one(const char *name);
@@ -125,12 +143,13 @@ int vm_boot(void); /* the link's descriptor, or < 0 */
 int vm_wake(int port, bool is_kept);
 /* What only a gate or containers need; where it is loaded already, nothing. */
 void vm_load_extra(void);
-int vm_view_enter(void);
+int vm_view_enter(const struct plan *p);
 /* For a container engine: the kernel's own file systems, and a place for its things that can be stacked. */
 int vm_containers(const struct plan *p);
 
 /* serve.c */
 extern const struct link_ops server_ops;
 void server_check_over(struct server *sv);
+int server_proc(struct server *sv); /* /proc, once for all */
 
 #endif

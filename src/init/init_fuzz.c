@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init/init_fuzz.c - requests to init; what would lock the process or start a command is only looked at */
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include "init/init.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -19,6 +22,11 @@ struct command_session *session_get(struct server *sv, uint32_t id, bool may_mak
 	only.server = sv;
 	only.id = id;
 	return may_make ? &only : NULL;
+}
+
+const struct command_session *session_led(const struct server *sv, uint64_t sid)
+{
+	return NULL;
 }
 
 int session_pipe(struct command_session *s, struct part *part, int which)
@@ -65,6 +73,18 @@ void sessions_all(int signo)
 {
 }
 
+/* Files of nobody: there to be read, made, or not. */
+int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd)
+{
+	*ret_fd = FD_NONE;
+	bug_on(n == 0 || n > FILE_PATHS);
+	if (text[0] == '/' && op == FILE_OPEN && n % 2)
+		*ret_fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	else if (text[0] == '/' && (op == FILE_OPEN || op == FILE_CREATE))
+		*ret_fd = memfd_create("x", MFD_CLOEXEC);
+	return text[0] == '/' ? 0 : -EINVAL;
+}
+
 ssize_t part_pull(void *part, void *p, size_t n)
 {
 	return PULL_END;
@@ -81,13 +101,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct server *sv = mem_new(1, sizeof(*sv));
 
 	ops.on_down = no_end; /* the real one ends the process */
-	*sv = (struct server){ .loop = loop_new(), .proc = FD_NONE, .is_locked = n % 2 };
+	*sv = (struct server){
+		.loop = loop_new(), .proc = FD_NONE, .net.owner.diag = FD_NONE, .is_locked = n % 2
+	};
 	sv->plan.env = sv->is_locked ? no_env : NULL;
 	only = (struct command_session){ 0 };
 	sv->link = link_new(LINK_INNER, sv->loop, FD_NONE, FD_NONE, &ops, sv);
 	(void)link_feed(sv->link, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
 	(void)link_feed(sv->link, data, n);
 	link_free(sv->link);
+	samples_free(sv->samples);
+	fd_close(sv->proc);
 	if (sv->plan.env == no_env)
 		sv->plan.env = NULL;
 	plan_done(&sv->plan);

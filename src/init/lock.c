@@ -131,7 +131,7 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	if (sv->plan.has_containers && !sv->is_vm)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "containers inside need a machine");
 	if (sv->is_vm) {
-		r = vm_view_enter();
+		r = vm_view_enter(&sv->plan);
 		if (r == 0)
 			r = sv->plan.has_containers ? vm_containers(&sv->plan)
 						    : become(&sv->plan.ids);

@@ -17,6 +17,7 @@
 
 #include "base/num.h"
 #include "init/init.h"
+#include "sys/sample.h"
 
 #define DNS_LONGEST 4096
 #define AT_ONCE 16 /* accepted in one turn */
@@ -35,21 +36,30 @@ static struct part *take_waiting(struct server *sv)
 	return part;
 }
 
-static void put_address(struct head *h, const char *name, const struct sockaddr_in6 *a)
+/* IPv4 as IPv6 that holds it; the port is at the same place of both. */
+static void take_address(const struct sockaddr_in6 *a, uint8_t b[16])
 {
 	struct sockaddr_in v4;
-	uint8_t b[16] = { [10] = 0xff, [11] = 0xff };
-	char text[33];
 
 	if (a->sin6_family == AF_INET) {
 		memcpy(&v4, a, sizeof(v4));
+		memset(b, 0, 10);
+		b[10] = b[11] = 0xff;
 		memcpy(b + 12, &v4.sin_addr, 4);
 	} else {
 		memcpy(b, &a->sin6_addr, 16);
 	}
+}
+
+static void put_address(struct head *h, const char *name, const struct sockaddr_in6 *a)
+{
+	uint8_t b[16];
+	char text[33];
+
+	take_address(a, b);
 	for (int i = 0; i < 16; i++)
 		(void)snprintf(text + 2 * (size_t)i, 3, "%02x", b[i]);
-	head_add(h, name, "%s:%u", text, ntohs(a->sin6_port)); /* the port is where v4 has it */
+	head_add(h, name, "%s:%u", text, ntohs(a->sin6_port));
 }
 
 static struct head hello(const struct server *sv, const char *way, const struct sockaddr_in6 *from,
@@ -62,6 +72,31 @@ static struct head hello(const struct server *sv, const char *way, const struct 
 	put_address(&h, "to", to);
 	head_add(&h, "v6", "%d", sv->net.has_v6);
 	return h;
+}
+
+/* Who it is that connects, as far as that can be seen. */
+static void put_owner(struct server *sv, struct head *h, const struct sockaddr_in6 *from,
+		      const struct sockaddr_in6 *to)
+{
+	struct owner_key q = { .from_port = ntohs(from->sin6_port),
+			       .to_port = ntohs(to->sin6_port) };
+	const struct command_session *of;
+	struct process p = { 0 };
+	char exe[256], name[16];
+	uint32_t pid;
+
+	take_address(from, q.from);
+	take_address(to, q.to);
+	pid = owner_find(&sv->net.owner, server_proc(sv), &q);
+	if (pid == 0)
+		return;
+	owner_program(sv->proc, pid, exe, sizeof(exe));
+	(void)snprintf(name, sizeof(name), "%u", pid);
+	of = process_look(sv->proc, name, &p) ? session_led(sv, p.sid) : NULL;
+	head_add(h, "pid", "%u", pid);
+	head_add(h, "exe", "%s", exe);
+	if (of)
+		head_add(h, "session", "%u", of->id);
 }
 
 /* Both directions of a socket become those of the stream. */
@@ -113,6 +148,7 @@ static void on_listener(void *arg)
 		}
 		(void)getsockname(fd, (struct sockaddr *)&to, &m); /* zeros are refused outside */
 		h = hello(sv, o->way, &from, &to);
+		put_owner(sv, &h, &from, &to);
 		(void)join(take_waiting(sv), fd, &h); /* a dead link is seen elsewhere */
 	}
 	settle(sv);
@@ -195,7 +231,7 @@ int net_wait(struct part *part)
 {
 	struct server *sv = part->server;
 
-	if (!sv->is_locked || !sv->plan.net.has_gate || sv->net.n_waiting >= LINK_WAITING)
+	if (!sv->is_locked || sv->net.n == 0 || sv->net.n_waiting >= LINK_WAITING)
 		return -EBADMSG;
 	part->kind = PART_WAITS;
 	part->next = sv->net.waiting;
@@ -214,8 +250,8 @@ int net_connect(struct part *part, const char *path)
 	struct err ignored;
 	uint64_t port;
 
-	/* Without listeners of ours there is no network here, and nobody to come in from. */
-	if (part->server->net.n == 0 || num_parse(path, 1, 65535, &port, &ignored) < 0)
+	/* Without a gate there is no network here, and nobody to come in from. */
+	if (!part->server->plan.net.has_gate || num_parse(path, 1, 65535, &port, &ignored) < 0)
 		return -EBADMSG;
 	to.sin_port = htons((uint16_t)port);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -293,23 +329,19 @@ static int add_ports(struct server *sv)
 	return r;
 }
 
-int net_open(struct server *sv)
+static int open_gate(struct server *sv)
 {
 	const struct plan_net *p = &sv->plan.net;
 	struct err ignored;
 	struct netns n;
 	uint64_t port;
-	int r;
+	int r = netns_open(&n);
 
-	if (!p->has_gate)
-		return 0;
-	(void)netns_loopback(); /* who may not raise it finds it up */
-	r = netns_open(&n);
 	if (r < 0)
 		r = netns_open_plain(&n);
 	if (r < 0)
 		return r;
-	fd_close(n.fd[NETNS_DIAG]);
+	sv->net.owner.diag = n.fd[NETNS_DIAG];
 	sv->net.has_v6 = n.has_v6;
 	sv->net.mode = n.has_redirect ? "redirect" : n.has_routes ? "ports" : "proxy";
 	r = add(sv, n.fd[NETNS_TCP], "tcp", on_listener);
@@ -321,4 +353,17 @@ int net_open(struct server *sv)
 		if (num_parse(p->host_ports[i], 1, 65535, &port, &ignored) == 0)
 			r = add(sv, netns_listen((uint16_t)port), "host", on_listener);
 	return r == 0 && n.has_routes && !n.has_redirect ? add_ports(sv) : r;
+}
+
+int net_open(struct server *sv)
+{
+	const struct plan_net *p = &sv->plan.net;
+	int r = 0;
+
+	if (!p->has_gate && !p->has_receiver)
+		return 0;
+	(void)netns_loopback(); /* who may not raise it finds it up */
+	if (p->has_receiver)
+		r = add(sv, netns_listen(NETNS_TELEMETRY_PORT), "said", on_listener);
+	return r == 0 && p->has_gate ? open_gate(sv) : r;
 }

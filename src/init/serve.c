@@ -9,7 +9,6 @@
 
 #include "base/num.h"
 #include "init/init.h"
-#include "sys/sample.h"
 
 /* ---- paths ---- */
 
@@ -113,6 +112,8 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 	uint16_t rows, cols;
 	struct err ignored;
 
+	if (sv->has_failed)
+		return answer(part, 503);
 	if (!sv->is_locked || parse_route(path, &to) < 0)
 		return -EBADMSG;
 	if (str_eq(to.verb, "signal") || str_eq(to.verb, "size")) {
@@ -147,53 +148,13 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 
 /* ---- the rest ---- */
 
-static void on_sample(void *arg)
-{
-	struct server *sv = arg;
-	struct sample now = { 0 };
-
-	if (sv->samples == NULL)
-		return;
-	sample_take(sv->proc, &now);
-	sv->sample = (struct link_sample){ now.memory, now.cpu_ns, now.pids };
-	sv->has_sample = true;
-	stream_wake(sv->samples->stream);
-}
-
-static ssize_t pull_sample(void *arg, void *p, size_t n)
-{
-	struct part *part = arg;
-	struct server *sv = part->server;
-
-	if (!sv->has_sample || n < sizeof(sv->sample))
-		return 0;
-	memcpy(p, &sv->sample, sizeof(sv->sample));
-	sv->has_sample = false;
-	return sizeof(sv->sample);
-}
-
-static int on_samples(struct part *part, const char *path)
-{
-	struct server *sv = part->server;
-	uint64_t ms;
-	struct err ignored;
-
-	if (sv->samples || !sv->is_locked || num_parse(path, 10, 60000, &ms, &ignored) < 0)
-		return -EBADMSG;
-	part->kind = PART_SAMPLES;
-	sv->samples = part;
-	sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	sv->on_sample = watch_timer(sv->loop, ms * NS_PER_MS, true, on_sample, sv);
-	return stream_respond(part->stream, &(struct head){ .status = 200 }, pull_sample, false);
-}
-
 static int on_request(struct part *part, const struct head *h)
 {
 	const char *path = h->path;
 
 	if (str_eq(path, "/start")) {
 		part->kind = PART_START;
-		return part->server->is_locked ? -EBADMSG : 0;
+		return part->server->is_locked || part->server->has_failed ? -EBADMSG : 0;
 	}
 	if (str_eq(path, "/freeze") || str_eq(path, "/thaw")) {
 		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
@@ -203,8 +164,10 @@ static int on_request(struct part *part, const struct head *h)
 		return net_wait(part);
 	if (str_starts(path, "/connect/"))
 		return part->server->is_locked ? net_connect(part, path + 9) : -EBADMSG;
+	if (str_starts(path, "/file/"))
+		return file_ask(part, h, path + 6);
 	if (str_starts(path, "/samples/"))
-		return on_samples(part, path + 9);
+		return samples_ask(part, path + 9);
 	if (str_starts(path, "/session/"))
 		return on_session(part, h, path + 9);
 	return -EBADMSG;
@@ -246,6 +209,8 @@ static int on_data(void *arg, struct stream *s, const void *p, size_t n)
 		return r == -EMSGSIZE ? r : 0;
 	case PART_QUESTION:
 		return net_answer(part, p, n);
+	case PART_FILE:
+		return file_data(part, p, n);
 	case PART_DONE:
 		stream_consumed(s, n);
 		return 0;
@@ -266,6 +231,7 @@ static int end_start(struct part *part)
 	struct err e = ERR_INIT;
 
 	if (server_lock(sv, &part->body, &e) < 0) {
+		sv->has_failed = true;
 		h.status = 500;
 		head_add(&h, "error", "%s", e.msg);
 	} else if (sv->net.mode) {
@@ -296,6 +262,8 @@ static int on_end(void *arg, struct stream *s)
 		return end_start(part);
 	if (part->kind == PART_SESSION)
 		return end_session(part);
+	if (part->kind == PART_FILE)
+		return file_end(part);
 	if (part->kind == PART_IN) {
 		sink_finish(part->to, NULL, NULL);
 		return stream_respond(s, &(struct head){ .status = 204 }, NULL, false);
@@ -311,7 +279,6 @@ static int on_end(void *arg, struct stream *s)
 static void on_gone(void *arg, struct stream *s)
 {
 	struct part *part = stream_arg(s);
-	struct server *sv = arg;
 
 	if (part == NULL)
 		return;
@@ -319,13 +286,20 @@ static void on_gone(void *arg, struct stream *s)
 	port_join(part->from, NULL);
 	port_join(part->to, NULL);
 	net_part_gone(part);
+	file_gone(part);
 	session_part_gone(part);
-	if (sv->samples == part)
-		sv->samples = NULL;
+	samples_gone(part);
 	sink_abandon(part->to);
 	port_free(part->from);
 	buf_done(&part->body);
 	free(part);
+}
+
+int server_proc(struct server *sv)
+{
+	if (sv->proc < 0)
+		sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return sv->proc;
 }
 
 void server_check_over(struct server *sv)

@@ -38,6 +38,15 @@ struct command_session *session_get(struct server *sv, uint32_t id, bool may_mak
 	return room;
 }
 
+const struct command_session *session_led(const struct server *sv, uint64_t sid)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (sv->sessions[i].is_used && sv->sessions[i].pid > 0 &&
+		    (uint64_t)sv->sessions[i].pid == sid)
+			return &sv->sessions[i];
+	return NULL;
+}
+
 static void close_ends(struct command_session *s)
 {
 	for (int i = 0; i < 3; i++)
@@ -194,6 +203,7 @@ static void try_end(struct command_session *s)
 	head_add(&h, "exit", "%d", s->status);
 	head_add(&h, "cpu", "%llu", (unsigned long long)s->cpu_ns);
 	head_add(&h, "rss", "%llu", (unsigned long long)s->rss);
+	head_add(&h, "written", "%llu", (unsigned long long)s->written);
 	if (s->main)
 		(void)stream_trailers(s->main->stream, &h);
 	s->server->is_over |= s->id == 0 && !s->server->plan.is_named;
@@ -211,6 +221,7 @@ static void on_exit_of(struct command_session *s, int status, const struct rusag
 	s->status = status;
 	s->has_ended = true;
 	command_used(used, &s->cpu_ns, &s->rss);
+	s->written = (uint64_t)used->ru_oublock * 512; /* the kernel's unit */
 	if (s->id == 0 && !s->server->plan.is_named)
 		sessions_all(SIGKILL); /* the sandbox ends with the command it was made for */
 	for (size_t i = 1; i < ARRAY_LEN(s->part); i++)
@@ -270,4 +281,9 @@ void session_size(struct command_session *s, uint16_t rows, uint16_t cols)
 
 	if (s->master >= 0)
 		(void)ioctl(s->master, TIOCSWINSZ, &size); /* it may just have ended */
+}
+
+int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd)
+{
+	return file_act(op, mode, text, n, ret_fd);
 }

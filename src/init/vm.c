@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "init/init.h"
 #include "link/wake.h"
 
@@ -195,16 +196,26 @@ static int set_clock(void)
 
 #define SHARE_OPTIONS "trans=virtio,version=9p2000.L,msize=262144,cache="
 
-/* Where there is no such share, /usr is part of the view like everything else. */
-static int mount_system(void)
+static bool can_write_system(const struct plan *p)
 {
+	for (size_t i = 0; i < p->n_access; i++)
+		if (p->access[i].kind == ACCESS_WRITE && path_is_beneath(p->access[i].path, "/usr"))
+			return true;
+	return false;
+}
+
+/* Where there is no such share, or something in it can be written, /usr is part of the view like everything else. */
+static int mount_system(const struct plan *p)
+{
+	if (can_write_system(p))
+		return 0;
 	if (mount("system", "/v/usr", "9p", MS_NOSUID | MS_NODEV | MS_RDONLY,
 		  SHARE_OPTIONS "loose") == 0)
 		return 0;
 	return errno == ENOENT ? 0 : -errno;
 }
 
-int vm_view_enter(void)
+int vm_view_enter(const struct plan *p)
 {
 	int r;
 
@@ -216,7 +227,7 @@ int vm_view_enter(void)
 		return -errno;
 	r = netns_loopback();
 	if (r == 0)
-		r = mount_system();
+		r = mount_system(p);
 	if (r == 0)
 		r = set_clock();
 	if (r == 0)

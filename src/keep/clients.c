@@ -11,7 +11,6 @@
 #include <termios.h>
 
 #include "base/io.h"
-#include "base/sabotage.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
 
@@ -58,7 +57,7 @@ bool clients_pause(const struct keeper *k)
 }
 
 /* With the last one that made them stand still they go on. */
-static void drop(struct client *c)
+void client_drop(struct client *c)
 {
 	struct init_msg thaw = { .type = INIT_THAW };
 	bool has_paused = c->state & (CLIENT_PAUSING | CLIENT_PAUSED);
@@ -73,7 +72,7 @@ static void drop(struct client *c)
 }
 
 /* A client that does not read has lost its claim to be told. */
-static void say(struct client *c, const struct keep_msg *m)
+void client_say(struct client *c, const struct keep_msg *m)
 {
 	(void)keep_send(c->fd, m, NULL, 0);
 }
@@ -105,7 +104,7 @@ static void note(struct keeper *k, const char *text, bool is_now)
 	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", text);
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		if (k->clients[i].is_used && k->clients[i].state == CLIENT_SESSION)
-			say(&k->clients[i], &m);
+			client_say(&k->clients[i], &m);
 }
 
 void keeper_note(struct keeper *k, const char *text)
@@ -149,7 +148,7 @@ static void tell_end(struct client *c, const struct session *s, int status, enum
 		m.v[VALUE_CPU_NS] = s->cpu_ns ? s->cpu_ns : s->live_cpu_ns;
 		m.v[VALUE_MEMORY] = s->max_rss;
 	}
-	say(c, &m);
+	client_say(c, &m);
 }
 
 void clients_started(struct keeper *k, struct session *s)
@@ -162,7 +161,7 @@ void clients_started(struct keeper *k, struct session *s)
 
 		if (!c->is_used || c->state != CLIENT_SESSION || c->s != s)
 			continue;
-		say(c, &m);
+		client_say(c, &m);
 		/* Who asked for the command sits before its terminal. */
 		if (s->pty && s->feed && !(s->flags & KEEP_BEHIND))
 			client_seat(c, s->pty & INIT_PTY_IN ? take_fd(s->user[0]) : FD_NONE,
@@ -170,7 +169,7 @@ void clients_started(struct keeper *k, struct session *s)
 									   : FD_NONE,
 				    false);
 		if (s->flags & KEEP_BEHIND)
-			drop(c);
+			client_drop(c);
 	}
 	/* Nobody was left to take them. */
 	if (s->pty)
@@ -184,7 +183,7 @@ void clients_ready(struct keeper *k)
 
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		if (k->clients[i].is_used && k->clients[i].state == CLIENT_NEW)
-			say(&k->clients[i], &m);
+			client_say(&k->clients[i], &m);
 }
 
 void clients_end(struct keeper *k, struct session *s, int status, enum end_reason why)
@@ -195,7 +194,7 @@ void clients_end(struct keeper *k, struct session *s, int status, enum end_reaso
 		if (!c->is_used || c->s != s || !(c->state & (CLIENT_SESSION | CLIENT_WAITING)))
 			continue;
 		tell_end(c, s, status, why);
-		drop(c);
+		client_drop(c);
 	}
 }
 
@@ -211,7 +210,7 @@ void clients_end_all(struct keeper *k, int status, enum end_reason why)
 			tell_end(c, NULL, 125, END_CLOSING);
 		else
 			tell_end(c, NULL, status, why);
-		drop(c);
+		client_drop(c);
 	}
 }
 
@@ -222,8 +221,8 @@ static void detach(struct client *c)
 	struct keep_msg m = { .type = KEEP_DETACHED, .session = c->s->number };
 	struct keeper *k = c->k;
 
-	say(c, &m);
-	drop(c);
+	client_say(c, &m);
+	client_drop(c);
 	keeper_end_if_idle(k);
 }
 
@@ -306,7 +305,7 @@ static struct session *free_session(struct keeper *k)
 }
 
 /* A request must be what a client of ours makes: a sealed memfd that nobody changes while init reads it. */
-static bool is_sealed(int fd)
+bool request_is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
@@ -344,8 +343,8 @@ static void refuse(struct client *c, enum end_reason why, const char *text)
 	struct keep_msg m = { .type = KEEP_ENDED, .a = 125, .b = (int32_t)why };
 
 	err_put_(&m.err, ERR_CONFLICT, EBUSY, "%s", text);
-	say(c, &m);
-	drop(c);
+	client_say(c, &m);
+	client_drop(c);
 }
 
 static void give_to_init(struct keeper *k, struct session *s, int request, const struct stdio *io)
@@ -370,7 +369,7 @@ static void on_exec(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	struct stdio io = { 0 };
 	struct err e = ERR_INIT;
 
-	if (k->is_ending || s == NULL || !is_sealed(fds[0])) {
+	if (k->is_ending || s == NULL || !request_is_sealed(fds[0])) {
 		refuse(c, k->is_ending ? END_CLOSING : END_ERROR,
 		       s ? "the sandbox is ending" : "the sandbox runs as many commands as it can");
 		return;
@@ -414,7 +413,7 @@ static void on_attach(struct client *c, const struct keep_msg *m, int fds[PACKET
 	client_enter(c, s, m);
 	yes.session = s->number;
 	yes.flags = has_screen ? STATE_TTY : 0;
-	say(c, &yes);
+	client_say(c, &yes);
 	client_seat(c, has_screen && !(m->flags & KEEP_VIEW_ONLY) ? take_fd(fds[0]) : FD_NONE,
 		    take_fd(fds[1]), true);
 	if (has_screen) {
@@ -514,7 +513,7 @@ static void tell_session(struct client *c, const struct session *s)
 	m.rows = s->rows;
 	m.cols = s->cols;
 	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", s->command);
-	say(c, &m);
+	client_say(c, &m);
 }
 
 static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
@@ -533,11 +532,11 @@ static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET
 		      (k->gate ? STATE_NET : 0U);
 	usage_fill(k, state.v);
 	state.v[VALUE_SESSIONS] = sessions_live(k);
-	say(c, &state);
+	client_say(c, &state);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used && k->sessions[i].has_begun && !k->sessions[i].has_ended)
 			tell_session(c, &k->sessions[i]);
-	say(c, &done);
+	client_say(c, &done);
 }
 
 static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
@@ -551,7 +550,7 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 		return;
 	}
 	c->k->in->is_kept = true;
-	say(c, &done);
+	client_say(c, &done);
 }
 
 static void on_pause(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
@@ -579,7 +578,7 @@ void clients_on_frozen(struct keeper *k)
 		if (!c->is_used || c->state != CLIENT_PAUSING)
 			continue;
 		c->state = CLIENT_PAUSED;
-		say(c, &done);
+		client_say(c, &done);
 	}
 }
 
@@ -602,59 +601,6 @@ static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FD
 	(void)keep_send(c->fd, &done, &fd, fd >= 0 ? 1 : 0);
 }
 
-static void on_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
-{
-	struct init_msg ask = { .type = INIT_FILE, .a = m->a, .b = m->b };
-	struct keep_msg no = { .type = KEEP_FILE_DONE };
-	char path[4096];
-	ssize_t n;
-
-	if (!is_sealed(fds[0]) || (n = pread(fds[0], path, sizeof(path), 0)) <= 0) {
-		drop(c);
-		return;
-	}
-	path[n < (ssize_t)sizeof(path) ? n : (ssize_t)sizeof(path) - 1] = '\0';
-	/* On record before a byte goes anywhere, or not done. */
-	if ((m->a == FILE_OPEN || m->a == FILE_CREATE) && m->err.msg[0]) {
-		int r = tell_copied(c->k, path, m->err.msg, m->a == FILE_OPEN);
-
-		no.a = -r;
-		if (r < 0) {
-			say(c, &no);
-			return;
-		}
-	}
-	c->token = ask.session = ++c->k->last_token;
-	c->state = CLIENT_FILE;
-	if (init_send(c->k->native.ctl, &ask, fds, 1) < 0)
-		keeper_end(c->k, END_ERROR);
-}
-
-/* A file or a directory, nothing that does something when it is opened or read. */
-static bool is_plain(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-}
-
-void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd)
-{
-	_close_ int fd = take_fd;
-	struct keep_msg m = { .type = KEEP_FILE_DONE, .a = error };
-
-	for (size_t i = 0; i < KEEPER_CLIENTS; i++) {
-		struct client *c = &k->clients[i];
-
-		if (!c->is_used || c->state != CLIENT_FILE || c->token != token)
-			continue;
-		c->state = CLIENT_NEW;
-		if (fd >= 0 && !is_plain(fd) && !sabotaged("cp"))
-			m.a = EINVAL;
-		(void)keep_send(c->fd, &m, &fd, fd >= 0 && m.a == 0 ? 1 : 0);
-	}
-}
-
 /* ---- the table ---- */
 
 static const struct {
@@ -674,7 +620,7 @@ static const struct {
 	{ KEEP_STAY, CLIENT_NEW, 0, on_stay },
 	{ KEEP_PAUSE, CLIENT_NEW, 0, on_pause },
 	{ KEEP_NET, CLIENT_NEW, 0, on_net },
-	{ KEEP_FILE, CLIENT_NEW, 1, on_file },
+	{ KEEP_FILE, CLIENT_NEW, 1, client_file },
 };
 
 static int count_fds(const int fds[PACKET_FDS])
@@ -695,7 +641,7 @@ void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 			table[i].fn(c, m, fds);
 			return;
 		}
-	drop(c);
+	client_drop(c);
 }
 
 static void on_readable(void *arg)
@@ -709,7 +655,7 @@ static void on_readable(void *arg)
 	if (r == 1)
 		client_message(c, &m, fds);
 	else if (r != -EAGAIN)
-		drop(c);
+		client_drop(c);
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 	keeper_end_if_idle(k);

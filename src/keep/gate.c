@@ -315,8 +315,11 @@ bool gate_take(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
 	if (m->type != INIT_NET && m->type != INIT_NET_MORE)
 		return false;
 	if (k->native.tool > 0 || g == NULL || g->is_broken || g->n_kept >= LISTENERS) {
-		if (m->type == INIT_NET && g)
+		if (m->type == INIT_NET && g) {
+			if (k->native.tool > 0)
+				origins_open(k, FD_NONE);
 			note_mode(k, m->b);
+		}
 		for (int i = 0; i < PACKET_FDS; i++)
 			fd_close(fds[i]);
 		return true;

@@ -5,12 +5,14 @@
  * that says which descriptors may come with it; anything that is not a message ends the sandbox.
  */
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "engine/engine.h"
 #include "keep/keeper.h"
+#include "keep/origin.h"
 
 struct session *session_find(struct keeper *k, uint32_t id)
 {
@@ -249,13 +251,20 @@ static void on_sample(struct keeper *k, const struct init_msg *m, int take_fd)
 
 static void on_file_done(struct keeper *k, const struct init_msg *m, int take_fd)
 {
-	clients_file_done(k, m->session, m->a, take_fd);
+	clients_file_done(k, m, take_fd);
 }
 
 static void on_receiver(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	(void)m;
 	receiver_take(k, take_fd);
+}
+
+static void on_origin(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)take_fd;
+	if (k->native.tool > 0)
+		origin_told(k, m);
 }
 
 static const struct {
@@ -271,6 +280,7 @@ static const struct {
 	{ INIT_FROZEN, false, on_frozen },
 	{ INIT_READY, false, on_ready },
 	{ INIT_SAMPLE, false, on_sample },
+	{ INIT_ORIGIN, false, on_origin },
 	{ INIT_FILE_DONE, true, on_file_done },
 	{ INIT_RECEIVER, true, on_receiver },
 };
@@ -305,4 +315,14 @@ void inside_message(struct keeper *k)
 		return;
 	}
 	dispatch(k, &m, fds[0]);
+}
+
+void inside_origins(struct keeper *k)
+{
+	uint32_t type;
+
+	while (recv(k->native.ctl, &type, sizeof(type), MSG_PEEK | MSG_DONTWAIT) ==
+		       (ssize_t)sizeof(type) &&
+	       type == INIT_ORIGIN)
+		inside_message(k);
 }

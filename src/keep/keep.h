@@ -39,10 +39,11 @@ enum keep_msg_type {
 	KEEP_NOTE,    /* err.msg: one line for the person; a: at once */
 	KEEP_ENDED, /* a = exit status, b = enum end_reason, v; err.msg: the story of END_ERROR, or the command's last words */
 	KEEP_DETACHED,
-	KEEP_STATE,     /* flags = enum state_flags, v */
-	KEEP_SESSION,   /* session, a = pid inside, flags, v; err.msg: the command */
-	KEEP_FILE_DONE, /* a = errno or 0; with one descriptor where the operation gives one */
-	KEEP_NET_DONE,  /* a = errno or 0, err; with one descriptor for NET_SHOW: the rules */
+	KEEP_STATE,   /* flags = enum state_flags, v */
+	KEEP_SESSION, /* session, a = pid inside, flags, v; err.msg: the command */
+	KEEP_FILE_DONE, /* a = errno or 0; with one descriptor where the operation gives one: it, or behind other walls a
+			 * socket (link/link.h), of what b = mode and VALUE_FILE_SIZE say */
+	KEEP_NET_DONE, /* a = errno or 0, err; with one descriptor for NET_SHOW: the rules */
 	KEEP_DONE,
 	KEEP_MSG_COUNT_
 };
@@ -61,7 +62,8 @@ enum keep_value {
 	VALUE_VIEWERS,
 	VALUE_NET_IN,
 	VALUE_NET_OUT,
-	VALUE_WALL_NS, /* how long it ran */
+	VALUE_WALL_NS,   /* how long it ran */
+	VALUE_FILE_SIZE, /* in KEEP_FILE_DONE */
 	VALUE_COUNT_
 };
 

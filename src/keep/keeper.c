@@ -230,6 +230,7 @@ static int start(struct keeper *k, struct err *e)
 	k->journal = journal_new(in->plan->state_dir, in->plan->name, in->plan->is_named, k->loop);
 	journal_ready(k->journal);
 	(void)sched_yield();
+	receiver_open(k);
 	add_first_client(k);
 	if (in->flags & KEEP_BEHIND || in->plan->argv[0] == NULL)
 		open_door(k);
@@ -444,6 +445,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 	(void)sched_yield();
 	if (k->is_empty)
 		(void)engine_reap(&k->native, in->plan);
+	engine_tidy(in->plan);
 	write_down(k);
 	if (k->dir >= 0 && k->lock >= 0)
 		place_release(k);

@@ -84,6 +84,8 @@ struct keeper {
 	/* limits.c */
 	int proc; /* the sandbox's own /proc */
 	bool wants_proc;
+	uint64_t told_ns; /* processes that another init tells of: since then... */
+	size_t n_told;    /* ...so many */
 	uint64_t cpu_ns, idle_since_ns, memory_peak;
 	uint64_t oom_kills;
 	struct sockets *sockets;
@@ -155,16 +157,24 @@ void clients_on_frozen(struct keeper *k);
 bool clients_any(const struct keeper *k);
 bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
-void clients_file_done(struct keeper *k, uint32_t token, int error, int take_fd);
+void client_say(struct client *c, const struct keep_msg *m);
+void client_drop(struct client *c);
+bool request_is_sealed(int fd); /* nobody changes it any more */
+
+/* clients_file.c */
+void client_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
+void clients_file_done(struct keeper *k, const struct init_msg *said, int take_fd);
 
 /* inside.c: what init says. */
 void inside_message(struct keeper *k);
+void inside_origins(struct keeper *k); /* those that are next to be read */
 struct session *session_find(struct keeper *k, uint32_t id);
 struct session *session_live(struct keeper *k, uint32_t number); /* 0: the newest */
 size_t sessions_live(const struct keeper *k);
 
 /* receiver.c: what the inside says of itself. */
 void receiver_take(struct keeper *k, int take_listener);
+void receiver_open(struct keeper *k); /* behind other walls */
 void receiver_finish(struct keeper *k);
 void receiver_look(struct keeper *k, struct session *s); /* its output may be structured */
 void receiver_looked(struct session *s);                 /* all of it went through */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/receiver.c - what the inside says of itself: its telemetry and its tool calls, put on record
  *
- * Init hands out a listening socket of the sandbox's loopback. vitrine-otlp (watch/receiver.h) is started when first
+ * Init hands out a listening socket of the sandbox's loopback; behind other walls, where it has none to give, the
+ * connections come one by one through a socket that vitrine-link has the other end of. vitrine-otlp (watch/receiver.h) is started when first
  * somebody connects to it or prints structured output, so a sandbox that says nothing pays nothing. What that process
  * sends is foreign twice over: only the three types below are taken, tool calls and decisions only when they are marked
  * as said by the inside, and no more than a share of what the policy keeps of events. Anything else ends it; it is
@@ -156,11 +157,21 @@ static void launch(struct hearing *h)
 	h->on_events = watch_fd(h->k->loop, h->events, WATCH_READ, on_events, h);
 }
 
+/* The end of vitrine-link is no connection. */
+static bool is_over(int listener)
+{
+	char c;
+
+	return recv(listener, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void on_listener(void *arg)
 {
 	struct hearing *h = arg;
 
-	if (h->pid == 0)
+	if (is_over(h->listener))
+		watch_set(h->on_listener, false);
+	else if (h->pid == 0)
 		launch(h);
 }
 
@@ -184,6 +195,19 @@ void receiver_take(struct keeper *k, int take_listener)
 		.k = k, .listener = take_listener, .events = FD_NONE, .max = share(k->in->policy)
 	};
 	h->on_listener = watch_fd(k->loop, h->listener, WATCH_READ, on_listener, h);
+}
+
+void receiver_open(struct keeper *k)
+{
+	struct init_msg m = { .type = INIT_EAR };
+	int pair[2];
+
+	if (k->native.tool <= 0 || !k->in->plan->net.has_receiver ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return;
+	(void)init_send(k->native.ctl, &m, &pair[1], 1); /* a dead one is seen by its watch */
+	fd_close(pair[1]);
+	receiver_take(k, pair[0]);
 }
 
 /* Everything inside is dead. What it was answered lies in the socket already; what it printed is still looked through,

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 
 #include "keep/keeper.h"
+#include "link/link.h"
 #include "sys/sample.h"
 
 #define FIRST_NS NS_PER_SEC
@@ -147,7 +148,43 @@ static void remember(struct keeper *k, const struct glance *g)
 	k->n_seen = g->n;
 }
 
-void usage_told(struct keeper *k, const struct init_msg *m)
+/* ---- told by an init behind other walls: foreign ---- */
+
+static void told_session(struct keeper *k, const struct init_msg *m)
+{
+	struct session *s = session_find(k, m->session);
+
+	if (s == NULL)
+		return;
+	s->live_cpu_ns = m->cpu_ns;
+	s->live_memory = m->max_rss;
+	s->live_processes = (uint64_t)m->a;
+}
+
+/* As many as at looks of our own, and no more. */
+static void told_process(struct keeper *k, const struct init_msg *m)
+{
+	const struct session *s = session_find(k, m->session);
+	struct process p = { .ppid = (uint64_t)m->b,
+			     .sid = s && s->pid > 0 ? (uint64_t)s->pid : 0 };
+	const char *words = m->err.msg + sizeof(p.name);
+	uint64_t now = clock_now();
+	char pid[12];
+
+	if (now - k->told_ns > NS_PER_SEC) {
+		k->told_ns = now;
+		k->n_told = 0;
+	}
+	if (m->a < 1 || m->rows > sizeof(m->err.msg) - sizeof(p.name) ||
+	    (m->rows > 0 && words[m->rows - 1] != '\0') || k->n_told++ >= TOLD_MAX)
+		return;
+	memcpy(p.name, m->err.msg, sizeof(p.name));
+	p.name[sizeof(p.name) - 1] = '\0';
+	(void)snprintf(pid, sizeof(pid), "%d", m->a);
+	tell_process(k, pid, &p, words, m->rows);
+}
+
+static void told_all(struct keeper *k, const struct init_msg *m)
 {
 	uint64_t peak = k->usage.memory_peak;
 
@@ -156,6 +193,18 @@ void usage_told(struct keeper *k, const struct init_msg *m)
 				   .memory_peak = m->max_rss > peak ? m->max_rss : peak,
 				   .processes = (uint64_t)m->a };
 	limits_look(k);
+}
+
+void usage_told(struct keeper *k, const struct init_msg *m)
+{
+	if (m->a < 0)
+		return;
+	if (m->flags == SAMPLE_ALL)
+		told_all(k, m);
+	else if (m->flags == SAMPLE_SESSION)
+		told_session(k, m);
+	else if (m->flags == SAMPLE_PROCESS)
+		told_process(k, m);
 }
 
 void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES])
@@ -174,6 +223,12 @@ static uint64_t next_look(uint64_t cost)
 	return cost * SHARE > EVERY_NS ? cost * SHARE : EVERY_NS;
 }
 
+/* Asked for and not come yet. */
+static bool is_unknown(const struct keeper *k)
+{
+	return k->native.tool > 0 ? k->usage.processes == 0 : k->proc < 0;
+}
+
 static void on_usage(void *arg)
 {
 	struct keeper *k = arg;
@@ -182,14 +237,15 @@ static void on_usage(void *arg)
 
 	g.n = g.n_told = 0;
 	look(k, &g);
-	remember(k, &g);
+	if (k->native.tool == 0)
+		remember(k, &g);
 	cost = clock_now() - before;
 	if (k->usage.processes > 0)
 		tell_sample(k);
 	watch_free(k->on_usage);
 	k->on_usage = NULL;
 	if (sessions_live(k) > 0)
-		k->on_usage = watch_timer(k->loop, k->proc < 0 ? SOON_NS : next_look(cost), false,
+		k->on_usage = watch_timer(k->loop, is_unknown(k) ? SOON_NS : next_look(cost), false,
 					  on_usage, k);
 }
 

@@ -7,16 +7,21 @@
  *
  *     POST /start                 the guest half of the plan; 200 when the lock holds, 500 with `error` when not
  *     POST /session/N             `stdio`, `size`; body: the request of engine/native/spawn.h
- *                                 200 `pid`, trailer `exit` (wait status); or 422 `errno`, `step`
+ *                                 200 `pid`, trailer `exit` (wait status), `cpu`, `rss`, `written`; or 422 `errno`, `step`
  *     POST /session/N/0           body: its standard input
  *     GET  /session/N/1, /2       body of the answer: its standard output, its errors
  *     POST /session/N/tty         both bodies: its terminal
  *     POST /session/N/signal/S    204;  POST /session/N/size/RxC   204
  *     POST /freeze, /thaw         204
- *     GET  /samples/MS            body: one struct link_sample each MS milliseconds
- *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host), `from`, `to`,
- *                                 `v6`, and both bodies are what it says and hears. A few of these always wait.
+ *     GET  /samples/MS            body: now and each MS milliseconds, some of struct link_sample
+ *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host; said: not the
+ *                                 gate but the receiver of what the inside says of itself), `from`, `to`,
+ *                                 `v6`, who it is as far as init can see (`pid`, `exe`, `session`), and both bodies are what it says and hears. A few of these always wait.
  *     POST /connect/PORT          200, and both bodies are a connection to that port inside; or 502
+ *     POST /file/OP               `mode`, `paths`: so many bytes of the body are the paths of enum file_op; 200 `errno`, and
+ *                                 of what is read `mode`, `size` and as body its bytes, or a directory's names (base/listing.h);
+ *                                 of what is made the rest of the request's body is its bytes, and the trailer `errno` says
+ *                                 what became of them. Outside that is a socket: the bytes, and at last four of errno.
  *
  * Both sides treat the other as foreign: names, values and sizes are bounded, anything else ends the link, and an
  * ended link ends the sandbox.
@@ -101,9 +106,19 @@ void stream_widen(struct stream *s, int32_t window);
 void stream_set_arg(struct stream *s, void *arg); /* for pull, and for whoever asks */
 void *stream_arg(const struct stream *s);
 
-/* What is used inside, as sent. */
+/* What is used inside, as sent: each look is one of all, one of each session that runs, and one of each process that was
+ * not there at the look before. */
+enum sample_kind { SAMPLE_ALL = 1, SAMPLE_SESSION, SAMPLE_PROCESS };
+
 struct link_sample {
+	uint32_t kind;
+	uint32_t session; /* SAMPLE_NO_SESSION: of none that we started */
 	uint64_t memory, cpu_ns, pids;
+	uint32_t pid, ppid, n_words; /* of a process: bytes of its arguments, each ended by NUL */
+	char name[16];
+	char words[444];
 };
+
+#define SAMPLE_NO_SESSION UINT32_MAX
 
 #endif

@@ -49,6 +49,7 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "landlock", w->has_landlock ? p->landlock_abi : 0);
 	put_number(out, "umask", w->umask);
 	put_number(out, "sample", w->sample_ms);
+	put_number(out, "receiver", p->net.has_receiver);
 	if (p->net.has_gate)
 		put_net(out, &p->net);
 	put(out, "cwd", p->cwd);
@@ -108,6 +109,8 @@ static bool take_number(struct reader *r, const char *key, const char *value)
 		p->landlock_abi = (unsigned)n;
 	else if (str_eq(key, "gate"))
 		p->net.has_gate = n != 0;
+	else if (str_eq(key, "receiver"))
+		p->net.has_receiver = n != 0;
 	else if (str_eq(key, "umask"))
 		r->walls->umask = (unsigned)n & 0777;
 	else if (str_eq(key, "sample"))

@@ -219,13 +219,11 @@ static bool is_lent(const struct policy *pol, unsigned port)
 	return false;
 }
 
-static void build_receiver(struct plan_net *n, const struct policy *pol, const struct facts *f)
+static void build_receiver(struct plan_net *n, const struct policy *pol)
 {
 	if (!pol->telemetry)
 		return;
-	if (f->engine_is_foreign)
-		n->no_receiver = "only the native engine has a receiver";
-	else if (is_lent(pol, NETNS_TELEMETRY_PORT))
+	if (is_lent(pol, NETNS_TELEMETRY_PORT))
 		n->no_receiver = "the host's own port takes its place";
 	n->has_receiver = n->no_receiver == NULL;
 }
@@ -233,7 +231,7 @@ static void build_receiver(struct plan_net *n, const struct policy *pol, const s
 int plan_net_build(struct plan_net *n, const struct policy *pol, const struct facts *f,
 		   struct err *e)
 {
-	build_receiver(n, pol, f);
+	build_receiver(n, pol);
 	if (pol->network != NET_GATE)
 		return 0;
 	n->has_gate = true;

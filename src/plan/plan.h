@@ -117,8 +117,7 @@ struct facts {
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
 	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
-	bool engine_is_foreign; /* not our own: sockets inside its walls cannot be handed out */
-	bool has_own_kernel;    /* the engine's kernel is not the host's, and counts no processes */
+	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 
 /* ---- the plan ---- */

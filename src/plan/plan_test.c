@@ -106,6 +106,23 @@ TEST(golden_network)
 	setup_done(&s);
 }
 
+/* The same gate and the same receiver behind other walls: what differs is who hands connections to them. */
+TEST(golden_network_elsewhere)
+{
+	struct setup s;
+
+	setup_init(&s, "{\"network\": {\"mode\": \"gate\", \"allow\": [\"example.org\"], "
+		       "\"ports\": "
+		       "[\"8080:80\"], \"host_ports\": [\"5432\"]}, "
+		       "\"features\": {\"telemetry\": true}}");
+	free(s.policy.engine);
+	s.policy.engine = mem_str("crun");
+	s.facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
+	golden(&s, "network-crun");
+	CHECK(s.plan.net.has_gate && s.plan.net.has_receiver);
+	setup_done(&s);
+}
+
 /* ---- what must hold in every plan ---- */
 
 TEST(parents_come_before_children)

@@ -424,6 +424,13 @@ static bool knows_v6(void)
 	return fd >= 0 && bind(fd, (const struct sockaddr *)&a, sizeof(a)) == 0;
 }
 
+static int open_diag(void)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+
+	return fd < 0 ? FD_NONE : fd;
+}
+
 int netns_open(struct netns *ret)
 {
 	struct netns n = { .has_v6 = knows_v6() };
@@ -436,8 +443,7 @@ int netns_open(struct netns *ret)
 	n.fd[NETNS_TCP] = listen_tcp(n.has_v6, NETNS_PROXY_PORT, n.has_redirect);
 	n.fd[NETNS_DNS_UDP] = open_dns(n.has_v6);
 	n.fd[NETNS_DNS_TCP] = listen_tcp(n.has_v6, 53, false);
-	n.fd[NETNS_DIAG] =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+	n.fd[NETNS_DIAG] = open_diag();
 	for (int i = 0; i < NETNS_LISTENERS_; i++)
 		if (n.fd[i] < 0)
 			return n.fd[i];
@@ -465,6 +471,7 @@ int netns_open_plain(struct netns *ret)
 		n.fd[NETNS_DNS_UDP] = take_fd(udp);
 		n.fd[NETNS_DNS_TCP] = or_none(netns_listen(53));
 	}
+	n.fd[NETNS_DIAG] = open_diag();
 	*ret = n;
 	return 0;
 }

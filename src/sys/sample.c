@@ -83,20 +83,18 @@ bool process_look(int proc, const char *pid, struct process *ret)
 	return true;
 }
 
-void sample_take(int proc, struct sample *ret)
+void processes_each(int proc, process_fn *fn, void *arg)
 {
 	int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *en;
 	struct process p;
+	bool goes_on = true;
 
-	while (d && (en = readdir(d)) != NULL)
+	while (d && goes_on && (en = readdir(d)) != NULL)
 		if (en->d_name[0] >= '1' && en->d_name[0] <= '9' &&
-		    process_look(proc, en->d_name, &p)) {
-			ret->memory += p.memory;
-			ret->cpu_ns += p.cpu_ns;
-			ret->pids++;
-		}
+		    process_look(proc, en->d_name, &p))
+			goes_on = fn(arg, en->d_name, &p);
 	if (d)
 		(void)closedir(d);
 	else

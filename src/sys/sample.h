@@ -18,11 +18,8 @@ bool process_look(int proc, const char *pid, struct process *ret);
 /* Its arguments as it shows them, foreign: words, each ended by NUL; how many bytes. */
 size_t process_words(int proc, const char *pid, char *ret, size_t size);
 
-struct sample {
-	uint64_t memory, cpu_ns, pids;
-};
-
-/* All of them together; what ends while we look is not counted. */
-void sample_take(int proc, struct sample *ret);
+/* Each of them, but for what ends while we look; false from fn: no more. */
+typedef bool process_fn(void *arg, const char *pid, const struct process *p);
+void processes_each(int proc, process_fn *fn, void *arg);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "http/body.h"
 #include "sys/confine.h"
+#include "sys/packet.h"
 #include "watch/otlp.h"
 #include "watch/said.h"
 
@@ -47,6 +48,8 @@ struct shown {
 struct receiver {
 	struct loop *loop;
 	int listener, events;
+	bool is_handed; /* no listener: connections come through it, ready made */
+	struct watch *on_accept;
 	struct connection v[CONNECTIONS];
 	struct shown shown[SHOWN];
 	size_t next_shown;
@@ -301,10 +304,25 @@ static struct connection *place(struct receiver *r)
 	return oldest;
 }
 
+/* From vitrine-link, which made it to be waited for by nobody. */
+static int take_handed(struct receiver *r)
+{
+	int fds[PACKET_FDS];
+	char c;
+	int got = packet_recv(r->listener, &c, 1, fds);
+
+	for (int i = 1; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	if (got == 0)
+		watch_set(r->on_accept, false); /* the sandbox is over */
+	return fds[0];
+}
+
 static void on_accept(void *arg)
 {
 	struct receiver *r = arg;
-	int fd = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = r->is_handed ? take_handed(r)
+			      : accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct connection *c;
 
 	if (fd < 0)
@@ -402,9 +420,18 @@ static void on_keeper(void *arg)
 		take_output(r, &m, (size_t)n - head);
 }
 
+static bool is_packets(int fd)
+{
+	int type = 0;
+	socklen_t n = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
+}
+
 int receiver_run(int listener, int events, struct err *e)
 {
 	struct receiver *r = mem_new(1, sizeof(*r));
+	bool is_handed = is_packets(listener);
 	int rc = confine(CONFINE_ACCEPT, e);
 
 	if (rc == 0)
@@ -416,10 +443,11 @@ int receiver_run(int listener, int events, struct err *e)
 	*r = (struct receiver){ .loop = loop_new(),
 				.listener = listener,
 				.events = events,
+				.is_handed = is_handed,
 				.frame = BUF(2 * EVENT_MAX_BYTES) };
 	for (size_t i = 0; i < CONNECTIONS; i++)
 		r->v[i] = (struct connection){ .of = r, .fd = FD_NONE };
-	(void)watch_fd(r->loop, listener, WATCH_READ, on_accept, r);
+	r->on_accept = watch_fd(r->loop, listener, WATCH_READ, on_accept, r);
 	(void)watch_fd(r->loop, events, WATCH_READ, on_keeper, r);
 	(void)watch_timer(r->loop, 10 * NS_PER_SEC, true, on_idle, r);
 	loop_run(r->loop);

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from harness import Skip, eq, has, main, refused, test
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tiny import tiny  # noqa: E402
+
 LOCAL = ("bwrap", "crun", "runc", "gvisor")
 
 
@@ -34,7 +37,7 @@ def is_below(proc, pid):
 
 def each(box):
     here = {e["name"]: e for e in json.loads(box.cli("engines", "--json").out)["engines"]}
-    found = [n for n in LOCAL if here[n]["works"]]
+    found = [n for n in LOCAL if here[n]["here"]]
     if not found:
         raise Skip("no other engine is installed")
     return found
@@ -46,6 +49,15 @@ def status_and_stdio(box):
         r = box.sh("cat; echo err >&2; exit 7", "--engine", name, input=b"in\n")
         eq((r.rc, r.out, r.err), (7, "in\n", "err\n"), name)
         eq(box.run("--engine", name, "--", "no-such-program").rc, 127, name)
+
+
+@test(who=("user",), timeout=60)
+def a_plan_that_does_not_fit_the_link_at_once(box):
+    """The first command goes with the plan; when that is longer than may be on the way, it waits until all of it is out."""
+    many = [w for i in range(40) for w in ("-e", f"V{i}=" + "x" * 4000)]
+    for name in each(box):
+        r = box.sh("echo ${#V0} ${#V39}; cat", "--engine", name, *many, input=b"in\n")
+        eq((r.rc, r.out), (0, "4000 4000\nin\n"), f"{name}: {r.err}")
 
 
 @test(who=("user",), timeout=60)
@@ -133,14 +145,112 @@ def root_is_refused_by_name(box):
         refused(box.run("--engine", name, "--", "true"), name, "root's ids mapped away", "--user NAME", rc=125)
 
 
+@test(who=("user",), timeout=90)
+def files_go_in_and_out(box):
+    """Over the link, as bytes: whole trees, modes, inner links; what is no plain file stays where it is. lasting.py has
+    the attacks, which run behind each engine with --engine."""
+    out = box.home / "out"
+    (out / "in" / "below").mkdir(parents=True)
+    (out / "in" / "below" / "two").write_text("2\n")
+    big = bytes(range(256)) * 12000
+    (out / "in" / "big").write_bytes(big)
+    (out / "in" / "big").chmod(0o750)
+    box.own(box.home)
+    for name in each(box):
+        p = box.start("run", "--engine", name, "--name", "f-" + name, "--", "sh", "-c",
+                      "ln -s /etc/passwd /tmp/away; : >/tmp/empty; echo up; exec sleep 60")
+        eq(p.stdout.readline(), b"up\n", name)
+        r = box.cli("cp", str(out / "in"), f"f-{name}:/tmp/in")
+        eq((r.rc, r.err), (0, ""), name)
+        r = box.cli("exec", "f-" + name, "--", "sh", "-c", "cat /tmp/in/below/two; wc -c </tmp/in/big; ln -s below/two /tmp/in/good")
+        eq(r.out.split(), ["2", str(len(big))], name)
+        eq(box.cli("cp", f"f-{name}:/tmp/in", str(out / name)).rc, 0, name)
+        eq(((out / name / "big").read_bytes() == big, (out / name / "big").stat().st_mode & 0o777), (True, 0o750), name)
+        eq(((out / name / "good").readlink().as_posix(), (out / name / "below" / "two").read_text()), ("below/two", "2\n"), name)
+        eq(box.cli("cp", f"f-{name}:/tmp/empty", str(out / name)).rc, 0, name)
+        eq((out / name / "empty").read_bytes(), b"", name)
+        for path in ("/tmp/away", "/dev/null", "/proc/1/environ", "/no/such"):
+            r = box.cli("cp", f"f-{name}:{path}", str(out / "bad"))
+            eq((r.rc, (out / "bad").exists()), (125, False), f"{name} {path}")
+        refused(box.cli("cp", str(out / "in" / "big"), f"f-{name}:/usr/x"), "big", rc=125)
+        eq(box.cli("exec", "f-" + name, "--", "sh", "-c", "ls -a /tmp | grep -c vitrine-cp").out, "0\n", name)
+        box.stop(p)
+
+
 @test(who=("user",), timeout=60)
-def no_files_are_handed_out(box):
-    """Another engine's init has no descriptors to give: cp says so, and what works instead."""
-    name = each(box)[0]
-    p = box.start("run", "--engine", name, "--name", "files", "--", "sh", "-c", "echo up; exec sleep 30")
+def no_room_for_a_copy(box):
+    """What does not fit inside is said, and nothing half is left."""
+    if "crun" not in each(box):
+        raise Skip("there is no crun")
+    p = box.start("run", "--engine", "crun", "--disk", "16m,optional", "--name", "full", "--", "sh", "-c", "echo up; exec sleep 60")
     eq(p.stdout.readline(), b"up\n")
-    refused(box.cli("cp", "files:/etc/passwd", "."), "hands out no files", "vitrine exec", rc=125)
+    box.write("big", "x" * (8 << 20))
+    refused(box.cli("cp", "big", "full:/tmp/big"), "No space left", rc=125)
+    eq(box.cli("exec", "full", "--", "sh", "-c", "ls -A /tmp | grep -c vitrine-cp").out, "0\n")
     box.stop(p)
+
+
+# What each verb does with a sandbox behind another engine: its words, the exit status, and what it says on either stream.
+# NAME is the sandbox that runs, OTHER one that is stopped. What is not here has a test of its own below.
+VERBS = (
+    (("exec", "-e", "A=1", "-w", "/tmp", "NAME", "--", "sh", "-c", "echo $A; pwd; exit 3"), 3, "1\n/tmp\n"),
+    (("exec", "-u", "root", "NAME", "--", "id"), 2, "one user"),
+    (("ls",), 0, "NAME"),
+    (("ps", "NAME"), 0, "sleep"),
+    (("inspect", "NAME"), 0, '"--engine=ENGINE"'),
+    (("logs", "NAME"), 0, "/tmp"),
+    (("stats", "NAME"), 0, "NAME"),
+    (("events", "NAME"), 0, "engine=ENGINE"),
+    (("cp", "NAME:/tmp/made", "."), 0, ""),
+    (("cp", "made", "NAME:/tmp/back"), 0, ""),
+    (("exec", "NAME", "--", "cat", "/tmp/back"), 0, "made\n"),
+    (("checkpoint", "NAME"), 0, "stood still"),
+    (("checkpoints", "NAME"), 0, ""),
+    (("diff", "NAME"), 0, ""),
+    (("net", "rules", "NAME"), 0, "example.org"),
+    (("net", "allow", "NAME", "example.com"), 0, ""),
+    (("net", "test", "NAME", "example.com"), 0, "allow"),
+    (("net", "deny", "NAME", "example.com"), 0, ""),
+    (("net", "test", "NAME", "example.com"), 1, "deny"),
+    (("net", "log", "NAME"), 0, ""),
+    (("explain", "--engine", "ENGINE", "--", "true"), 0, "ENGINE"),
+    (("run", "--engine", "ENGINE", "--telemetry", "--", "sh", "-c", "echo $OTEL_EXPORTER_OTLP_ENDPOINT"), 0, "4318"),
+    (("fork", "OTHER", "twin"), 125, "cannot honour: layers; --engine native can"),
+    (("create", "--engine", "ENGINE", "--name", "r", "--mode", "review", "."), 125, "layers; --engine native can"),
+    (("run", "--engine", "ENGINE", "--containers", "--", "true"), 125, "containers inside; --engine vm can"),
+    (("apply", "OTHER"), 125, "--mode review"),
+    (("discard", "OTHER"), 125, "--mode review"),
+    (("fetch", "OTHER"), 2, "--mode clone"),
+    (("start", "OTHER"), 0, ""),
+    (("exec", "OTHER", "--", "cat", "kept"), 0, "kept\n"),
+    (("stop", "OTHER"), 0, ""),
+    (("checkpoint", "OTHER"), 0, "the home of 'OTHER' is not part of it"),
+    (("undo", "OTHER"), 0, ""),
+    (("save", "OTHER", "image"), 0, "image"),
+    (("run", "--name", "OTHER", "--fresh", "--", "true"), 125, "layers"),
+    (("exec", "OTHER", "--", "true"), 0, ""),
+    (("reset", "--force", "OTHER"), 0, ""),
+    (("rename", "OTHER", "another"), 0, ""),
+    (("rm", "another"), 0, ""),
+)
+
+
+@test(who=("user",), timeout=90)
+def each_verb_works_or_is_refused_by_name(box):
+    """One sandbox that runs, one that does not, and all the verbs that name one."""
+    name = each(box)[min(1, len(each(box)) - 1)]
+    box.write("kept", "kept\n")
+    eq(box.run("--engine", name, "--name", "other", "--", "sh", "-c", "echo 1 >new").rc, 0)
+    p = box.start("run", "--engine", name, "--name", "live", "--allow", "example.org", "--", "sh", "-c",
+                  "echo made >/tmp/made; echo up; exec sleep 60")
+    eq(p.stdout.readline(), b"up\n")
+    for words, rc, says in VERBS:
+        words = [w.replace("NAME", "live").replace("OTHER", "other").replace("ENGINE", name) for w in words]
+        r = box.cli(*words)
+        eq(r.rc, rc, f"{words}: {r.err}{r.out}")
+        has(r.out + r.err, says.replace("NAME", "live").replace("OTHER", "other").replace("ENGINE", name))
+    eq(box.cli("stop", "live").rc, 0)
+    eq(box.finish(p).rc, 143)
 
 
 @test(who=("user",), timeout=60)
@@ -154,6 +264,19 @@ def a_limit_on_files_is_kept_or_refused(box):
     if "crun" in found:
         r = box.sh("cd /tmp; i=0; while [ $i -lt 6000 ]; do : >$i || exit 9; i=$((i+1)); done", "--engine", "crun", "--disk", "16m")
         eq(r.rc != 0, True, "more files than a limit of 16 MiB has room for")
+
+
+@test(who=("user",), timeout=60)
+def a_template_is_the_root(box):
+    """Read-only for a run without a name; what a sandbox with a name writes in /usr needs layers, which they have not."""
+    names = each(box)
+    eq(box.cli("template", "import", str(tiny(box)), "tiny", timeout=30).rc, 0)
+    for name in names:
+        r = box.sh("cat /etc/os-release /opt/own/f; echo x >/usr/x", "--engine", name, "--template", "tiny")
+        eq((r.rc != 0, r.out), (True, "NAME=Tiny\nown\n"), name)
+        has(r.err, "Read-only")
+    refused(box.run("--engine", names[0], "--template", "tiny", "--name", "n", "--", "true"), names[0],
+            "cannot honour: layers", rc=125)
 
 
 @test

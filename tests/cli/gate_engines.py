@@ -196,6 +196,24 @@ def ports_both_ways(box):
 
 
 @test(who=("user",), timeout=60)
+def who_it_was_is_on_record(box):
+    """Init sees which process connects, and says so ahead of the connection; with two sessions each has its own."""
+    net()
+    fetch = "curl -sS -m 8 -o /dev/null http://ok.test/"
+    for name in here(box, "crun", "bwrap"):
+        p = box.start("run", "--engine", name, "--allow", "ok.test", "--name", "w-" + name, "--", "sh", "-c",
+                      f"{fetch}; {fetch}; echo up; exec sleep 60")
+        eq(p.stdout.readline(), b"up\n", name)
+        eq(box.cli("exec", "w-" + name, "--", "sh", "-c", fetch + "/from-exec").rc, 0, name)
+        events = [json.loads(line) for line in box.cli("events", "--json", "w-" + name).out.splitlines()]
+        got = [e for e in events if e["type"] == "net.verdict"]
+        eq([os.path.basename(e["data"].get("exe", "")) for e in got], ["curl"] * 3, f"{name} {got}")
+        eq([e["session"].rsplit("-", 1)[-1] for e in got], ["1", "1", "2"], name)
+        eq(all(e["data"]["pid"] > 1 for e in got), True, name)
+        box.stop(p)
+
+
+@test(who=("user",), timeout=60)
 def the_gate_ends(box):
     """Killed, it is started once more and the link finds the new one; the second time the network is closed."""
     n = net()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import eq, has, has_not, main, refused, test
+from harness import eq, files, has, has_not, main, refused, test
 
 
 def done(box, *args, rc=0):
@@ -396,9 +396,9 @@ def at_every_call(box, args, what, base, check):
     def again():
         for p in box.ws.iterdir():
             shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
-        persist(lambda: shutil.rmtree(box.state))
+        persist(lambda: files("rm", "-r", box.state))
         subprocess.run(["cp", "-a", f"{base}/ws/.", box.ws], check=True)
-        subprocess.run(["cp", "-a", f"{base}/state", box.state], check=True)
+        files("cp", "-a", f"{base}/state", box.state)
 
     again()
     _, log = trace("-e", "trace=" + CALLS[what])
@@ -420,8 +420,7 @@ def keep_base(box):
     base = box.dir / "base"
     base.mkdir()
     subprocess.run(["cp", "-a", box.ws, base / "ws"], check=True)
-    persist(lambda: subprocess.run(["rm", "-rf", base / "state"], check=True) and
-            subprocess.run(["cp", "-a", box.state, base / "state"], check=True))
+    persist(lambda: files("rm", "-rf", base / "state") and files("cp", "-a", box.state, base / "state"))
     return base
 
 
@@ -490,7 +489,7 @@ def discard_fault(box, what):
 def restore_fault(box, what):
     """The state of the checkpoint, or that before; the latter is not lost."""
     prepare(box)
-    shutil.rmtree(box.dir / "base")
+    files("rm", "-rf", box.dir / "base")
     done(box, "checkpoint", "box")
     inside(box, "rm -r new; echo later > later; rm ~/h")
     base, later = keep_base(box), ["a.txt", "gone", "later"]

@@ -371,7 +371,7 @@ def refusals(box):
     done(box, "template", "rm", "rt")
     done(box, "template", "import", "--sudo", str(box.home / "rt.tar"), "rt")
     done(box, "run", "--fresh", "--name", "k", "--", "true")
-    if box.is_root:
+    if box.is_root or os.geteuid() != 0:
         return
     # Ids that the account does not have any more.
     os.chown(box.state / "templates/rt/root", 300000, 300000)

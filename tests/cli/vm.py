@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import PATH, Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
 from internet import Internet  # noqa: E402
+from tiny import tiny  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "build" / "guest-kernel"
@@ -132,6 +133,45 @@ def exec_terminal_and_time(box):
     t.close()
     r = inside(box, env, "sleep 300", "--time", "3s", "--json")
     eq((r.rc, r.json["reason"]), (124, "time"))
+
+
+@test(who=("user",), timeout=400)
+def a_template_is_the_guests_root(box):
+    """Of a run without a name read-only; with a name what is written in /usr stays in a layer of the sandbox's, as with the
+    native engine. All are copies of the one machine."""
+    env = machine(box)
+    eq(box.cli("template", "import", str(tiny(box)), "tiny", timeout=60).rc, 0)
+    before = kept()
+    script = "cat /etc/os-release /opt/own/f; ls /usr/bin; echo x >/usr/x; cat /proc/version"
+    r = inside(box, env, script, "--template", "tiny")
+    has(r.out, "NAME=Tiny\nown\n", "dash", "Linux version")
+    has_not(r.out, "python3", os.uname().release)
+    has(r.err, "Read-only")
+    r = inside(box, env, "echo made >/usr/made; echo x >/etc/x", "--template", "tiny", "--name", "t")
+    eq(r.rc != 0, True, "/etc is not its own")
+    box.cli("stop", "t", timeout=60)
+    eq(list(box.state.glob("templates/tiny/root/usr/made")), [], "the template is as it was")
+    r = inside(box, env, "cat /usr/made", "--template", "tiny", "--name", "t")
+    eq((r.rc, r.out), (0, "made\n"), r.err)
+    box.cli("stop", "t", timeout=60)
+    eq(box.sh("cat /usr/made", "--template", "tiny", "--name", "t", "--engine", "native").out, "made\n")
+    eq(len(set(kept()) - set(before)) <= (not before), True, "one machine for all")
+
+
+@test(who=("user",), timeout=400)
+def reviewed(box):
+    """What is written in the workspace goes to a layer, which is to be had in no other place; hidden and protected names are
+    covered above it."""
+    env = machine(box)
+    box.write("a", "one\n")
+    box.write(".env", "SECRET=1\n")
+    box.write(".vscode/tasks.json", "{}\n")
+    r = inside(box, env, "echo two >a; echo new >b; cat .env; echo x >.vscode/tasks.json; cat a .vscode/tasks.json; "
+               "find /.vitrine/layers -type f | wc -l", "--mode", "review", "--name", "r")
+    eq(r.out, "two\n{}\n0\n", r.err)
+    box.cli("stop", "r", timeout=60)
+    eq((box.read("a"), (box.ws / "b").exists()), ("one\n", False))
+    has(box.cli("diff", "r").out, "-one", "+two", "+new")
 
 
 @test(who=("user",), timeout=400)

@@ -735,3 +735,16 @@ def sv03(c):
         none_at(c, net, "evil.test")
         p.stop()
     return HELD
+
+
+@check("PX-40", prio="P0", forms=RUN, idents=("user",), catches=("link-gate",),
+       title="what leaves over the link of another engine is judged by the same gate")
+def px40(c):
+    flags = [*ALLOW, "--engine", "crun"]
+    with internet(c) as net:
+        reaches_outside(c, net, "evil.test")
+        served(c, net, flags)
+        a = talk(c, [(PROXY, get("http://evil.test/")), (("93.184.216.35", 80), get("http://evil.test/direct"))], flags)
+        c.must(" 403 " in a[0] and " 200 " not in a[1], f"not refused: {a}")
+        none_at(c, net, "evil.test")
+    return HELD

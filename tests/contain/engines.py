@@ -32,13 +32,13 @@ BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 # Said by the engine itself: it ends the sandbox rather than leave a name bare.
 ENDS = "cannot cover it again"
 # So are these: what it cannot honour it refuses by name, before anything runs.
-REFUSED = ("cannot honour: ", "the kernel cannot enforce it here")
+REFUSED = ("cannot honour: ", "the kernel cannot enforce it here", "needs the native engine")
 WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 
 def engines_here(vitrine):
     rows = json.loads(subprocess.run([vitrine, "engines", "--json"], capture_output=True, text=True).stdout)
-    return [e["name"] for e in rows["engines"] if e["works"] and not e.get("untested")]
+    return [e["name"] for e in rows["engines"] if e["here"] and not e.get("untested")]
 
 
 def run_engine(args, name):
@@ -123,7 +123,7 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--most", type=int, default=1200, metavar="SECONDS", help="for one engine")
     p.add_argument("--write", type=Path)
-    p.add_argument("--json", type=Path, help="keep the results, and take those of engines not run now from there")
+    p.add_argument("--json", type=Path, help="keep the results, and take from there those of engines, and with --only of checks, not run now")
     args = p.parse_args()
     args.vitrine = os.path.abspath(args.vitrine)
     kept = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
@@ -132,7 +132,8 @@ def main():
         try:
             names = places(names, Path(tmp))
             for name in names:
-                kept[name] = run_engine(args, name)
+                now = run_engine(args, name)
+                kept[name] = {**kept.get(name, {}), **now} if args.only and now else now
                 if args.json:
                     args.json.write_text(json.dumps(kept))
         finally:

@@ -47,7 +47,7 @@ int link_confine(void)
 	struct sock_fprog f = { .filter = prog };
 	unsigned short n = 0;
 
-	if (sabotaged("link"))
+	if (sabotaged("link") || sabotaged("link-gate"))
 		return 0;
 	prog[n++] = (struct sock_filter)LOAD(arch);
 	prog[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);

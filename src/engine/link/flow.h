@@ -14,6 +14,7 @@ enum role {
 	ROLE_FREEZE,
 	ROLE_SAMPLES,
 	ROLE_GATE,
+	ROLE_FILE,
 	ROLE_COUNT_
 };
 
@@ -22,7 +23,7 @@ struct session {
 	uint32_t id;
 	bool is_used, has_started, has_exit, has_told;
 	int status;
-	uint64_t cpu_ns, rss;
+	uint64_t cpu_ns, rss, written;
 	struct flow *main;
 	struct flow *stdio[4]; /* 0, 1, 2, the terminal */
 	struct port *tail[3];  /* sinks whose streams have ended: still being written */
@@ -38,18 +39,23 @@ struct flow {
 	struct port *from, *to;
 	struct buf body; /* ours, to be sent */
 	size_t at;
-	/* Of ROLE_GATE: */
+	bool is_sent; /* all of it, to its end */
+	bool is_wide;
+	/* Of ROLE_GATE, some of ROLE_FILE: */
 	struct gate_msg *hello; /* for the gate, which has not heard of it yet */
 	int theirs;             /* the gate's end, to go with it */
 	uint32_t id;
 	bool is_joined, has_end, is_cut; /* has a connection; has said all; the gate broke it off */
-	uint32_t opens; /* the gate's number for it: it asked us to connect inside */
+	uint16_t from_port,
+		to_port; /* of the connection inside; 0: it is none of the inside's making */
+	uint32_t opens;  /* the gate's number for it: it asked us to connect inside */
 	struct flow *next, *prev;
 };
 
 /* The way to the gate. */
 struct outer_gate {
-	int fd; /* FD_NONE: there is none, or none any more */
+	int fd;  /* FD_NONE: there is none, or none any more */
+	int ear; /* the receiver of what the inside says of itself; FD_NONE: there is none */
 	struct watch *on_in, *on_out;
 	struct flow *flows; /* all of ROLE_GATE */
 	size_t n_waiting, n_joined, most;
@@ -74,15 +80,26 @@ struct outer {
 /* outer.c */
 struct head outer_request(const char *method, const char *fmt, ...) PRINTF(2, 3);
 struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, stream_pull *pull);
+void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n);
+/* The bytes of a memfd of the keeper's, whole; 0 or -EBADMSG. */
+int outer_read(int fd, struct buf *b);
 /* The first reason is the one that the keeper hears. */
 void outer_fail(struct outer *o, const char *what);
 
 /* gate.c: connections of the inside, to and from the gate. */
 size_t gate_most(size_t files); /* connections at once, of a process that may have so many files */
 void gate_open(struct outer *o, int take_fd);
+void gate_ear(struct outer *o, int take_fd);
 int gate_head(struct flow *f, const struct head *h);
 int gate_data(struct flow *f, const void *p, size_t n);
 void gate_end(struct flow *f);
 void gate_gone(struct flow *f);
+
+/* file.c: what `vitrine cp` asks for. `which` is the act, `id` the keeper's number for it. */
+void file_ask(struct outer *o, const struct init_msg *m, int fd);
+int file_head(struct flow *f, const struct head *h, bool is_trailer);
+int file_data(struct flow *f, const void *p, size_t n);
+void file_end(struct flow *f);
+void file_gone(struct flow *f);
 
 #endif

@@ -19,7 +19,7 @@
 
 /* ---- to the keeper ---- */
 
-static void tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n)
+void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n)
 {
 	if (init_send(o->ctl, m, fds, n) < 0)
 		loop_stop(o->loop); /* no keeper, no sandbox */
@@ -33,7 +33,7 @@ void outer_fail(struct outer *o, const char *what)
 		return; /* the first reason is the one that counts */
 	o->has_failed = true;
 	err_put_(&m.err, ERR_SYSTEM, EPROTO, "%s", what);
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 	loop_stop(o->loop);
 }
 
@@ -54,8 +54,10 @@ static ssize_t pull_body(void *arg, void *p, size_t n)
 
 	if (f->from)
 		return source_pull(f->from, p, n);
-	if (left == 0)
+	if (left == 0) {
+		f->is_sent = true;
 		return PULL_END;
+	}
 	n = n < left ? n : left;
 	memcpy(p, f->body.p + f->at, n);
 	f->at += n;
@@ -152,12 +154,13 @@ static void try_end(void *arg)
 			      .session = s->id,
 			      .a = s->status,
 			      .cpu_ns = s->cpu_ns,
-			      .max_rss = s->rss };
+			      .max_rss = s->rss,
+			      .written = s->written };
 
 	if (!s->is_used || s->has_told || !s->has_exit || !is_quiet(s))
 		return;
 	s->has_told = true;
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 	if (s->id == 0 && !o->is_named)
 		loop_stop(o->loop); /* closing the link is what ends init, whatever it thinks */
 	else
@@ -166,8 +169,7 @@ static void try_end(void *arg)
 
 /* ---- the keeper's messages ---- */
 
-/* The bytes of a memfd of the keeper's, whole. */
-static int read_whole(int fd, struct buf *b)
+int outer_read(int fd, struct buf *b)
 {
 	struct stat st;
 
@@ -189,16 +191,20 @@ static void on_plan(struct outer *o, const struct init_msg *m, int fds[PACKET_FD
 {
 	_cleanup_(buf_done) struct buf guest = BUF(4 * MIB);
 	struct head h = outer_request("POST", "/start");
+	struct flow *f;
 
-	if (read_whole(fds[0], &guest) < 0) {
+	if (outer_read(fds[0], &guest) < 0) {
 		outer_fail(o, "the plan cannot be read");
 		return;
 	}
 	o->is_named = m->flags != 0;
 	o->is_idle = m->b != 0;
 	o->sample_ms = m->a > 0 ? (unsigned)m->a : 0;
-	(void)ask(o, ROLE_START, &h, &guest, NULL);
-	watch_set(o->on_ctl, false); /* nothing else before the lock holds */
+	f = ask(o, ROLE_START, &h, &guest, NULL);
+	/* Nothing else before the lock holds, but for the first command, which may lie behind the plan when all of that is
+	 * out: init takes neither sooner nor otherwise, and need not be asked again. */
+	if (o->is_idle || f == NULL || !f->is_sent)
+		watch_set(o->on_ctl, false);
 }
 
 static bool is_same(int a, int b)
@@ -264,7 +270,7 @@ static void refuse(struct outer *o, uint32_t id, int error)
 {
 	struct init_msg m = { .type = INIT_NOT_STARTED, .session = id, .a = error };
 
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 }
 
 /* Descriptors behind the request are those of stdio that are not the terminal, in order. */
@@ -304,7 +310,9 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 	for (size_t i = 0; s == NULL && i < INIT_SESSIONS; i++)
 		if (!o->sessions[i].is_used)
 			s = &o->sessions[i];
-	if (s == NULL || s->is_used || read_whole(fds[0], &body) < 0) {
+	if (!o->is_started)
+		watch_set(o->on_ctl, false);
+	if (s == NULL || s->is_used || outer_read(fds[0], &body) < 0) {
 		refuse(o, m->session, s ? EBADMSG : EAGAIN);
 		return;
 	}
@@ -335,13 +343,6 @@ static void ask_samples(struct outer *o, unsigned ms)
 	ask_short(o, ROLE_SAMPLES, &h);
 }
 
-static void no_file(struct outer *o, const struct init_msg *m)
-{
-	struct init_msg no = { .type = INIT_FILE_DONE, .session = m->session, .a = ENOTSUP };
-
-	tell(o, &no, NULL, 0);
-}
-
 void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	struct head h;
@@ -355,10 +356,13 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 			ask_samples(o, 1000);
 		break;
 	case INIT_FILE:
-		no_file(o, m);
+		file_ask(o, m, fds[0]);
 		break;
 	case INIT_GATE:
 		gate_open(o, take_fd(fds[0]));
+		break;
+	case INIT_EAR:
+		gate_ear(o, take_fd(fds[0]));
 		break;
 	case INIT_START:
 		on_start(o, m, fds);
@@ -409,7 +413,7 @@ static void tell_net(struct outer *o, const char *mode)
 				   : str_eq(mode, "ports")  ? NET_PORTS
 							    : NET_PROXY };
 
-	tell(o, &m, NULL, 0);
+	outer_tell(o, &m, NULL, 0);
 }
 
 static int start_answer(struct outer *o, const struct head *h)
@@ -429,7 +433,7 @@ static int start_answer(struct outer *o, const struct head *h)
 	if (o->sample_ms)
 		ask_samples(o, o->sample_ms);
 	if (o->is_idle)
-		tell(o, &ready, NULL, 0);
+		outer_tell(o, &ready, NULL, 0);
 	return 0;
 }
 
@@ -439,7 +443,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 	uint64_t n;
 	int tty = f->which;
 
-	if (s->has_started)
+	if (s->has_started || !s->outer->is_started)
 		return -EBADMSG;
 	s->has_started = true;
 	f->which = FD_NONE;
@@ -447,7 +451,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 		if (head_number(h, "pid", INT32_MAX, &n) < 0)
 			return -EBADMSG;
 		m.a = (int32_t)n;
-		tell(s->outer, &m, &tty, tty >= 0 ? 1 : 0);
+		outer_tell(s->outer, &m, &tty, tty >= 0 ? 1 : 0);
 		fd_close(tty);
 		return 0;
 	}
@@ -457,7 +461,7 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 	m.type = INIT_NOT_STARTED;
 	m.a = (int32_t)n;
 	m.b = head_get(h, "step") && str_eq(head_get(h, "step"), "chdir");
-	tell(s->outer, &m, NULL, 0);
+	outer_tell(s->outer, &m, NULL, 0);
 	if (s->id == 0 && !s->outer->is_named)
 		loop_stop(s->outer->loop);
 	close_session(s);
@@ -470,7 +474,8 @@ static int main_trailer(struct session *s, const struct head *h)
 
 	if (!s->has_started || s->has_exit || head_number(h, "exit", 0xffff, &n) < 0 ||
 	    head_number(h, "cpu", UINT64_MAX, &s->cpu_ns) < 0 ||
-	    head_number(h, "rss", UINT64_MAX, &s->rss) < 0)
+	    head_number(h, "rss", UINT64_MAX, &s->rss) < 0 ||
+	    head_number(h, "written", UINT64_MAX, &s->written) < 0)
 		return -EBADMSG;
 	s->status = (int)n;
 	s->has_exit = true;
@@ -483,7 +488,7 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	struct flow *f = stream_arg(st);
 	struct init_msg frozen = { .type = INIT_FROZEN };
 
-	if (f == NULL || (is_trailer && f->role != ROLE_MAIN))
+	if (f == NULL || (is_trailer && f->role != ROLE_MAIN && f->role != ROLE_FILE))
 		return -EBADMSG;
 	switch (f->role) {
 	case ROLE_START:
@@ -493,14 +498,13 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 			return 0;
 		return is_trailer ? main_trailer(f->session, h) : main_answer(f->session, f, h);
 	case ROLE_FREEZE:
-		tell(f->outer, &frozen, NULL, 0);
+		outer_tell(f->outer, &frozen, NULL, 0);
 		return 0;
 	case ROLE_GATE:
 		return gate_head(f, h);
+	case ROLE_FILE:
+		return file_head(f, h, is_trailer);
 	case ROLE_STDIO:
-		if (f->to)
-			stream_widen(st, WIDE_STDIO);
-		return 0;
 	case ROLE_SAMPLES:
 	case ROLE_NONE:
 	case ROLE_COUNT_:
@@ -509,21 +513,50 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 	return 0;
 }
 
+/* To the keeper: the name and then the arguments of a process stand where an error would. */
+static int tell_sample(struct outer *o, const struct link_sample *one)
+{
+	struct init_msg m = { .type = INIT_SAMPLE,
+			      .flags = one->kind,
+			      .session = one->session,
+			      .max_rss = one->memory,
+			      .cpu_ns = one->cpu_ns,
+			      .a = (int32_t)(one->pids & INT32_MAX) };
+
+	if (one->kind < SAMPLE_ALL || one->kind > SAMPLE_PROCESS)
+		return -EBADMSG;
+	if (one->kind == SAMPLE_PROCESS) {
+		if (one->n_words > sizeof(one->words) || one->pid > INT32_MAX ||
+		    one->ppid > INT32_MAX)
+			return -EBADMSG;
+		m.a = (int32_t)one->pid;
+		m.b = (int32_t)one->ppid;
+		m.rows = (uint16_t)one->n_words;
+		memcpy(m.err.msg, one->name, sizeof(one->name));
+		memcpy(m.err.msg + sizeof(one->name), one->words, one->n_words);
+	}
+	outer_tell(o, &m, NULL, 0);
+	return 0;
+}
+
 static int take_samples(struct outer *o, const char *p, size_t n)
 {
-	struct init_msg m = { .type = INIT_SAMPLE };
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		((char *)&o->sample)[o->sample_n++] = p[i];
+	while (r == 0 && n > 0) {
+		size_t want = sizeof(o->sample) - o->sample_n;
+
+		want = want < n ? want : n;
+		memcpy((char *)&o->sample + o->sample_n, p, want);
+		o->sample_n += want;
+		p += want;
+		n -= want;
 		if (o->sample_n < sizeof(o->sample))
-			continue;
+			break;
 		o->sample_n = 0;
-		m.max_rss = o->sample.memory;
-		m.cpu_ns = o->sample.cpu_ns;
-		m.a = (int32_t)(o->sample.pids & INT32_MAX);
-		tell(o, &m, NULL, 0);
+		r = tell_sample(o, &o->sample);
 	}
-	return 0;
+	return r;
 }
 
 static int on_data(void *arg, struct stream *st, const void *p, size_t n)
@@ -539,8 +572,13 @@ static int on_data(void *arg, struct stream *st, const void *p, size_t n)
 	}
 	if (f->role == ROLE_GATE)
 		return gate_data(f, p, n);
+	if (f->role == ROLE_FILE)
+		return file_data(f, p, n);
 	if (f->role != ROLE_STDIO || f->to == NULL)
 		return -EBADMSG;
+	if (!f->is_wide)
+		stream_widen(st, WIDE_STDIO); /* now that it is used: many never say a word */
+	f->is_wide = true;
 	r = sink_put(f->to, p, n);
 	if (r == -EPIPE && f->which != 3)
 		stream_reset(st); /* nobody reads: the command shall know */
@@ -556,6 +594,8 @@ static int on_end(void *arg, struct stream *st)
 		stream_reset(st);
 	else if (f && f->role == ROLE_GATE)
 		gate_end(f);
+	else if (f && f->role == ROLE_FILE)
+		file_end(f);
 	return 0;
 }
 
@@ -594,6 +634,8 @@ static void on_gone(void *arg, struct stream *st)
 		stdio_gone(f);
 	} else if (f->role == ROLE_GATE) {
 		gate_gone(f);
+	} else if (f->role == ROLE_FILE) {
+		file_gone(f);
 	} else if (f->role == ROLE_MAIN) {
 		fd_close(f->which);
 		if (s)
@@ -645,7 +687,7 @@ struct outer *outer_new(struct loop *l, int ctl, int in, int out, size_t files)
 
 	o->loop = l;
 	o->ctl = ctl;
-	o->gate.fd = FD_NONE;
+	o->gate.fd = o->gate.ear = FD_NONE;
 	o->gate.most = gate_most(files);
 	o->on_ctl = watch_fd(l, ctl, WATCH_READ, on_ctl, o);
 	o->link = link_new(LINK_OUTER, l, in, out, &outer_ops, o);
@@ -665,6 +707,7 @@ void outer_free(struct outer *o)
 			close_session(&o->sessions[i]);
 	link_free(o->link);
 	gate_open(o, FD_NONE);
+	fd_close(o->gate.ear);
 	watch_free(o->on_ctl);
 	free(o);
 }

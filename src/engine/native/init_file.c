@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/native/init_file.c - files handed out of the sandbox and taken in, by init, behind its walls
  *
+ * The native engine's init gives out descriptors; that of other engines does the same acts and sends the bytes over the
+ * link (init/files.c).
+ *
  * The host never walks a path that somebody inside could bend: init resolves it, locked in as it is, and gives out a
  * descriptor of what it found. Only plain files and directories go out, opened for reading, or new files for
  * writing that init itself has just made; nothing is ever written through a link, and nothing of /proc (which would
@@ -19,21 +22,32 @@
 
 /* Two paths, each ended by NUL; the second may be missing. */
 struct paths {
-	char text[2 * 4096];
+	char text[FILE_PATHS];
 	const char *first, *second;
 };
 
-static bool paths_read(int fd, struct paths *p)
+static bool paths_split(struct paths *p, size_t n)
 {
-	ssize_t n = pread(fd, p->text, sizeof(p->text), 0);
 	size_t len;
 
 	if (n < 2 || p->text[n - 1] != '\0' || p->text[0] != '/')
 		return false;
 	p->first = p->text;
 	len = strlen(p->text) + 1;
-	p->second = len < (size_t)n && p->text[len] == '/' ? p->text + len : NULL;
-	return p->second == NULL || len + strlen(p->second) + 1 == (size_t)n;
+	p->second = len < n && p->text[len] == '/' ? p->text + len : NULL;
+	return p->second == NULL || len + strlen(p->second) + 1 == n;
+}
+
+/* A kernel that is the inside's own may not know the newer call (gVisor's does not). What a link of its /proc leads to
+ * is the inside's then too, and only bytes leave it. */
+static int open_there(const char *path, int flags)
+{
+	int fd = path_openat2(AT_FDCWD, path, flags, RESOLVE_NO_MAGICLINKS);
+
+	if (fd != -ENOSYS)
+		return fd;
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* The directory a name stands in, and the name; links on the way there are the sandbox's own business. */
@@ -48,7 +62,7 @@ static int open_parent(const char *path, const char **ret_name)
 	memcpy(dir, path, n);
 	dir[n] = '\0';
 	*ret_name = slash + 1;
-	return path_openat2(AT_FDCWD, n ? dir : "/", O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+	return open_there(n ? dir : "/", O_PATH | O_DIRECTORY);
 }
 
 static bool is_kernels(int fd)
@@ -62,7 +76,7 @@ static bool is_kernels(int fd)
 /* Looked at first, opened then: opening a fifo or a device does something already. */
 static int open_plain(const char *path)
 {
-	_close_ int at = path_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_MAGICLINKS);
+	_close_ int at = open_there(path, O_PATH | O_NOFOLLOW);
 	_close_ int fd = FD_NONE;
 	struct stat st, now;
 
@@ -74,8 +88,7 @@ static int open_plain(const char *path)
 		return -ELOOP;
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !sabotaged("cp"))
 		return -EINVAL;
-	fd = path_openat2(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-			  RESOLVE_NO_MAGICLINKS);
+	fd = open_there(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &now) < 0 || now.st_dev != st.st_dev || now.st_ino != st.st_ino)
@@ -128,25 +141,42 @@ static int remove_file(const char *path)
 	return unlinkat(dir, name, 0) < 0 ? -errno : 0;
 }
 
+static int carry_out(enum file_op op, mode_t mode, const struct paths *p, int *ret_fd)
+{
+	int r = -EINVAL;
+
+	if (op == FILE_OPEN)
+		r = *ret_fd = open_plain(p->first);
+	else if (op == FILE_CREATE)
+		r = *ret_fd = create(p->first, mode);
+	else if (op == FILE_MKDIR)
+		r = make_dir(p->first, mode);
+	else if (op == FILE_RENAME && p->second)
+		r = rename_to(p->first, p->second);
+	else if (op == FILE_UNLINK)
+		r = remove_file(p->first);
+	return r < 0 ? r : 0;
+}
+
+int file_act(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd)
+{
+	static struct paths p; /* too big for the stack of a process that must not fail */
+
+	*ret_fd = FD_NONE;
+	if (n > sizeof(p.text))
+		return -EINVAL;
+	memcpy(p.text, text, n);
+	return paths_split(&p, n) ? carry_out(op, mode, &p, ret_fd) : -EINVAL;
+}
+
 void init_file(int ctl, const struct init_msg *m, int take_request)
 {
 	struct init_msg done = { .type = INIT_FILE_DONE, .session = m->session };
-	static struct paths p; /* too big for the stack of a process that must not fail */
+	static char text[FILE_PATHS];
+	ssize_t n = pread(take_request, text, sizeof(text), 0);
 	_close_ int fd = FD_NONE;
-	int r = -EINVAL;
+	int r = n < 0 ? -EINVAL : file_act((enum file_op)m->a, (mode_t)m->b, text, (size_t)n, &fd);
 
-	if (paths_read(take_request, &p)) {
-		if (m->a == FILE_OPEN)
-			r = fd = open_plain(p.first);
-		else if (m->a == FILE_CREATE)
-			r = fd = create(p.first, (mode_t)m->b);
-		else if (m->a == FILE_MKDIR)
-			r = make_dir(p.first, (mode_t)m->b);
-		else if (m->a == FILE_RENAME && p.second)
-			r = rename_to(p.first, p.second);
-		else if (m->a == FILE_UNLINK)
-			r = remove_file(p.first);
-	}
 	done.a = r < 0 ? -r : 0;
 	(void)init_send(ctl, &done, &fd, fd >= 0 ? 1 : 0);
 	fd_close(take_request);

@@ -310,8 +310,8 @@ static const char *forbidden_file(const struct plan *p)
 {
 	if (p->ids.root != ROOT_NONE)
 		return "/.vitrine/proof";
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].kind == MOUNT_OVERLAY && str_eq(p->mounts[i].dst, "/usr"))
+	for (size_t i = 0; i < p->n_access; i++)
+		if (p->access[i].kind == ACCESS_WRITE && str_eq(p->access[i].path, "/usr"))
 			return "/etc/.vitrine-proof";
 	return "/usr/.vitrine-proof";
 }

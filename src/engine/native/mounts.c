@@ -126,7 +126,7 @@ static int make_pts(void)
 	return tree < 0 ? -errno : tree;
 }
 
-static int open_source(struct child *c, size_t i)
+int mounts_source(const struct child *c, size_t i)
 {
 	const struct mount *m = &c->plan->mounts[i];
 	int tree, r;
@@ -166,7 +166,7 @@ int mounts_open(struct child *c)
 		if (m->kind != MOUNT_BIND && m->kind != MOUNT_DEVICE && m->kind != MOUNT_LAYER)
 			continue;
 		(void)snprintf(c->where, sizeof(c->where), "'%.140s'", m->src);
-		c->trees[i] = open_source(c, i);
+		c->trees[i] = mounts_source(c, i);
 		if (c->trees[i] < 0)
 			return c->trees[i];
 	}
@@ -310,7 +310,7 @@ static int bind_layer(int target)
 }
 
 /* The kernel takes layers by name, seen from the working directory; they are in place only for this moment. */
-static int attach_overlay(struct child *c, size_t i)
+int mounts_overlay(struct child *c, size_t i)
 {
 	const struct mount *m = &c->plan->mounts[i];
 	_close_ int at = openat(c->root, ".vitrine/layers", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -393,7 +393,7 @@ static int attach_one(struct child *c, size_t i)
 	case MOUNT_LAYER: /* with its overlay */
 		return 0;
 	case MOUNT_OVERLAY:
-		return attach_overlay(c, i);
+		return mounts_overlay(c, i);
 	case MOUNT_HIDE:
 	case MOUNT_PROTECT:
 	case MOUNT_PIN:

@@ -30,8 +30,13 @@ enum init_msg_type {
 	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
 	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
 	INIT_READY,  /* there is no first command: init waits for requests */
-	INIT_SAMPLE, /* cpu_ns, max_rss, a: time, memory and processes inside, from an init whose /proc we cannot have */
-	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one */
+	INIT_SAMPLE, /* from an init whose /proc we cannot have; flags: enum sample_kind; cpu_ns, max_rss, a: time, memory and
+		      * processes inside, or of a session; of a process a, b: its number and its parent's, err.msg: 16 bytes of its
+		      * name, then `rows` bytes of arguments */
+	INIT_ORIGIN, /* rows, cols: ports of a connection that the gate is about to get; a = pid, session, err.msg: program, as
+		      * far as init sees them; flags = 1: it says no more */
+	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
+			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	/* to init */
 	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
@@ -50,6 +55,7 @@ enum init_msg_type {
 		      * the sandbox outlives its first command; b = 1: it has none */
 	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
 	INIT_GATE,   /* one descriptor: the way to the gate, in its messages */
+	INIT_EAR,    /* one descriptor: connections to the receiver go there, each with one byte */
 	INIT_MSG_COUNT_
 };
 
@@ -87,6 +93,8 @@ enum file_op {
 	FILE_UNLINK, /* a file that was created and not finished */
 	FILE_OP_COUNT_
 };
+
+#define FILE_PATHS 8192 /* bytes of one or two paths, each ended by NUL */
 
 struct stdio {
 	int fd[3];      /* what the first command gets, where it is not its own terminal */
@@ -184,6 +192,8 @@ int mate_plan(struct child *c); /* waits until it has the plan */
 int mate_view(struct child *c); /* waits until we are in the view */
 int mate_end(struct child *c);  /* waits until the old root and the mate are gone */
 void init_file(int ctl, const struct init_msg *m, int take_request);
+/* One act; `text` is its paths. 0 or -errno; *ret_fd is what it gives, FD_NONE: nothing. */
+int file_act(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd);
 int lock_begin(struct child *c); /* bounding set, no_new_privs, seccomp; 0 or -errno */
 int lock_files(struct child *c); /* landlock; 0 or -errno */
 int lock_end(struct child *c);   /* caps, not dumpable; 0 or -errno */
@@ -193,5 +203,9 @@ int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);
+/* Mount i of the plan as a tree that hangs nowhere yet; one that is open already is that. < 0: -errno */
+int mounts_source(const struct child *c, size_t i);
+/* The layers before mount i, whose trees are open, as one below c->root; the working directory is another then. */
+int mounts_overlay(struct child *c, size_t i);
 
 #endif

@@ -55,22 +55,18 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 		  (unsigned long long)mib, in->kept, use == VM_KEEP ? "on" : "off");
 }
 
-/* The host's programs, which nobody inside can change: a share of their own, of which the guest may remember what it has
- * read. Of everything else it may not, because the host changes it too. */
+/* The programs: a share of their own, of which the guest may remember what it has read as long as nothing in it can be
+ * written; of everything else it may not, because the host changes it too. Where something can, our init leaves the share
+ * alone (init/vm.c): the machine is the same, and a kept one serves both. */
 static bool has_system(const struct plan *p)
 {
-	bool is_there = false;
-
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
 
-		if (!path_is_beneath(m->dst, "/usr"))
-			continue;
-		if (!(m->flags & MOUNT_RO) && m->kind != MOUNT_HIDE)
-			return false; /* something in it can be written */
-		is_there |= str_eq(m->dst, "/usr") && m->kind == MOUNT_BIND;
+		if (str_eq(m->dst, "/usr") && (m->kind == MOUNT_BIND || m->kind == MOUNT_OVERLAY))
+			return true;
 	}
-	return is_there;
+	return false;
 }
 
 static void add_share(struct args *a, const char *dir, const char *place, const char *tag,

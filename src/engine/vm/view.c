@@ -2,8 +2,9 @@
 /* engine/vm/view.c - what the machine may see of the host, as one directory
  *
  * In a user and mount namespace of its own the plan's view is built below dir/view, as the native engine builds its
- * root: the skeleton, the binds, the covers, one tmpfs for all private space. QEMU hands out that directory and knows
- * no other; read-only is the mount's, on this side, where the guest cannot change it. /proc and /dev are the guest's.
+ * root: the skeleton, the binds, the layers as one tree, the covers, one tmpfs for all private space. QEMU hands out that
+ * directory and knows no other; read-only is the mount's, on this side, where the guest cannot change it. /proc and /dev
+ * are the guest's.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "engine/native/native.h"
 #include "engine/vm/vm.h"
 #include "sys/userns.h"
 
@@ -74,11 +76,31 @@ static int add_private(const struct mount *m, const char *private, const char *d
 	return bind(own, dst, false);
 }
 
+/* A name over itself is what is seen there, which need not be what the host has: layers may lie between. */
+static bool is_over_itself(const struct mount *m)
+{
+	return m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
+}
+
 static int add_mount(const struct render_in *in, const struct mount *m, const char *private,
 		     const char *view)
 {
 	_free_ char *dst = mem_fmt("%s%s", view, m->dst);
-	_free_ char *src = render_source(in, m);
+	_free_ char *src = is_over_itself(m) ? mem_str(dst) : render_source(in, m);
+	int r;
+
+	if (m->kind == MOUNT_PRIVATE)
+		return add_private(m, private, dst);
+	r = bind(src, dst, m->flags & MOUNT_RO || m->kind == MOUNT_HIDE);
+	return r == -ENOENT && m->flags & MOUNT_GONE_OK ? 0 : r;
+}
+
+/* Mount i, where layers are trees of their own until their overlay comes. */
+static int add_one(struct child *c, const struct render_in *in, size_t i, const char *private,
+		   const char *view)
+{
+	const struct mount *m = &c->plan->mounts[i];
+	_free_ char *dst = mem_fmt("%s%s", view, m->dst);
 	int r = 0;
 
 	if (path_is_beneath(m->dst, "/proc") || path_is_beneath(m->dst, "/dev"))
@@ -87,15 +109,28 @@ static int add_mount(const struct render_in *in, const struct mount *m, const ch
 		r = make_point(dst, m->flags & MOUNT_DIR);
 	if (r < 0)
 		return r;
-	if (m->kind == MOUNT_PRIVATE)
-		return add_private(m, private, dst);
-	r = bind(src, dst, m->flags & MOUNT_RO || m->kind == MOUNT_HIDE);
-	return r == -ENOENT && m->flags & MOUNT_GONE_OK ? 0 : r;
+	if (m->kind == MOUNT_OVERLAY)
+		return mounts_overlay(c, i);
+	if (m->kind != MOUNT_LAYER)
+		return add_mount(in, m, private, view);
+	c->trees[i] = mounts_source(c, i);
+	return c->trees[i] < 0 ? c->trees[i] : 0;
 }
 
+static int open_root(struct child *c, const char *view)
+{
+	c->trees = mem_new(c->plan->n_mounts, sizeof(*c->trees));
+	for (size_t i = 0; i < c->plan->n_mounts; i++)
+		c->trees[i] = FD_NONE;
+	c->root = open(view, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return c->root < 0 ? -errno : 0;
+}
+
+/* The process becomes the machine's program afterwards: what is allocated here goes with it. */
 int vm_view(const struct plan *p, const char *skel, const char *dir, const char **where)
 {
 	struct render_in in = { .plan = p, .skel = skel, .dir = dir };
+	struct child c = { .plan = p, .root = FD_NONE };
 	_free_ char *view = mem_fmt("%s/view", dir);
 	_free_ char *private = mem_fmt("%s/.vitrine/private", view);
 	int r = enter();
@@ -105,13 +140,15 @@ int vm_view(const struct plan *p, const char *skel, const char *dir, const char 
 		*where = skel;
 		r = bind(skel, view, true);
 	}
+	if (r == 0)
+		r = open_root(&c, view);
 	if (r == 0) {
 		*where = "private space";
 		r = make_private(p, private);
 	}
 	for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
 		*where = p->mounts[i].dst;
-		r = add_mount(&in, &p->mounts[i], private, view);
+		r = add_one(&c, &in, i, private, view);
 	}
 	return r;
 }

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init/samples.c - how much is used inside, and by whom
+ *
+ * The keeper cannot have our /proc, so we look for it: the sandbox as a whole, each session (whose command leads a session of
+ * the kernel's, so a process says whose it is), and what runs now that did not run at the look before. A look that the other
+ * side has not taken yet is not made again: nothing piles up.
+ */
+#include "base/num.h"
+#include "init/init.h"
+#include "sys/sample.h"
+
+#define SEEN_MAX 256
+#define TOLD_MAX 32
+#define PROCESSES_MAX 20000
+#define SEE_NS NS_PER_SEC /* programs are looked for no more often */
+
+struct seen {
+	uint64_t born;
+	uint32_t pid;
+	char name[16];
+};
+
+struct samples {
+	struct server *server;
+	struct part *part;
+	struct watch *watch;
+	struct link_sample all, of[INIT_SESSIONS];
+	struct seen was[SEEN_MAX], now[SEEN_MAX];
+	size_t n_was, n_now, n_looked, n_told;
+	uint64_t seen_ns;
+	bool sees;
+	struct buf out;
+	size_t at;
+};
+
+static void put(struct samples *s, const struct link_sample *one)
+{
+	buf_add(&s->out, one, sizeof(*one));
+}
+
+static bool was_there(const struct samples *s, const struct seen *p)
+{
+	for (size_t i = 0; i < s->n_was; i++)
+		if (s->was[i].born == p->born && s->was[i].pid == p->pid &&
+		    str_eq(s->was[i].name, p->name))
+			return true;
+	return false;
+}
+
+static void see(struct samples *s, const char *pid, const struct process *p,
+		const struct command_session *of)
+{
+	struct link_sample one = { .kind = SAMPLE_PROCESS,
+				   .session = of ? of->id : SAMPLE_NO_SESSION };
+	struct seen *now = &s->now[s->n_now];
+	struct err ignored;
+	uint64_t n;
+
+	/* The first one is ourselves. */
+	if (s->n_now == SEEN_MAX || num_parse(pid, 2, INT32_MAX, &n, &ignored) < 0)
+		return;
+	*now = (struct seen){ .born = p->born, .pid = (uint32_t)n };
+	memcpy(now->name, p->name, sizeof(now->name));
+	s->n_now++;
+	if (was_there(s, now) || s->n_told++ >= TOLD_MAX)
+		return;
+	one.pid = now->pid;
+	one.ppid = (uint32_t)p->ppid;
+	memcpy(one.name, p->name, sizeof(one.name));
+	one.n_words = (uint32_t)process_words(s->server->proc, pid, one.words, sizeof(one.words));
+	put(s, &one);
+}
+
+static void count(struct link_sample *to, const struct process *p)
+{
+	to->memory += p->memory;
+	to->cpu_ns += p->cpu_ns;
+	to->pids++;
+}
+
+static bool look(void *arg, const char *pid, const struct process *p)
+{
+	struct samples *s = arg;
+	const struct command_session *of = session_led(s->server, p->sid);
+
+	count(&s->all, p);
+	if (of)
+		count(&s->of[of - s->server->sessions], p);
+	if (s->sees)
+		see(s, pid, p, of);
+	return ++s->n_looked < PROCESSES_MAX;
+}
+
+static void look_again(struct samples *s)
+{
+	struct server *sv = s->server;
+	uint64_t now = clock_now();
+
+	s->all = (struct link_sample){ .kind = SAMPLE_ALL, .session = SAMPLE_NO_SESSION };
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		s->of[i] = (struct link_sample){ .kind = SAMPLE_SESSION,
+						 .session = sv->sessions[i].id };
+	s->n_looked = s->n_now = s->n_told = 0;
+	s->sees = now - s->seen_ns >= SEE_NS;
+	processes_each(sv->proc, look, s);
+	put(s, &s->all);
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (sv->sessions[i].is_used && s->of[i].pids > 0)
+			put(s, &s->of[i]);
+	if (s->sees) {
+		s->seen_ns = now;
+		memcpy(s->was, s->now, sizeof(s->was));
+		s->n_was = s->n_now;
+	}
+}
+
+static void on_time(void *arg)
+{
+	struct samples *s = arg;
+
+	if (s->part == NULL || s->out.n != s->at)
+		return;
+	s->out.n = s->at = 0;
+	look_again(s);
+	stream_wake(s->part->stream);
+}
+
+static ssize_t pull(void *arg, void *p, size_t n)
+{
+	struct samples *s = ((struct part *)arg)->server->samples;
+	size_t left = s->out.n - s->at;
+
+	n = n < left ? n : left;
+	if (n > 0)
+		memcpy(p, s->out.p + s->at, n);
+	s->at += n;
+	return (ssize_t)n;
+}
+
+int samples_ask(struct part *part, const char *path)
+{
+	struct server *sv = part->server;
+	struct samples *s;
+	struct err ignored;
+	uint64_t ms;
+	int r;
+
+	if (sv->samples || !sv->is_locked || num_parse(path, 10, 60000, &ms, &ignored) < 0)
+		return -EBADMSG;
+	part->kind = PART_SAMPLES;
+	(void)server_proc(sv); /* without it there is nothing to see */
+	s = sv->samples = mem_new(1, sizeof(*s));
+	s->server = sv;
+	s->part = part;
+	s->out = BUF((1 + INIT_SESSIONS + TOLD_MAX) * sizeof(struct link_sample));
+	s->watch = watch_timer(sv->loop, ms * NS_PER_MS, true, on_time, s);
+	r = stream_respond(part->stream, &(struct head){ .status = 200 }, pull, false);
+	on_time(s);
+	return r;
+}
+
+/* It is not asked for twice. */
+void samples_gone(struct part *part)
+{
+	if (part->server->samples && part->server->samples->part == part)
+		part->server->samples->part = NULL;
+}
+
+void samples_free(struct samples *s)
+{
+	if (s == NULL)
+		return;
+	watch_free(s->watch);
+	buf_done(&s->out);
+	free(s);
+}
