@@ -140,7 +140,7 @@ TEST(nothing_is_copied)
 	char path[] = "/tmp/overlay-test-XXXXXX";
 	struct overlay o = { .base = FD_NONE, .n = 2 };
 	struct err e = ERR_INIT;
-	struct stat a, b;
+	struct stat a = { 0 }, b = { 0 };
 	int top, to;
 
 	bug_on(mkdtemp(path) == NULL);
