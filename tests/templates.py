@@ -30,7 +30,7 @@ def made(box, *words, seconds):
     print(f"  template {' '.join(words)}: {time.monotonic() - began:.0f} s, {size.split()[0]} MiB", flush=True)
 
 
-def done(box, *words, rc=0, seconds=120):
+def done(box, *words, rc=0, seconds=600):
     r = box.cli(*words, timeout=seconds)
     eq(r.rc, rc, f"{words}: {r.out[-1000:]} {r.err[-2000:]}")
     return r.out

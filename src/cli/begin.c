@@ -14,6 +14,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "cli/image.h"
+#include "cli/progress.h"
 #include "cli/run.h"
 #include "cli/spot.h"
 #include "core/disk_note.h"
@@ -123,13 +124,15 @@ static int save(const struct run *r, struct keeper_saved *ret, struct err *e)
 	_free_ char *message = mem_fmt("before %s", r->def.name);
 	struct undone resumed;
 	struct tree_saved saved;
+	uint64_t last = 0;
 	struct undo u;
 	int x = undo_open(&u, r->host.state_dir, r->host.workspace, r->host.ws_fd, true, e);
 
 	if (x == 0)
 		x = undo_resume(&u, &resumed, e);
 	if (x >= 0)
-		x = undo_before_start(&u, TREE_START, message, &saved, e);
+		x = undo_before_start(&u, TREE_START, message, progress_show(&last), &saved, e);
+	progress_end(last);
 	if (x >= 0 && !saved.is_same)
 		*ret = (struct keeper_saved){ saved.id, saved.files, saved.new_bytes };
 	undo_close(&u);

@@ -224,7 +224,7 @@ int template_of_mark(const char *state_dir, uid_t own, const char *mark, char **
 	while (d && found == NULL && (en = readdir(d)) != NULL) {
 		_free_ char *root = NULL, *its = NULL;
 		struct err ignored;
-		bool is_rooted;
+		bool is_rooted = false;
 
 		if (template_find(state_dir, en->d_name, &root, &ignored) < 0 ||
 		    template_is_rooted(root, own, &is_rooted, &ignored) < 0)

@@ -84,11 +84,6 @@ struct system {
 	struct ids ids; /* who its user is in it */
 };
 
-static void system_done(struct system *y)
-{
-	free(y->root);
-}
-
 /* What was installed says above which template; a sandbox that never ran has its flag only. */
 static int find_system(const struct spot *s, struct system *ret, struct err *e)
 {
@@ -128,84 +123,91 @@ static void add_system(struct image_job *j, const struct spot *s, const struct s
 
 /* ---- packing ---- */
 
-static void begin_words(struct image_job *j, const struct bench *b, const char *tag,
-			const struct system *y)
+struct parcel {
+	const struct spot *s;
+	const char *tag;
+	struct system y;
+};
+
+static void begin_words(struct image_job *j, const struct parcel *p, const struct bench *b)
 {
 	image_view(j, mem_fmt("%s:/out:rw", b->part));
 	image_word(j, "/vitrine-image");
 	image_word(j, "pack");
 	image_word(j, "/out");
-	image_word(j, tag);
-	if (y->root)
-		image_own_word(j, mem_fmt("%u:%u", y->ids.uid_in, y->ids.gid_in));
+	image_word(j, p->tag);
+	if (p->y.root)
+		image_own_word(j, mem_fmt("%u:%u", p->y.ids.uid_in, p->y.ids.gid_in));
 	else
 		image_word(j, "1000:1000");
+	image_own_word(j, mem_fmt("org.vitrine.agent=%s", p->s->def.agent));
+	image_own_word(j, mem_fmt("org.vitrine.home=%s", p->s->host.home));
+	image_own_word(j, mem_fmt("org.vitrine.workspace=%s", p->s->host.workspace));
+	if (p->y.root)
+		image_word(j,
+			   p->y.is_rooted ? "org.vitrine.system=sudo" : "org.vitrine.system=plain");
 }
 
-static void add_labels(struct image_job *j, const struct spot *s, const struct system *y)
+/* Who has to read it next is not the root of those ids; nobody else can come here. */
+static int open_up(const struct bench *b, struct err *e)
 {
-	image_own_word(j, mem_fmt("org.vitrine.agent=%s", s->def.agent));
-	image_own_word(j, mem_fmt("org.vitrine.home=%s", s->host.home));
-	image_own_word(j, mem_fmt("org.vitrine.workspace=%s", s->host.workspace));
-	if (y->root)
-		image_word(j,
-			   y->is_rooted ? "org.vitrine.system=sudo" : "org.vitrine.system=plain");
+	bug_on(b->part == NULL);
+	return chmod(b->part, 0755) < 0 ? err_sys(e, "'%s'", b->part) : 0;
 }
 
 /* Home and workspace. A root inside may have left files of its own in the home: who is root of those ids can read them. For a
  * sandbox of the host's root there are none, and the root of its ids could not read the rest. */
-static int pack_own(const struct spot *s, const struct bench *b, const char *tag,
-		    const struct system *y, int out, struct err *e)
+static int pack_own(const struct parcel *p, const struct bench *b, int out, struct err *e)
 {
-	_cleanup_(image_job_done) struct image_job j = { .state_dir = s->host.state_dir };
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = p->s->host.state_dir };
 
-	j.is_as_root = y->is_rooted && !s->host.facts.is_root;
-	begin_words(&j, b, tag, y);
-	add_labels(&j, s, y);
-	add_home(&j, s);
-	add_workspace(&j, s);
+	j.is_as_root = p->y.is_rooted && !p->s->host.facts.is_root;
+	begin_words(&j, p, b);
+	add_home(&j, p->s);
+	add_workspace(&j, p->s);
 	return image_run(&j, out, e);
 }
 
 /* The system below and what `own` holds above it. */
-static int pack_whole(const struct spot *s, const struct bench *b, const char *tag,
-		      const struct system *y, const struct bench *own, int out, struct err *e)
+static int pack_whole(const struct parcel *p, const struct bench *b, const struct bench *own,
+		      int out, struct err *e)
 {
-	_cleanup_(image_job_done) struct image_job j = { .state_dir = s->host.state_dir };
-	int r = y->is_rooted ? bench_give(b, e) : 0;
+	_cleanup_(image_job_done) struct image_job j = { .state_dir = p->s->host.state_dir };
+	int r = p->y.is_rooted ? bench_give(b, e) : 0;
 
 	if (r < 0)
 		return r;
-	j.is_as_root = y->is_rooted;
-	begin_words(&j, b, tag, y);
-	add_labels(&j, s, y);
-	add_system(&j, s, y);
+	j.is_as_root = p->y.is_rooted;
+	begin_words(&j, p, b);
+	add_system(&j, p->s, &p->y);
 	image_view(&j, mem_fmt("%s:/v/own:ro", own->part));
 	image_word(&j, "--");
 	image_word(&j, "layout");
 	image_word(&j, "/v/own");
 	r = image_run(&j, out, e);
-	/* Whoever loads it is not the root of those ids; only we can come here. */
-	if (r == 0 && chmod(b->part, 0755) < 0)
-		r = err_sys(e, "'%s'", b->part);
-	return r;
+	return r < 0 ? r : open_up(b, e);
 }
 
 static int pack(const struct spot *s, const struct bench *b, const char *tag, int out,
 		struct err *e)
 {
-	_cleanup_(system_done) struct system y = { 0 };
 	_cleanup_(bench_close) struct bench own = BENCH_NONE;
-	int r = find_system(s, &y, e);
+	struct parcel p = { .s = s, .tag = tag };
+	int r = find_system(s, &p.y, e);
 
-	if (r < 0 || y.root == NULL)
-		return r < 0 ? r : pack_own(s, b, tag, &y, out, e);
-	r = bench_more(b, &own, e);
-	if (r == 0)
-		r = pack_own(s, &own, tag, &y, FD_NONE, e);
-	if (r == 0 && chmod(own.part, 0755) < 0)
-		r = err_sys(e, "'%s'", own.part);
-	return r < 0 ? r : pack_whole(s, b, tag, &y, &own, out, e);
+	if (r == 0 && p.y.root) {
+		r = bench_more(b, &own, e);
+		if (r == 0)
+			r = pack_own(&p, &own, FD_NONE, e);
+		if (r == 0)
+			r = open_up(&own, e);
+		if (r == 0)
+			r = pack_whole(&p, b, &own, out, e);
+	} else if (r == 0) {
+		r = pack_own(&p, b, out, e);
+	}
+	free(p.y.root);
+	return r;
 }
 
 /* In place of an older one of that name. */

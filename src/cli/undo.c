@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "cli/review.h"
 #include "cli/whole.h"
 #include "tree/runs.h"
@@ -167,19 +168,6 @@ static struct tree_options options(const struct args *a, struct tree_progress pr
 
 /* ---- telling ---- */
 
-static void format_size(uint64_t n, char *out, size_t size)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	double v = (double)n;
-	size_t u = 0;
-
-	while (v >= 1024 && u + 1 < ARRAY_LEN(units)) {
-		v /= 1024;
-		u++;
-	}
-	(void)snprintf(out, size, u ? "%.1f %s" : "%.0f %s", v, units[u]);
-}
-
 void cli_format_time(uint64_t ns, char *out, size_t size)
 {
 	time_t t = (time_t)(ns / NS_PER_SEC);
@@ -187,34 +175,6 @@ void cli_format_time(uint64_t ns, char *out, size_t size)
 
 	if (localtime_r(&t, &tm) == NULL || strftime(out, size, "%Y-%m-%d %H:%M:%S", &tm) == 0)
 		(void)snprintf(out, size, "-");
-}
-
-static void on_progress(void *arg, uint64_t files, uint64_t bytes)
-{
-	uint64_t *last = arg, now = (uint64_t)time(NULL);
-	char size[32];
-
-	if (*last == 0 || now == *last) { /* nothing in the first second */
-		*last = *last ? *last : now;
-		return;
-	}
-	*last = now;
-	format_size(bytes, size, sizeof(size));
-	(void)fprintf(stderr, "\rvitrine: %llu files, %s saved ...\033[K",
-		      (unsigned long long)files, size);
-}
-
-static struct tree_progress progress(uint64_t *last)
-{
-	*last = 0;
-	return isatty(2) ? (struct tree_progress){ .fn = on_progress, .arg = last }
-			 : (struct tree_progress){ 0 };
-}
-
-static void end_progress(uint64_t last)
-{
-	if (last && isatty(2))
-		(void)fputs("\r\033[K", stderr);
 }
 
 static void say_resumed(const struct undone *d)
@@ -275,7 +235,7 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 			     (unsigned long long)also->still_ms);
 		return;
 	}
-	format_size(s->new_bytes, size, sizeof(size));
+	progress_size(s->new_bytes, size, sizeof(size));
 	(void)printf("checkpoint %llu: %llu files, %llu new or changed (%s added)\n",
 		     (unsigned long long)s->id, (unsigned long long)s->files,
 		     (unsigned long long)s->new_files, size);
@@ -297,7 +257,7 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 static int checkpoint(struct spot *s, const struct args *a, struct err *e)
 {
 	uint64_t last;
-	struct tree_options o = options(a, progress(&last));
+	struct tree_options o = options(a, progress_show(&last));
 	struct tree_note note = { .root_fd = s->undo.fd,
 				  .kind = TREE_MANUAL,
 				  .message = a->message,
@@ -312,7 +272,7 @@ static int checkpoint(struct spot *s, const struct args *a, struct err *e)
 		return r;
 	r = tree_checkpoint(s->undo.store, &note, &o, &saved, NULL, e);
 	also.still_ms = still_end(&still);
-	end_progress(last);
+	progress_end(last);
 	if (r == 0)
 		r = whole_checkpoint(s, saved.id, a->message, &with_home, e);
 	if (r < 0)
@@ -354,7 +314,7 @@ static int prune(struct spot *s, uint64_t keep, struct err *e)
 		r = whole_prune(s, e);
 	if (r < 0)
 		return r;
-	format_size(freed, size, sizeof(size));
+	progress_size(freed, size, sizeof(size));
 	(void)printf("removed %llu checkpoints, freed %s\n", (unsigned long long)removed, size);
 	return 0;
 }

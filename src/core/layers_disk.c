@@ -24,6 +24,14 @@ struct walk {
 
 static void walk_dir(struct walk *w, int take_fd, dev_t dev, int depth);
 
+/* A file with many names takes its room once: each has its share. All its names lie in layers, since no link leads from one
+ * mount to another; so together they are counted in full. */
+static uint64_t share_of(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512 /
+	       (S_ISREG(st->st_mode) && st->st_nlink > 1 ? (uint64_t)st->st_nlink : 1);
+}
+
 static void walk_below(struct walk *w, int at, const char *name, dev_t dev, int depth)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -56,7 +64,7 @@ static void walk_dir(struct walk *w, int take_fd, dev_t dev, int depth)
 		    fstatat(dirfd(d), en->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		w->use.names++;
-		w->use.bytes += (uint64_t)st.st_blocks * 512;
+		w->use.bytes += share_of(&st);
 		w->use.is_cut = w->use.names >= w->max_names;
 		if (S_ISDIR(st.st_mode) && (dev == 0 || st.st_dev == dev))
 			walk_below(w, dirfd(d), en->d_name, st.st_dev, depth + 1);

@@ -32,7 +32,7 @@ static int merge_frozen(const struct layers *l, struct stack *frozen, mode_t mod
 	if (r == 0) {
 		path = layers_path_of(l, id, "/fs");
 		j.to = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = j.to < 0 ? err_sys(e, "'%s'", path) : layers_with_rights(l, join, &j, e);
+		r = j.to < 0 ? err_sys(e, "'%s'", path) : layers_with_rights(l, join, NULL, &j, e);
 	}
 	fd_close(j.to);
 	layers_close(&j.o);

@@ -27,8 +27,10 @@ mode_t layers_mode(const struct layers *l, const struct stack *s);
 int layers_new_head(struct layers *l, struct stack *head, const struct stack *frozen,
 		    struct err *e);
 
-/* Calls fn(arg) with every right over the files of the sandbox, in a child: only its result and its error come back. */
-int layers_with_rights(const struct layers *l, int (*fn)(void *arg, struct err *e), void *arg,
+/* Calls fn(arg) with every right over the files of the sandbox, in a child: only its result and its error come back. Where
+ * there can be no such child, for a sandbox with a root inside without(arg) is called instead (NULL: it is an error). */
+typedef int layers_fn(void *arg, struct err *e);
+int layers_with_rights(const struct layers *l, layers_fn *fn, layers_fn *without, void *arg,
 		       struct err *e);
 
 #endif

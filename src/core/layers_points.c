@@ -187,6 +187,20 @@ static int copy_tree(void *arg, struct err *e)
 	return r < 0 ? err_wrap(e, r, "'%s' could not be copied", paths[0]) : 0;
 }
 
+/* Without such rights: only where all of it is the caller's own, so that no owner is lost. */
+static int copy_own(void *arg, struct err *e)
+{
+	char *const *paths = arg;
+	_cleanup_(buf_done) struct buf others = BUF(4 * KIB);
+	_free_ char *uid = mem_fmt("%u", geteuid());
+	const char *const argv[] = { "find", paths[0], "!", "-uid", uid, "-print", "-quit", NULL };
+	int r = program_hear(argv, &others, e);
+
+	if (r == 0 && others.n > 0)
+		r = err_set(e, ERR_UNSUPPORTED, EPERM, "files of others are among them");
+	return r < 0 ? r : copy_tree(arg, e);
+}
+
 /* `frozen` is what the stack shows now: a copy of what is on top, and the rest. */
 static int freeze_copy(struct layers *l, const struct stack *head, const char *plain,
 		       struct stack *frozen, struct err *e)
@@ -207,7 +221,7 @@ static int freeze_copy(struct layers *l, const struct stack *head, const char *p
 	from = head->n > 0 ? layers_path_of(l, head->v[0], "/fs") : mem_str(plain);
 	to = layers_path_of(l, id, "/fs");
 	stack_push(frozen, id);
-	return layers_with_rights(l, copy_tree, (char *[]){ from, to }, e);
+	return layers_with_rights(l, copy_tree, copy_own, (char *[]){ from, to }, e);
 }
 
 int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_id, struct err *e)
@@ -225,11 +239,8 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 		r = freeze_copy(l, &l->ws, NULL, &ws, e);
 	if (r == 0)
 		r = freeze_copy(l, &l->home, has_plain_home(l) ? home_dir : NULL, &home, e);
-	if (r == 0) {
+	if (r == 0)
 		r = freeze_copy(l, &l->sys, NULL, &sys, e);
-		if (r < 0)
-			r = err_wrap(e, r, "what was installed could not be saved");
-	}
 	if (r < 0) {
 		free(ws.v);
 		free(home.v);

@@ -13,7 +13,7 @@
 
 /* Shared with the child. */
 struct errand {
-	int (*fn)(void *arg, struct err *e);
+	layers_fn *fn;
 	void *arg;
 	bool is_begun;
 	int r;
@@ -39,10 +39,11 @@ static int send_child(const struct layers *l, struct errand *w, struct err *e)
 				  e);
 }
 
-int layers_with_rights(const struct layers *l, int (*fn)(void *arg, struct err *e), void *arg,
+int layers_with_rights(const struct layers *l, layers_fn *fn, layers_fn *without, void *arg,
 		       struct err *e)
 {
 	bool is_rooted = str_starts(l->below, "sudo-"), is_begun;
+	struct err ignored;
 	struct errand *w;
 	int r;
 
@@ -59,8 +60,10 @@ int layers_with_rights(const struct layers *l, int (*fn)(void *arg, struct err *
 	}
 	is_begun = w->is_begun;
 	(void)munmap(w, sizeof(*w));
-	if (r == 0 || is_begun || is_rooted)
+	if (r == 0 || is_begun)
 		return r;
+	if (is_rooted && (without == NULL || without(arg, &ignored) < 0))
+		return err_wrap(e, r, "what a root inside has written cannot be read from here");
 	*e = ERR_INIT;
-	return fn(arg, e);
+	return is_rooted ? 0 : fn(arg, e);
 }

@@ -356,9 +356,11 @@ static int drop_old(struct undo *u, enum tree_kind kind, struct err *e)
 }
 
 int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
-		      struct tree_saved *ret, struct err *e)
+		      struct tree_progress progress, struct tree_saved *ret, struct err *e)
 {
-	struct tree_options o = { .max_file = UNDO_FILE_MAX, .max_new = UNDO_NEW_MAX };
+	struct tree_options o = { .max_file = UNDO_FILE_MAX,
+				  .max_new = UNDO_NEW_MAX,
+				  .progress = progress };
 	struct tree_note note = { .root_fd = u->fd,
 				  .kind = kind,
 				  .message = message,

@@ -49,7 +49,7 @@ int undo_resume(struct undo *u, struct undone *ret, struct err *e);
 
 /* Before a sandbox starts: bounded, skipped when nothing changed, oldest ones of its kind dropped. */
 int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
-		      struct tree_saved *ret, struct err *e);
+		      struct tree_progress progress, struct tree_saved *ret, struct err *e);
 /* When it ended: what it left, so that later edits can be told from its own. Looked at before anybody hears of the end,
  * written down after; whoever comes between the two waits for the store. */
 int undo_look(struct undo *u, struct tree_index *ret, struct err *e);

@@ -245,7 +245,8 @@ TEST(engines_refuse_what_they_cannot_honour)
 	CHECK_STR(e.msg, "engine 'crun' cannot honour: layers; --engine native can");
 	s.plan.ids.root = ROOT_SETUID;
 	CHECK(engine_check(engine_find("vm-emulated"), &s.plan, &e) < 0);
-	CHECK_STR(e.msg, "engine 'vm-emulated' cannot honour: a template's own ids; --engine native can");
+	CHECK_STR(e.msg, "engine 'vm-emulated' cannot honour: a template's own ids; --engine "
+			 "native can");
 	setup_done(&s);
 }
 

@@ -308,7 +308,9 @@ def work_part(data):
     text += ("Timed inside, so the start is not in it; pairs of the same job outside and inside, "
              f"alternating. {measure.WORK_FILES} files each: unpack them with tar, grep -r through "
              "them, git status of a repository of them; and gcc -O1 -c of one source. The interval "
-             "is that of the median ratio.\n")
+             "is that of the median ratio. At every new name and every opening for writing Landlock, the "
+             "second wall, looks at each directory from the file up to the workspace: without it unpacking "
+             "takes about as long as outside.\n")
     for who, works in data["work"].items():
         rows = [[n, w["ratio"]["n"], f"{w['bare']['median']:.1f}", f"{w['vitrine']['median']:.1f}",
                  f"{w['ratio']['median']:.3f}",

@@ -3,6 +3,7 @@
 """Presets: what an agent's word does to command, policy, home and secrets. A shell script plays each agent."""
 
 import json
+import os
 import sys
 
 from harness import eq, has, has_not, main, refused, test
@@ -152,7 +153,7 @@ def secret_of_a_variable(box):
     eq(r.rc, 0, "it is used where it is there: " + r.err)
     has_not(r.out, "ANTHROPIC_API_KEY")
     for f in box.state.rglob("*"):
-        if f.is_file() and KEY.encode() in f.read_bytes():
+        if f.is_file() and os.access(f, os.R_OK) and KEY.encode() in f.read_bytes():
             raise AssertionError(f"the key lies in {f}")
 
 

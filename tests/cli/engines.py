@@ -52,6 +52,15 @@ def status_and_stdio(box):
 
 
 @test(who=("user",), timeout=60)
+def a_plan_that_does_not_fit_the_link_at_once(box):
+    """The first command goes with the plan; when that is longer than may be on the way, it waits until all of it is out."""
+    many = [w for i in range(40) for w in ("-e", f"V{i}=" + "x" * 4000)]
+    for name in each(box):
+        r = box.sh("echo ${#V0} ${#V39}; cat", "--engine", name, *many, input=b"in\n")
+        eq((r.rc, r.out), (0, "4000 4000\nin\n"), f"{name}: {r.err}")
+
+
+@test(who=("user",), timeout=60)
 def same_walls(box):
     box.write(".env", "SECRET=1\n")
     for name in each(box):

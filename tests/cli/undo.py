@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from harness import eq, has, has_not, main, refused, test
+from harness import eq, files, has, has_not, main, refused, test
 
 
 def state_of(box):
@@ -298,9 +298,9 @@ def inject(box, args, call, nth, what):
 def reset_tree(box, base):
     for p in box.ws.iterdir():
         shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
-    shutil.rmtree(box.state, ignore_errors=True)
+    files("rm", "-rf", box.state)
     shutil.copytree(base / "ws", box.ws, symlinks=True, dirs_exist_ok=True)
-    shutil.copytree(base / "state", box.state, symlinks=True)
+    files("cp", "-a", base / "state", box.state)
     box.own(box.ws)
     box.own(box.dir / "state")
 
@@ -314,7 +314,7 @@ def prepare_fault(box):
     new = state_of(box)
     base = box.dir / "base"
     shutil.copytree(box.ws, base / "ws", symlinks=True)
-    shutil.copytree(box.state, base / "state", symlinks=True, ignore=lambda d, n: [x for x in n if x == "control"])
+    files("cp", "-a", box.state, base / "state")
     return base, old, new
 
 

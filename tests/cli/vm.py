@@ -160,14 +160,15 @@ def a_template_is_the_guests_root(box):
 
 @test(who=("user",), timeout=400)
 def reviewed(box):
-    """What is written in the workspace goes to a layer; hidden and protected names are covered above it."""
+    """What is written in the workspace goes to a layer, which is to be had in no other place; hidden and protected names are
+    covered above it."""
     env = machine(box)
     box.write("a", "one\n")
     box.write(".env", "SECRET=1\n")
     box.write(".vscode/tasks.json", "{}\n")
-    r = inside(box, env, "echo two >a; echo new >b; cat .env; echo x >.vscode/tasks.json; cat a .vscode/tasks.json",
-               "--mode", "review", "--name", "r")
-    eq(r.out, "two\n{}\n", r.err)
+    r = inside(box, env, "echo two >a; echo new >b; cat .env; echo x >.vscode/tasks.json; cat a .vscode/tasks.json; "
+               "find /.vitrine/layers -type f | wc -l", "--mode", "review", "--name", "r")
+    eq(r.out, "two\n{}\n0\n", r.err)
     box.cli("stop", "r", timeout=60)
     eq((box.read("a"), (box.ws / "b").exists()), ("one\n", False))
     has(box.cli("diff", "r").out, "-one", "+two", "+new")
