@@ -268,8 +268,8 @@ static bool skips(void *arg, const struct change *c)
 				      "takes the sandbox's version"),
 		[REFUSED_LINK] = "a symbolic link; --links takes it over",
 		[REFUSED_SPECIAL] = "a pipe, socket or device; --special takes pipes over",
-		[REFUSED_CLOSED] = "a directory that is closed to you; a copy of it, made inside, "
-				   "can be taken over",
+		[REFUSED_CLOSED] = ("a directory that is closed to you; a copy of it, made inside, "
+				    "can be taken over"),
 	};
 	struct apply *a = arg;
 	const char *path = c->b ? c->b->path : c->a->path;
