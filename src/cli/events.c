@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "cli/events_guard.h"
+#include "cli/events_sessions.h"
 #include "cli/store_opts.h"
 #include "core/facts.h"
 #include "core/settings.h"
@@ -27,7 +28,7 @@ struct events {
 	uint16_t types[128];
 	enum { AS_LINES, AS_JSON, AS_IDS, AS_FORMAT } as;
 	const char *format;
-	bool is_verify, is_quiet, is_guard;
+	bool is_verify, is_quiet, is_guard, is_sessions;
 	char *state_dir;
 	struct store_bounds bounds;
 	struct buf out;
@@ -202,6 +203,9 @@ static int take_option(struct events *v, const struct opts *o, int id, struct er
 	case OPT_VERIFY:
 		v->is_verify = true;
 		return 0;
+	case OPT_SESSIONS:
+		v->is_sessions = true;
+		return 0;
 	case OPT_JSON:
 		v->as = AS_JSON;
 		return 0;
@@ -255,6 +259,11 @@ static int check_together(const struct events *v, struct err *e)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "--verify looks at every event; it takes only NAME, --file, --json "
 			       "and --quiet");
+	if (v->is_sessions && (v->is_verify || v->is_guard || f->is_following || f->session ||
+			       f->n_types || f->file || f->since_ns || v->as == AS_FORMAT))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--sessions lists summaries; it takes only NAME, --tail, --json and "
+			       "--quiet");
 	if (f->file && (f->is_following || f->sandbox))
 		return err_set(e, ERR_USAGE, EINVAL, "--file goes with neither NAME nor --follow");
 	return 0;
@@ -486,6 +495,28 @@ static int verify(struct events *v, struct err *e)
 	return r < 0 ? r : done.wrong > 0;
 }
 
+/* ---- summaries ---- */
+
+static int print_session(void *arg, const struct store_session *s)
+{
+	struct events *v = arg;
+
+	session_summary(s,
+			v->as == AS_JSON  ? SESSIONS_JSON
+			: v->as == AS_IDS ? SESSIONS_IDS
+					  : SESSIONS_LINES,
+			&v->out);
+	return v->out.n > OUT_BYTES ? flush(v) : 0;
+}
+
+static int list_sessions(struct events *v, struct err *e)
+{
+	int r = store_sessions(v->state_dir, v->filter.sandbox, v->filter.tail, print_session, v,
+			       e);
+
+	return r < 0 ? r : flush(v);
+}
+
 /* ---- verbs ---- */
 
 static int check_sandbox(const struct events *v, struct err *e)
@@ -534,6 +565,8 @@ static int show(struct events *v, struct err *e)
 	}
 	if (v->is_verify)
 		return verify(v, e);
+	if (v->is_sessions)
+		return list_sessions(v, e);
 	r = store_events(v->state_dir, &v->filter, print, flush, v, e);
 	return r < 0 ? r : flush(v);
 }

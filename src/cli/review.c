@@ -31,6 +31,8 @@ static const char *note(void *arg, const struct change *c)
 
 	if (danger)
 		return danger;
+	if (c->b && c->b->flags & TREE_CLOSED)
+		return "closed: what is in it cannot be seen";
 	return review_refuses(s->r, &all, c) == REFUSED_CONFLICT ? "conflict: edited on the host "
 								   "since the sandbox began with it"
 								 : tree_runs(c);

@@ -15,6 +15,10 @@ const struct opt events_opts[] = {
 	{ "session", 0, "ID", "only this session, or with 'sandbox' only what belongs to none",
 	  OPT_SESSION },
 	{ "tail", 'n', "N", "only the last N of those already there", OPT_TAIL },
+	{ "sessions", 0, NULL,
+	  "the summary of each session instead, newest first: how it ended, what it used, how many "
+	  "events it has and the hash of the last",
+	  OPT_SESSIONS },
 	{ "verify", 0, NULL,
 	  "check that every event is there and unchanged, and print what was found", OPT_VERIFY },
 	{ "json", 0, NULL, "one JSON object per line", OPT_JSON },

@@ -263,35 +263,34 @@ static char *skopeo_reason(const struct buf *said)
 	return mem_str(buf_cstr(&out));
 }
 
-/* What people can do about the commonest; all others are told as skopeo tells them. */
+/* What people can do about the commonest; all others are told as skopeo tells them. In pairs, and no pointers: those would
+ * cost every start of this program something. */
+static const char skopeo_known[] =
+	"manifest unknown\0there is no such image or tag in the registry\0"
+	"name unknown\0there is no such image in the registry\0"
+	"connection refused\0the registry cannot be reached: nobody answers there\0"
+	"no such host\0the registry cannot be reached: its name is not known\0"
+	"i/o timeout\0the registry cannot be reached: no answer\0"
+	"gave HTTP response to HTTPS client\0the registry speaks no TLS; registries.conf can say "
+	"that it "
+	"is insecure (docs/TEMPLATES.md)\0"
+	"certificate signed by unknown authority\0the registry's certificate is not trusted; its "
+	"authority "
+	"belongs into certs.d (docs/TEMPLATES.md)\0"
+	"unauthorized\0the registry wants a login: 'skopeo login' keeps one\0"
+	"authentication required\0the registry wants a login: 'skopeo login' keeps one\0";
+
 static int skopeo_failed(const char *image, const struct buf *said, struct err *e)
 {
-	static const struct {
-		const char *in, *means;
-	} known[] = {
-		{ "manifest unknown", "there is no such image or tag in the registry" },
-		{ "name unknown", "there is no such image in the registry" },
-		{ "connection refused", "the registry cannot be reached: nobody answers there" },
-		{ "no such host", "the registry cannot be reached: its name is not known" },
-		{ "i/o timeout", "the registry cannot be reached: no answer" },
-		{ "gave HTTP response to HTTPS client", "the registry speaks no TLS; "
-							"registries.conf can say that it is "
-							"insecure "
-							"(docs/TEMPLATES.md)" },
-		{ "certificate signed by unknown authority", "the registry's certificate is not "
-							     "trusted; its authority belongs into "
-							     "certs.d "
-							     "(docs/TEMPLATES.md)" },
-		{ "unauthorized", "the registry wants a login: 'skopeo login' keeps one" },
-		{ "authentication required", "the registry wants a login: 'skopeo login' keeps "
-					     "one" },
-	};
 	_free_ char *reason = skopeo_reason(said);
 
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (strstr(reason, known[i].in))
-			return err_set(e, ERR_SYSTEM, ECHILD, "'%.200s': %s", image,
-				       known[i].means);
+	for (const char *p = skopeo_known; *p;) {
+		const char *means = p + strlen(p) + 1;
+
+		if (strstr(reason, p))
+			return err_set(e, ERR_SYSTEM, ECHILD, "'%.200s': %s", image, means);
+		p = means + strlen(means) + 1;
+	}
 	return err_set(e, ERR_SYSTEM, ECHILD, "'%.200s': skopeo: %s", image, reason);
 }
 

@@ -236,6 +236,8 @@ enum refusal review_refuses(const struct review *r, const struct apply_wish *w,
 	if ((review_danger(r->policy, en->path) || is_git_pointer(c->b)) && !is_way &&
 	    !is_named_itself(w->paths, en->path))
 		return REFUSED_PROTECTED;
+	if (c->b && c->b->flags & TREE_CLOSED)
+		return REFUSED_CLOSED;
 	if (c->b && S_ISLNK(c->b->mode) && !w->with_links)
 		return REFUSED_LINK;
 	if (c->b && !S_ISREG(c->b->mode) && !S_ISDIR(c->b->mode) && !S_ISLNK(c->b->mode) &&
@@ -266,6 +268,8 @@ static bool skips(void *arg, const struct change *c)
 				      "takes the sandbox's version"),
 		[REFUSED_LINK] = "a symbolic link; --links takes it over",
 		[REFUSED_SPECIAL] = "a pipe, socket or device; --special takes pipes over",
+		[REFUSED_CLOSED] = ("a directory that is closed to you; a copy of it, made inside, "
+				    "can be taken over"),
 	};
 	struct apply *a = arg;
 	const char *path = c->b ? c->b->path : c->a->path;
@@ -279,7 +283,7 @@ static bool skips(void *arg, const struct change *c)
 				 review_danger(a->r->policy, path)
 					 ? review_danger(a->r->policy, path)
 					 : "git on the host follows this to another directory");
-	if (c->kind == CHANGE_ADDED && c->b && S_ISDIR(c->b->mode))
+	if (c->kind == CHANGE_ADDED && c->b && S_ISDIR(c->b->mode) && no != REFUSED_CLOSED)
 		return true; /* what is in it says so itself */
 	a->sum->refused++;
 	say(a, path, danger ? danger : why[no]);
@@ -356,6 +360,8 @@ bool review_is_done(struct review *r)
 	struct err ignored;
 	bool is_done = overlay_compare(&r->overlay, false, &d, &ignored) == 0 && d.changes.n == 0;
 
+	for (size_t i = 0; i < d.after.n; i++)
+		is_done &= !(d.after.v[i].flags & TREE_CLOSED);
 	overlay_diff_done(&d);
 	return is_done;
 }

@@ -39,6 +39,7 @@ enum refusal {
 	REFUSED_PROTECTED, /* only when named itself */
 	REFUSED_LINK,
 	REFUSED_SPECIAL,
+	REFUSED_CLOSED, /* nobody knows what is in it */
 	REFUSED_COUNT_
 };
 

@@ -24,15 +24,29 @@ int keeper_claim_layers(const struct keeper *k, struct err *e)
 
 /* ---- what it left ---- */
 
-/* Root's own ids are not on disk there: see MOUNT_IDMAP. */
+/* Where what is written in the workspace lies: there, or in the layer that is written. */
+static const char *written_at(const struct plan *p, char **ret_owned)
+{
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (m->kind == MOUNT_LAYER && !(m->flags & MOUNT_RO) &&
+		    str_eq(m->dst, p->workspace))
+			return *ret_owned = mem_fmt("%s/fs", m->src);
+	}
+	return p->workspace;
+}
+
+/* Root's own ids are not on disk there: see MOUNT_IDMAP. What waits for review can be looked at by its reviewer then. */
 void keeper_give_back(struct keeper *k)
 {
 	const struct plan *p = k->in->plan;
+	_free_ char *layer = NULL;
 	struct err e = ERR_INIT;
 	_free_ char *note = NULL;
 
-	if (p->ids.root != ROOT_SETUID || p->ids.is_root || plan_is_review(p) ||
-	    workshop_give_back(p->state_dir, p->workspace, &e) == 0)
+	if (p->ids.root != ROOT_SETUID || p->ids.is_root ||
+	    workshop_give_back(p->state_dir, written_at(p, &layer), &e) == 0)
 		return;
 	note = mem_fmt("what root made in the workspace is not yours yet: %.300s", e.msg);
 	keeper_note(k, note);

@@ -178,8 +178,8 @@ static void push_children(struct merge *m, const struct todo *t, bool with_base)
 	const struct overlay *o = m->d->o;
 
 	for (size_t k = t->first; k < t->end; k++)
-		(void)overlay_list(o->layers[k], t->path,
-				   &l); /* what is closed to us is not shown */
+		if (overlay_list(o->layers[k], t->path, &l) < 0 && t->after != TREE_NONE)
+			m->d->after.v[t->after].flags |= TREE_CLOSED;
 	if (with_base)
 		(void)overlay_list(o->base, t->path, &l);
 	overlay_list_sort(&l);

@@ -34,7 +34,9 @@ enum tree_flags {
 	TREE_UNSAVED = 4,   /* over the size cap: content is not in the store */
 	TREE_UNHASHED = 8,  /* only looked at, content not read: hash is not set */
 	TREE_SPARSE = 16,
-	TREE_FLAGS_ALL_ = 31
+	TREE_FLAGS_ALL_ = 31,
+	TREE_CLOSED =
+		32 /* of a layer, never saved: a directory that the caller may not look into */
 };
 
 struct tree_entry {

@@ -76,6 +76,23 @@ def all_of_a_run(box):
 
 
 @test
+def summaries_of_sessions(box):
+    """How many events, and the hash of the last: they stay what they were, and tell an edit that the registry forgot."""
+    eq((box.run("--name", "box", "--", "sh", "-c", "exit 3").rc, box.run("--name", "box", "--", "true").rc), (3, 0))
+    first, second = reversed(events(box, "box", "--sessions"))
+    for s in (first, second):
+        eq(len(events(box, "--session", s["session"])), s["events"])
+        eq(len(bytes.fromhex(s["head"])), 32)
+    eq((first["status"], first["command"], first["state"], second["status"]), (3, "sh -c exit 3", "ended", 0))
+    box.run("--name", "box", "--", "true")
+    eq(events(box, "--sessions")[1:], [second, first])
+    eq([s["session"] for s in events(box, "--sessions", "-n", "1")], box.cli("events", "--sessions", "-q", "-n", "1").out.split())
+    has(box.cli("events", "--sessions").out, first["head"][:16])
+    for words in (["--verify"], ["-f"], ["--type", "net"], ["--format", "x"]):
+        refused(box.cli("events", "--sessions", *words), "--sessions lists summaries")
+
+
+@test
 def filters(box):
     run = feed(box, "run-1", "sessions=2", "events=3")
     feed(box, "box", "named", "events=1")

@@ -127,6 +127,22 @@ def what_runs_code_is_named_and_taken_one_by_one(box):
 
 
 @test
+def what_is_closed_is_said(box):
+    """A directory that the reviewer may not look into: named by diff, left by apply, and nothing of it is lost."""
+    inside(box, "mkdir d; echo evil > d/f; chmod 0 d; echo a > a")
+    if not box.is_root:
+        has(done(box, "diff", "box").out, "closed: what is in it cannot be seen")
+        r = box.cli("apply", "box")
+        eq((r.rc, box.read("a"), (box.ws / "d").exists()), (1, "a\n", False), r.err)
+        has(r.err, "d: a directory that is closed to you")
+        eq(inside(box, "chmod 755 d; cat d/f; cp -r d e; rm -r d; mv e d"), "evil\n")
+    else:
+        has(done(box, "diff", "box").out, "+evil")
+    done(box, "apply", "box")
+    eq(box.read("d/f"), "evil\n")
+
+
+@test
 def hide_and_protect_hold_on_the_overlay(box):
     box.needs("git")
     box.host("git", "init", "-q", ".")

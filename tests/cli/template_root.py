@@ -288,6 +288,18 @@ def a_checkpoint_while_it_runs_has_it_too(box):
     eq(sandbox(box, see, *mode).out, "7:8 700 /var/shut\n7:8 644 /var/shut/f\n0:0 4711 /usr/bin/own\n1\n")
 
 
+@test(timeout=60, who=("user",))
+def a_reviewer_sees_what_root_did(box):
+    """What root made or gave away in the workspace is the caller's when the run ends: to be seen, and to be taken over."""
+    rooted(box)
+    box.write("old", "old\n")
+    sandbox(box, "sudo mkdir -m 700 hid; sudo sh -c 'echo x > hid/f; chmod 600 hid/f'; echo new > old; sudo chown 7:7 hid hid/f old", "--mode", "review")
+    eq(done(box, "diff", "--name-only", "a").out.split(), ["hid/f", "old"])
+    has(done(box, "diff", "a").out, "+x\n", "+new\n")
+    done(box, "apply", "a")
+    eq((box.read("hid/f"), box.read("old")), ("x\n", "new\n"))
+
+
 @test(timeout=90)
 def many_layers_become_one(box):
     """Every start freezes what was written. Before there are too many layers they are one, and show the same."""

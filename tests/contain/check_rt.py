@@ -172,7 +172,7 @@ def rt09(c):
         c.need_control(len(shut) == 1 and shut[0].st_mode & 0o077 == 0 and shut[0].st_uid != c.uid, f"it is open: {shut}")
         listed = json.loads(c.vitrine("ls", "--size", "--json", "rt").text)[0]["disk"]
         c.must(listed >= 4 << 20, f"'ls' sees {listed} bytes of 4 MiB")
-        r = run(fill.format("/var/shut", 48) + "sleep 20")
+        r = run(fill.format("/var/shut", 48) + "sleep 10")
         c.must(r.json()["reason"] == "disk", f"48 MiB under a limit of 32: {r.json()['reason']}")
         again = c.vitrine("run", "--name", "rt", "--template", "rt", "--disk", "32m,optional", "--", "sh", "-c", "echo began")
         c.must("its limit is" in again.errtext and "began" not in again.text, f"it was started again: {again}")
