@@ -26,7 +26,8 @@ static void clean_parts(const char *state_dir, const char *dir)
 		_free_ char *path = mem_fmt("%s/%s", dir, en->d_name);
 		struct err ignored;
 
-		if (str_starts(en->d_name, PART)) /* what stays is tried again the next time */
+		/* A link is not followed. What stays is tried again the next time. */
+		if (str_starts(en->d_name, PART) && unlink(path) < 0)
 			(void)workshop_remove(state_dir, path, &ignored);
 	}
 	if (d)

@@ -56,6 +56,11 @@ def there_and_back(box):
     eq((box.read("a"), (box.ws / "gone").exists(), (box.ws / "d/b").exists()), ("A\n", False, False))
     eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
     refused(box.cli("load", "kept", "two"), "already", rc=125)
+    done(box, "save", "two", "my:1.2")
+    (box.state / "images/.part-left.in").symlink_to("my:1.2")   # of one that was killed
+    done(box, "load", "my:1.2", "four")
+    eq(sorted(os.listdir(box.state / "images")), [".lock", "kept", "my:1.2"])
+    eq((len(os.listdir(box.state / "images/my:1.2")), done(box, "run", "--name", "four", "--", "cat", "a").out), (3, "A\n"))
     refused(box.cli("save", "box", "../x"), "cannot be a tag")
     refused(box.cli("load", "nothing", "new"), "neither a file nor", rc=125)
 
