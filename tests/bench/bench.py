@@ -76,19 +76,20 @@ class Bench:
         self.args = args
         self.h = h
         self.size = QUICK if args.quick else FULL
-        self.data = {"mode": "quick" if args.quick else "full", "errors": [], "walls": {},
+        self.data = {"mode": "quick" if args.quick else "full", "errors": [], "repeated": [], "walls": {},
                      "commands": {}}
 
     def attempt(self, part, who, what):
-        """Runs one measurement; a failure is kept for the report and the others go on."""
+        """Runs one measurement, once more when it failed; a failure is kept for the report and the others go on."""
         begin = time.monotonic()
-        try:
-            self.data.setdefault(part, {})[who.label] = what()
-        except host.Unmeasurable as e:
-            self.data["errors"].append(f"{part} as {who.label}: {e}")
-            log(f"{part} as {who.label}: {e}")
-            return
-        log(f"{part} as {who.label}: {time.monotonic() - begin:.1f} s")
+        for kept in ("repeated", "errors"):
+            try:
+                self.data.setdefault(part, {})[who.label] = what()
+                log(f"{part} as {who.label}: {time.monotonic() - begin:.1f} s")
+                return
+            except host.Unmeasurable as e:
+                self.data[kept].append(f"{part} as {who.label}: {e}")
+                log(self.data[kept][-1])
 
     def set_up(self):
         self.h.compile()

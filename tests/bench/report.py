@@ -159,6 +159,8 @@ def targets_part(data):
     rows = [[t["name"], WHO_NAMES[t["who"]], t["want"], t["got"],
              "reached" if t["met"] else "**MISSED**"] for t in data["targets"]]
     text = "## Must reach\n\n" + text_table(["what", "as", "target", "measured", "result"], rows)
+    for line in data["repeated"]:
+        text += f"\nMeasured a second time: {line}\n"
     for line in data["errors"]:
         text += f"\n**Could not be measured:** {line}\n"
     if data["mode"] == "quick":
