@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -176,20 +175,16 @@ static uint64_t count_disk(const struct run *r)
 				 .bytes;
 }
 
-static uint64_t room_at(int dir)
-{
-	struct statfs fs;
-
-	return fstatfs(dir, &fs) < 0 ? 0 : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
-}
-
 /* Its home, its layers and those of its checkpoints: less than max, counted now or a while ago. */
 static uint64_t disk_used(const struct run *r, uint64_t max)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes/%s", r->host.state_dir, r->def.name);
 	_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct disk_note now = { .when = clock_real() / NS_PER_SEC, .room = room_at(dir) }, was;
+	struct disk_note now = { .when = clock_real() / NS_PER_SEC }, was;
+	struct disk_room room;
 
+	(void)disk_room_find(dir, &room); /* none: then what was counted before does not hold */
+	now.room = room.bytes;
 	if (disk_note_read(dir, &was) && disk_note_holds(&was, max, now.room, now.when))
 		return was.used;
 	now.used = count_disk(r);

@@ -3,10 +3,23 @@
 #include "core/disk_note.h"
 
 #include <fcntl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "base/io.h"
+
+bool disk_room_find(int fd, struct disk_room *ret)
+{
+	struct statfs fs;
+
+	*ret = (struct disk_room){ 0 };
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	*ret = (struct disk_room){ .bytes = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize,
+				   .files = (uint64_t)fs.f_ffree };
+	return true;
+}
 
 bool disk_note_holds(const struct disk_note *n, uint64_t max, uint64_t room, uint64_t now)
 {

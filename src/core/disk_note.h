@@ -15,6 +15,14 @@
 #define DISK_NOTE_FILE "disk"
 #define DISK_NOTE_SECONDS 600
 
+/* What is left on a file system. */
+struct disk_room {
+	uint64_t bytes, files;
+};
+
+/* On the one that this lies on; false and none where it cannot be told. */
+bool disk_room_find(int fd, struct disk_room *ret);
+
 struct disk_note {
 	uint64_t when; /* seconds since 1970 */
 	uint64_t used; /* bytes */

@@ -14,12 +14,10 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/sabotage.h"
-#include "core/disk_note.h"
 #include "keep/keeper.h"
 #include "sys/userns.h"
 
@@ -92,17 +90,6 @@ struct disk {
 static uint64_t max_of(const struct keeper *k)
 {
 	return k->in->plan->limits[LIMIT_DISK].max;
-}
-
-static bool find_room(const struct keeper *k, struct disk_room *ret)
-{
-	struct statfs fs;
-
-	if (fstatfs(k->dir, &fs) < 0)
-		return false;
-	*ret = (struct disk_room){ .bytes = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize,
-				   .files = (uint64_t)fs.f_ffree };
-	return true;
 }
 
 static _Noreturn void walk(const struct keeper *k, int to)
@@ -194,7 +181,7 @@ static void on_time(void *arg)
 
 	watch_free(d->on_time);
 	d->on_time = NULL;
-	if (find_room(k, &room) && disk_is_due(&d->seen, max_of(k), &room, clock_now()))
+	if (disk_room_find(k->dir, &room) && disk_is_due(&d->seen, max_of(k), &room, clock_now()))
 		start_walk(k, &room);
 	if (d->walker <= 0)
 		look_again(k);

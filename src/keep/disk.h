@@ -3,12 +3,8 @@
 #ifndef VITRINE_KEEP_DISK_H
 #define VITRINE_KEEP_DISK_H
 
+#include "core/disk_note.h"
 #include "core/layers.h"
-
-/* What is left on a file system. */
-struct disk_room {
-	uint64_t bytes, files;
-};
 
 /* The last walk, and the room that there was when it began. */
 struct disk_seen {

@@ -16,22 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import Skip, below, describe, eq, has, has_not, lasting, main, refused, soon, test  # noqa: E402
-from internet import Internet  # noqa: E402
-
-internet = None
-
-
-def net():
-    """One for all tests of an identity: its process has entered the namespaces."""
-    global internet
-    if os.geteuid() != 0:
-        raise Skip("a fake internet needs root")
-    if internet is None:
-        internet = Internet()
-        lasting.add(internet.pid)
-    internet.clear()
-    return internet
+from far import net  # noqa: E402
+from harness import Skip, below, describe, eq, has, has_not, main, refused, soon, test  # noqa: E402
 
 
 def curl(box, url, *args, flags=("--allow", "ok.test"), **kw):

@@ -17,23 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import daemons  # noqa: E402
+from far import net  # noqa: E402
 from harness import Skip, below, children, describe, eq, has, lasting, main, soon, test  # noqa: E402
-from internet import Internet  # noqa: E402
 
 LOCAL = ("crun", "bwrap", "runc", "gvisor")
-internet = None
-
-
-def net():
-    """One for all tests of an identity: its process has entered the namespaces."""
-    global internet
-    if os.geteuid() != 0:
-        raise Skip("a fake internet needs root")
-    if internet is None:
-        internet = Internet()
-        lasting.add(internet.pid)
-    internet.clear()
-    return internet
 
 
 def rows(box):

@@ -7,6 +7,7 @@ serves packages made here, inspected, so that each client has to find the sandbo
 own.test, a public address of the host in the fake internet."""
 
 import base64
+import functools
 import hashlib
 import io
 import json
@@ -22,15 +23,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
-from internet import OWN4, Internet  # noqa: E402
+from far import internet  # noqa: E402
+from harness import Skip, eq, has, has_not, main, soon, test  # noqa: E402
+from internet import OWN4  # noqa: E402
 from seal_upstream import Server, make_certs  # noqa: E402
 
 UNPACKED = Path(__file__).resolve().parent.parent.parent / "build" / "unpacked"
 SSH, SQL = 2222, 15432
 HOST = ("--allow", f"{OWN4}/32")
 INSPECTED = (*HOST, "--allow", "own.test:443", "--inspect", "own.test")
-world = None
 
 
 class Registry(Server):
@@ -48,10 +49,10 @@ class Registry(Server):
         return super().answer(s, f, q)
 
 
+@functools.cache
 class World:
     def __init__(self):
-        self.internet = Internet()
-        lasting.add(self.internet.pid)
+        internet()
         self.d = Path(tempfile.mkdtemp(prefix="servers-"))
         self.d.chmod(0o755)
         make_certs(self.d)
@@ -60,13 +61,8 @@ class World:
 
 
 def there():
-    global world
-    if os.geteuid() != 0:
-        raise Skip("a fake internet needs root")
-    if world is None:
-        world = World()
-    world.registry.seen.clear()
-    return world
+    World().registry.seen.clear()
+    return World()
 
 
 @contextmanager

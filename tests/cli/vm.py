@@ -14,25 +14,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import PATH, Skip, eq, has, has_not, lasting, main, refused, test  # noqa: E402
-from internet import Internet  # noqa: E402
+from far import net  # noqa: E402
+from harness import PATH, Skip, eq, has, has_not, main, refused, test  # noqa: E402
 from tiny import tiny  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "build" / "guest-kernel"
 shared = None
-internet = None
-
-
-def net():
-    """One for all tests: its process has entered the namespaces."""
-    global internet
-    if os.geteuid() != 0:
-        raise Skip("a fake internet needs root")
-    if internet is None:
-        internet = Internet()
-        lasting.add(internet.pid)
-    return internet
 
 
 def machine(box):

@@ -146,18 +146,7 @@ int file_head(struct flow *f, const struct head *h, bool is_trailer)
 
 int file_data(struct flow *f, const void *p, size_t n)
 {
-	int r;
-
-	if (f->which != FILE_OPEN || !f->is_joined)
-		return -EBADMSG;
-	if (f->to == NULL) { /* being reset */
-		stream_consumed(f->stream, n);
-		return 0;
-	}
-	r = sink_put(f->to, p, n);
-	if (r == -EPIPE)
-		stream_reset(f->stream);
-	return r == -EMSGSIZE ? r : 0;
+	return f->which == FILE_OPEN ? outer_pass(f, p, n) : -EBADMSG;
 }
 
 void file_end(struct flow *f)

@@ -83,6 +83,8 @@ struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, st
 void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n);
 /* The bytes of a memfd of the keeper's, whole; 0 or -EBADMSG. */
 int outer_read(int fd, struct buf *b);
+/* What came for a flow goes to its descriptor. Whoever has closed that makes the inside hear of it. */
+int outer_pass(struct flow *f, const void *p, size_t n);
 /* The first reason is the one that the keeper hears. */
 void outer_fail(struct outer *o, const char *what);
 
@@ -91,7 +93,6 @@ size_t gate_most(size_t files); /* connections at once, of a process that may ha
 void gate_open(struct outer *o, int take_fd);
 void gate_ear(struct outer *o, int take_fd);
 int gate_head(struct flow *f, const struct head *h);
-int gate_data(struct flow *f, const void *p, size_t n);
 void gate_end(struct flow *f);
 void gate_gone(struct flow *f);
 

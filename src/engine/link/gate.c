@@ -334,22 +334,6 @@ int gate_head(struct flow *f, const struct head *h)
 	return 0;
 }
 
-int gate_data(struct flow *f, const void *p, size_t n)
-{
-	int r;
-
-	if (!f->is_joined)
-		return -EBADMSG;
-	if (f->to == NULL) { /* being reset */
-		stream_consumed(f->stream, n);
-		return 0;
-	}
-	r = sink_put(f->to, p, n);
-	if (r == -EPIPE)
-		stream_reset(f->stream); /* front has closed it */
-	return r == -EMSGSIZE ? r : 0;
-}
-
 void gate_end(struct flow *f)
 {
 	f->has_end = true;

@@ -169,6 +169,22 @@ static void try_end(void *arg)
 
 /* ---- the keeper's messages ---- */
 
+int outer_pass(struct flow *f, const void *p, size_t n)
+{
+	int r;
+
+	if (!f->is_joined)
+		return -EBADMSG;
+	if (f->to == NULL) { /* being reset */
+		stream_consumed(f->stream, n);
+		return 0;
+	}
+	r = sink_put(f->to, p, n);
+	if (r == -EPIPE)
+		stream_reset(f->stream);
+	return r == -EMSGSIZE ? r : 0;
+}
+
 int outer_read(int fd, struct buf *b)
 {
 	struct stat st;
@@ -571,7 +587,7 @@ static int on_data(void *arg, struct stream *st, const void *p, size_t n)
 		return take_samples(f->outer, p, n);
 	}
 	if (f->role == ROLE_GATE)
-		return gate_data(f, p, n);
+		return outer_pass(f, p, n);
 	if (f->role == ROLE_FILE)
 		return file_data(f, p, n);
 	if (f->role != ROLE_STDIO || f->to == NULL)
