@@ -36,6 +36,7 @@ enum engine_step {
 	STEP_LAYERS,     /* layers over the workspace or the home */
 	STEP_SOCKETS,    /* host sockets by exact path */
 	STEP_OWN_IDS,    /* a template with ids of its own, root's among them */
+	STEP_LIVE,       /* saved while it works, memory included */
 	STEP_CONTAINERS, /* a container engine inside: root of a kernel that is not the host's */
 	STEP_COUNT_
 };

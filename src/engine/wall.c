@@ -76,15 +76,22 @@ static int ends_open(struct ends *p, struct err *e)
 /* Descriptors v[0..n) become first, first+1, ...; nothing else is left open. */
 static bool arrange(const int *v, int n, int first)
 {
-	int high[8];
+	int high[16];
+
+	bug_on(n > (int)ARRAY_LEN(high));
 
 	for (int i = 0; i < n; i++) {
-		high[i] = fcntl(v[i], F_DUPFD_CLOEXEC, 16);
+		if (v[i] < 0) { /* a number that this one has no use for */
+			high[i] = FD_NONE;
+			continue;
+		}
+		high[i] = fcntl(v[i], F_DUPFD_CLOEXEC, 32);
 		if (high[i] < 0)
 			return false;
 	}
 	for (int i = 0; i < n; i++)
-		if (dup2(high[i], first + i) < 0)
+		if (high[i] < 0 ? close(first + i) < 0 && errno != EBADF
+				: dup2(high[i], first + i) < 0)
 			return false;
 	return syscall(SYS_close_range, first + n, ~0U, 0) == 0;
 }
@@ -112,9 +119,15 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
 	char *const *argv = l->args->v;
-	int fds[5] = { p->to_init[0], p->from_init[1], p->words[1], l->vm->monitor[1],
-		       l->vm->state };
-	int n_fds = l->vm->state >= 0 ? 5 : l->vm->monitor[1] >= 0 ? 4 : 3;
+	const struct vm_files *f = &l->vm->files;
+	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
+		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
+		      f->ctl[0][1],  f->table[0],     f->guest[1][0], f->ctl[1][1],
+		      f->table[1] };
+	int n_fds = f->n                     ? (int)ARRAY_LEN(fds)
+		    : l->vm->state >= 0      ? 5
+		    : l->vm->monitor[1] >= 0 ? 4
+					     : 3;
 	char go;
 	int r;
 
@@ -133,6 +146,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			(void)fprintf(stderr, "the machine's view: %s: %s\n", where, strerror(-r));
 			_exit(125);
 		}
+		if (f->n && vm_files_spawn(f, l->dir, sabotage_bare_env()) < 0)
+			_exit(125);
 	}
 	r = en->needs_stage ? stage_enter(en->seals_itself) : 0;
 	if (r < 0) {
@@ -413,6 +428,8 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	n.words = take_fd(ends.words[0]);
 	n.alive = take_fd(ends.from_init[0]);
 	n.monitor = take_fd(vm.monitor[0]);
+	for (int i = 0; i < 2; i++)
+		n.files[i] = take_fd(vm.files.ctl[i][0]);
 	*ret = n;
 	n = NATIVE_NONE;
 	return 0;

@@ -92,6 +92,7 @@ struct server {
 	bool is_locked, is_over;
 	bool has_failed; /* to lock: what was asked for behind the plan is refused */
 	bool is_vm;      /* ours is the whole machine */
+	int steward;     /* of one that can be saved; FD_NONE: there is none */
 	struct samples *samples;
 	int proc;
 	size_t n_files; /* being read or made */
@@ -137,13 +138,16 @@ ssize_t part_pull(void *part, void *p, size_t n);
 int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd);
 
 /* vm.c: where we are all there is. */
+const char *vm_where(void); /* what the view was about when it failed; "": not known */
 bool vm_is_one(const char *name);
 int vm_boot(void); /* the link's descriptor, or < 0 */
 /* Waits until this machine is to begin. `is_kept`: it may be copied here, so say when. 0 or -errno. */
 int vm_wake(int port, bool is_kept);
 /* What only a gate or containers need; where it is loaded already, nothing. */
 void vm_load_extra(void);
-int vm_view_enter(const struct plan *p);
+/* `ret_steward`: of a machine that can be saved, its steward's control. */
+int vm_view_enter(const struct plan *p, int *ret_steward);
+bool vm_seed(const uint8_t *bytes, size_t n);
 /* For a container engine: the kernel's own file systems, and a place for its things that can be stacked. */
 int vm_containers(const struct plan *p);
 

@@ -57,7 +57,9 @@ static _Noreturn void serve(struct server *sv, int in, int out)
 
 int main(int argc, char **argv)
 {
-	static struct server sv = { .proc = FD_NONE, .net.owner.diag = FD_NONE };
+	static struct server sv = { .proc = FD_NONE,
+				    .steward = FD_NONE,
+				    .net.owner.diag = FD_NONE };
 	int in, out;
 
 	if (argc == 2 && str_eq(argv[1], "--version")) {

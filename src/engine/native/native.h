@@ -111,10 +111,11 @@ struct native {
 	int idmap; /* root's, until its trees are made: the user namespace that maps the files' owner... */
 	pid_t carrier; /* ...and who carried it; 0: nobody */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
-	pid_t tool;  /* the engine's program; 0: the native engine */
-	int words;   /* what it says on its standard error */
-	int alive;   /* hangs up when init and the program are gone */
-	int monitor; /* of a machine; FD_NONE: it is none */
+	pid_t tool;   /* the engine's program; 0: the native engine */
+	int words;    /* what it says on its standard error */
+	int alive;    /* hangs up when init and the program are gone */
+	int monitor;  /* of a machine; FD_NONE: it is none */
+	int files[2]; /* of one that can be saved: to those who serve its files */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -126,7 +127,8 @@ struct native {
 			  .idmap = FD_NONE,                                                        \
 			  .words = FD_NONE,                                                        \
 			  .alive = FD_NONE,                                                        \
-			  .monitor = FD_NONE })
+			  .monitor = FD_NONE,                                                      \
+			  .files = { FD_NONE, FD_NONE } })
 
 /* The two ends of what keeper and init speak over: the keeper's, init's. */
 int native_pair(int ret_ctl[2], struct err *e);

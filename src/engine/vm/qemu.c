@@ -58,7 +58,7 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 /* The programs: a share of their own, of which the guest may remember what it has read as long as nothing in it can be
  * written; of everything else it may not, because the host changes it too. Where something can, our init leaves the share
  * alone (init/vm.c): the machine is the same, and a kept one serves both. */
-static bool has_system(const struct plan *p)
+bool vm_has_system(const struct plan *p)
 {
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
@@ -79,14 +79,41 @@ static void add_share(struct args *a, const char *dir, const char *place, const 
 	args_addf(a, "virtio-9p-%s,fsdev=%s,mount_tag=%s", bus, tag, tag);
 }
 
-static void add_devices(struct args *a, const struct render_in *in, const char *bus)
+/* A share as a stream of 9P, served by a program of ours: what is open is not in the machine. One that is booted to be kept has
+ * nobody to serve it yet. */
+static void add_stream(struct args *a, const char *tag, int fd, enum vm_use use)
+{
+	args_add(a, "-chardev");
+	if (use == VM_KEEP)
+		args_addf(a, "null,id=%s", tag);
+	else
+		args_addf(a, "socket,id=%s,fd=%d", tag, fd);
+	args_add(a, "-device");
+	args_addf(a, "virtserialport,chardev=%s,name=%s", tag, tag);
+}
+
+static void add_shares(struct args *a, const struct render_in *in, enum vm_use use, const char *bus)
+{
+	bool has_system = vm_has_system(in->plan);
+
+	if (in->plan->is_live) {
+		add_stream(a, "view", VM_FD_VIEW, use);
+		if (has_system)
+			add_stream(a, "system", VM_FD_SYSTEM, use);
+		return;
+	}
+	add_share(a, in->dir, "", "view", bus);
+	if (has_system)
+		add_share(a, in->dir, "/usr", "system", bus);
+}
+
+static void add_devices(struct args *a, const struct render_in *in, enum vm_use use,
+			const char *bus)
 {
 	args_put(a, "-chardev", "stdio,id=link,signal=off", "-device", NULL);
 	args_addf(a, "virtio-serial-%s", bus);
 	args_put(a, "-device", "virtserialport,chardev=link,name=vitrine", NULL);
-	add_share(a, in->dir, "", "view", bus);
-	if (has_system(in->plan))
-		add_share(a, in->dir, "/usr", "system", bus);
+	add_shares(a, in, use, bus);
 	args_add(a, "-chardev");
 	args_addf(a, "socket,id=monitor,fd=%d", VM_FD_MONITOR);
 	args_put(a, "-mon", "chardev=monitor,mode=control", NULL);
@@ -102,7 +129,7 @@ void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, str
 	args_add(a, "-append");
 	args_addf(a, "%s%s", is_emulated ? CMDLINE_EMULATED : CMDLINE,
 		  use == VM_COLD ? "" : " -- " LINK_KEEP);
-	add_devices(a, in, is_emulated ? "pci" : "device");
+	add_devices(a, in, use, is_emulated ? "pci" : "device");
 	if (use == VM_WARM)
 		args_put(a, "-incoming", "defer", NULL);
 }

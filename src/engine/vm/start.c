@@ -58,6 +58,9 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret->monitor) < 0)
 		return err_sys(e, "the machine's monitor");
+	r = vm_files_open(p, &ret->files, e);
+	if (r < 0)
+		return r;
 	if (!is_warm(p))
 		return vm_initrd_write(p, &ret->kernel, dir, e);
 	r = vm_keep(p, &ret->kernel, tool, is_emulated, &ret->kept, e);
@@ -71,6 +74,7 @@ void vm_start_done(struct vm_start *s)
 	fd_close(s->monitor[0]);
 	fd_close(s->monitor[1]);
 	fd_close(s->state);
+	vm_files_done(&s->files);
 }
 
 int vm_start_wake(int to_init, struct err *e)

@@ -39,7 +39,11 @@ enum vm_use {
 };
 
 /* Descriptors that the program finds besides its stdio. */
-enum { VM_FD_MONITOR = 3, VM_FD_STATE };
+/* The last two: files of a machine that can be saved (plan.is_live). */
+enum { VM_FD_MONITOR = 3, VM_FD_STATE, VM_FD_VIEW, VM_FD_SYSTEM, VM_FD_END_ };
+
+/* Has /usr a share of its own? */
+bool vm_has_system(const struct plan *p);
 
 /* `kept`: the folder of the machine that is (to be) kept; NULL: VM_COLD. */
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *out);
@@ -70,6 +74,31 @@ int qmp_command(struct qmp *q, const char *command, int fd, uint64_t deadline, s
 /* All of a running machine into a file. With `ram_is_kept` its memory is a shared file already. */
 int qmp_save(struct qmp *q, int fd, bool ram_is_kept, uint64_t deadline, struct err *e);
 
+/* ---- who serves its files ---- */
+
+struct vm_files {
+	size_t n; /* shares; 0: QEMU serves them itself */
+	char *program;
+	int guest[2][2]; /* the server's end, the machine's */
+	int ctl[2][2];   /* ours, its */
+	int table[2];    /* what it goes on from; FD_NONE: from nothing */
+};
+
+#define VM_FILES_NONE                                                                              \
+	((struct vm_files){                                                                        \
+		.guest = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } },                           \
+		.ctl = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } },                             \
+		.table = { FD_NONE, FD_NONE },                                                     \
+	})
+
+int vm_files_open(const struct plan *p, struct vm_files *f, struct err *e);
+void vm_files_done(struct vm_files *f);
+/* In the process that becomes the machine, when the view is built; its descriptors lie behind the machine's, three for
+ * each share. 0 or -errno. */
+int vm_files_spawn(const struct vm_files *f, const char *dir, char *const *env);
+/* Has what is open written down. Nothing may be on its way. */
+int vm_files_save(int ctl, int to, uint64_t *ret_lost, struct err *e);
+
 /* ---- start ---- */
 
 /* What is made before the program starts. */
@@ -78,9 +107,12 @@ struct vm_start {
 	char *kept;
 	int monitor[2]; /* ours, its */
 	int state;      /* what a VM_WARM machine goes on from */
+	struct vm_files files;
 };
 
-#define VM_START_NONE ((struct vm_start){ .monitor = { FD_NONE, FD_NONE }, .state = FD_NONE })
+#define VM_START_NONE                                                                              \
+	((struct vm_start){                                                                        \
+		.monitor = { FD_NONE, FD_NONE }, .state = FD_NONE, .files = VM_FILES_NONE })
 
 int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
 		  struct vm_start *ret, struct err *e);
