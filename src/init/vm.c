@@ -76,7 +76,7 @@ bool vm_is_one(const char *name)
 /* ---- wake ---- */
 
 /* All of it, however it comes. A port whose other side is not there yet reads as ended: wait for it. */
-static bool read_all(int fd, void *to, size_t n)
+bool vm_read(int fd, void *to, size_t n)
 {
 	char *p = to;
 
@@ -118,7 +118,7 @@ int vm_wake(int port, bool is_kept)
 		vm_load_extra(); /* paid once, for all who come after */
 	if (is_kept && io_write_all(port, &awake, 1) < 0)
 		return -EIO;
-	if (!read_all(port, &wake, sizeof(wake)) || wake.magic != LINK_WAKE_MAGIC ||
+	if (!vm_read(port, &wake, sizeof(wake)) || wake.magic != LINK_WAKE_MAGIC ||
 	    !vm_seed(wake.seed, sizeof(wake.seed)))
 		return -EIO;
 	explicit_bzero(&wake, sizeof(wake));
