@@ -113,6 +113,7 @@ struct launch {
 	const char *skel, *dir;
 	const struct args *args;
 	const struct vm_start *vm; /* of a machine */
+	const char *again;         /* of one that goes on: its folder; NULL: it is new */
 };
 
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
@@ -294,6 +295,15 @@ static int send_plan(const struct engine *en, const struct plan *p, int ctl, str
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "vitrine-link does not answer") : 0;
 }
 
+/* Init has had its plan long ago. */
+static int send_again(const struct plan *p, int ctl, struct err *e)
+{
+	struct init_msg m = { .type = INIT_AGAIN, .a = plan_needs_samples(p) ? SAMPLE_MS : 0 };
+	int r = init_send(ctl, &m, NULL, 0);
+
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "vitrine-link does not answer") : 0;
+}
+
 /* A pipe of the user's may be blocking, and shared with others who want it so. Opened anew it is ours alone. */
 static int own_pipe(int fd, int flags)
 {
@@ -354,6 +364,7 @@ static int render(const struct launch *l, const char *tool, struct rendering *ou
 				.gone = gone,
 				.kernel = l->vm->kernel.image,
 				.kept = l->vm->kept,
+				.is_again = l->again != NULL,
 				.runtime = stage_is_hybrid() ? "runc" : NULL };
 	int r = l->en->render(&in, out, e);
 
@@ -375,7 +386,7 @@ static int prepare(const struct launch *l, struct vm_start *vm, struct rendering
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", l->dir, strerrordesc_np(-r));
 	if (en->strength == STRENGTH_VM)
-		r = vm_start_open(l->plan, tool, en->is_emulated, l->dir, vm, e);
+		r = vm_start_open(l->plan, tool, en->is_emulated, l->dir, l->again, vm, e);
 	if (r == 0 && en->prepare)
 		r = en->prepare(l->plan, tool, l->dir, e);
 	return r < 0 ? r : render(l, tool, out, e);
@@ -387,7 +398,7 @@ static char *dir_for(const struct plan *p)
 }
 
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
-	       const struct cgroup *cg, struct native *ret, struct err *e)
+	       const struct cgroup *cg, const char *again, struct native *ret, struct err *e)
 {
 	_cleanup_(engine_done) struct native n = NATIVE_NONE;
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
@@ -395,9 +406,13 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	_cleanup_(vm_start_done) struct vm_start vm = VM_START_NONE;
 	_free_ char *dir = dir_for(p);
 	char skel[4096];
-	struct launch launch = {
-		.en = en, .plan = p, .skel = skel, .dir = dir, .args = &out.args, .vm = &vm
-	};
+	struct launch launch = { .en = en,
+				 .plan = p,
+				 .skel = skel,
+				 .dir = dir,
+				 .args = &out.args,
+				 .vm = &vm,
+				 .again = again };
 	int r;
 
 	n.skel = skel_open(p, e);
@@ -415,11 +430,11 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	if (r == 0)
 		r = spawn_tool(&launch, &ends, cg, &n, e);
 	if (r == 0 && en->strength == STRENGTH_VM)
-		r = vm_start_wake(ends.to_init[1], e);
+		r = vm_start_wake(ends.to_init[1], again != NULL, e);
 	if (r == 0)
 		r = spawn_link(&ends, &n, e);
 	if (r == 0)
-		r = send_plan(en, p, ends.ctl[0], e);
+		r = again ? send_again(p, ends.ctl[0], e) : send_plan(en, p, ends.ctl[0], e);
 	n.ctl = take_fd(ends.ctl[0]);
 	if (r == 0)
 		r = send_first(p, io, &n, e);

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that can be saved while it works: its files come from vitrine-files, its private space is its own memory."""
 
+import json
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -47,6 +49,92 @@ def no_other_engine(box):
     refused(box.run("--live", "--", "true"), "native", "cannot honour: saved while it works", rc=125)
     refused(box.run("--live", "--engine", "bwrap", "--", "true"), "cannot honour: saved while it works", rc=125)
     refused(box.run("--live", "--containers", "--engine", "vm-emulated", "--", "true"), "exclude each other", rc=125)
+
+
+COUNT = "exec 3>>log; i=0; while :; do i=$((i+1)); echo $i >&3; echo n $i; echo $i >/tmp/t; sleep 0.2; done"
+
+
+def numbers(box):
+    return [int(n) for n in box.read("log").split()]
+
+
+def until(what, seconds=100):
+    """Waits for a condition, not for a time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = what()
+        if got:
+            return got
+        time.sleep(0.1)
+    raise AssertionError("it did not come to that")
+
+
+def counts_on(box):
+    n = len(numbers(box))
+    until(lambda: len(numbers(box)) > n + 2)
+
+
+def folders(box):
+    live = box.state / "sandboxes" / "m" / "live"
+    return sorted(n for n in os.listdir(live) if n != "homes") if live.exists() else []
+
+
+@test(who=("user",), timeout=400)
+def saved_and_back(box):
+    """A command counts in its memory, holds a file of the workspace open and has one in /tmp; another reads a terminal. Both are
+    saved and go on; the files are changed. Restored, they go on from where they were, into the same file."""
+    env = machine(box)
+    r = box.cli("run", "-d", "--engine", "vm-emulated", "--live", "--name", "m", "--", "sh", "-c", COUNT, env=env,
+                timeout=170)
+    eq(r.rc, 0, r.err)
+    r = box.cli("exec", "-d", "-t", "m", "--", "sh", "-c", "x=first; while read y; do echo $x then $y; x=$y; done", timeout=60)
+    eq(r.rc, 0, r.err)
+    until(lambda: (box.ws / "log").exists() and len(numbers(box)) > 3)
+    box.write("other", "then\n")
+    box.cli("exec", "m", "--", "sh", "-c", "echo then >~/mine", timeout=60)
+    r = box.cli("checkpoint", "--live", "m", "-m", "at work", "--json", timeout=170)
+    eq(r.rc, 0, r.err)
+    saved = json.loads(r.out)
+    eq((saved["live"]["commands"], saved["live"]["lost"], saved["live"]["bytes"] > 2**20), (2, 0, True), saved)
+    point = str(saved["checkpoint"])
+    memory = box.state / "sandboxes" / "m" / "live" / point / "memory"
+    eq((folders(box), memory.stat().st_mode & 0o077, memory.parent.stat().st_mode & 0o077), ([point], 0, 0))
+    has(box.cli("checkpoints", "m").out, " live ")
+    counts_on(box)
+    r = box.cli("exec", "m", "--", "sh", "-c", "echo inside; cat other; echo now >~/mine", timeout=100)
+    eq((r.rc, r.out), (0, "inside\nthen\n"), r.err)
+    refused(box.cli("restore", "m", point, env=env), "running", rc=125)
+
+    box.cli("stop", "-t", "0", "m", timeout=60)
+    refused(box.cli("checkpoint", "--live", "m"), "does not run", rc=125)
+    later = numbers(box)
+    box.write("other", "now\n")
+    r = box.cli("restore", "--force", "m", point, env=env, timeout=170)
+    eq(r.rc, 0, r.err)
+    has(r.out, "the machine goes on from there")
+    eq(box.read("other"), "then\n")
+    before = len(numbers(box))
+    counts_on(box)
+    eq(numbers(box), list(range(1, len(numbers(box)) + 1)), "no number twice, none left out")
+    r = box.cli("exec", "m", "--", "sh", "-c", "cat /tmp/t; cat other ~/mine; date +%s", timeout=100)
+    got = r.out.split()
+    eq((r.rc, int(got[0]) >= before, got[1:3]), (0, True, ["then", "then"]), r.err)
+    eq(abs(int(got[3]) - time.time()) < 60, True, "the clock")
+    sessions = {n["command"][:9]: n["session"] for n in json.loads(box.cli("ps", "--json", "m").out)}
+    t = box.term("attach", "m", str(sessions["sh -c x=f"]))
+    t.send("hello\r")
+    t.expect("first then hello", 60)
+    t.close()
+    n = sessions["sh -c exe"]
+    until(lambda: "n " in box.cli("logs", "m", str(n)).out)
+    box.cli("stop", "-t", "0", "m", timeout=60)
+
+    (memory.parent / "key").write_text((memory.parent / "key").read_text().replace("qemu", "other"))
+    r = box.cli("restore", "--force", "m", point, env=env, timeout=170)
+    refused(r, "another kind", "has changed since", rc=125)
+    eq(box.cli("checkpoints", "m", "--keep", "1").rc, 0)
+    eq(folders(box), [], "it goes with its checkpoint")
+    eq(len(later) > 3, True)
 
 
 if __name__ == "__main__":

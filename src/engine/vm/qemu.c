@@ -48,9 +48,13 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 
 	args_add(a, "-m");
 	args_addf(a, "%llu", (unsigned long long)mib);
-	if (use == VM_COLD)
+	if (use == VM_COLD && !in->plan->is_live)
 		return;
 	args_add(a, "-object");
+	if (use == VM_AGAIN || use == VM_COLD) {
+		args_addf(a, "memory-backend-ram,id=ram,size=%lluM", (unsigned long long)mib);
+		return;
+	}
 	args_addf(a, "memory-backend-file,id=ram,size=%lluM,mem-path=%s/ram,share=%s",
 		  (unsigned long long)mib, in->kept, use == VM_KEEP ? "on" : "off");
 }
@@ -122,7 +126,7 @@ static void add_devices(struct args *a, const struct render_in *in, enum vm_use 
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *a)
 {
 	args_add(a, in->tool);
-	add_machine(a, is_emulated, use != VM_COLD);
+	add_machine(a, is_emulated, use != VM_COLD || in->plan->is_live);
 	add_memory(a, in, use);
 	args_put(a, "-kernel", in->kernel, "-initrd", NULL);
 	args_addf(a, "%s/initrd", in->kept ? in->kept : in->dir);
@@ -130,7 +134,7 @@ void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, str
 	args_addf(a, "%s%s", is_emulated ? CMDLINE_EMULATED : CMDLINE,
 		  use == VM_COLD ? "" : " -- " LINK_KEEP);
 	add_devices(a, in, use, is_emulated ? "pci" : "device");
-	if (use == VM_WARM)
+	if (use == VM_WARM || use == VM_AGAIN)
 		args_put(a, "-incoming", "defer", NULL);
 }
 
@@ -148,7 +152,11 @@ static int render(const struct render_in *in, bool is_emulated, struct rendering
 	if (strchr(in->dir, ',') || (in->kept && strchr(in->kept, ',')))
 		return err_set(e, ERR_UNSUPPORTED, EINVAL,
 			       "engine 'vm' cannot honour: a state directory with ',' in its path");
-	vm_words(in, in->kept ? VM_WARM : VM_COLD, is_emulated, &out->args);
+	vm_words(in,
+		 in->is_again ? VM_AGAIN
+		 : in->kept   ? VM_WARM
+			      : VM_COLD,
+		 is_emulated, &out->args);
 	return 0;
 }
 

@@ -33,9 +33,10 @@ void vm_modules(const char *dep, const char *const *wanted, struct args *out);
 /* ---- the machine's words ---- */
 
 enum vm_use {
-	VM_COLD, /* boots */
-	VM_KEEP, /* boots, and is kept as it is then */
-	VM_WARM, /* goes on from there */
+	VM_COLD,  /* boots */
+	VM_KEEP,  /* boots, and is kept as it is then */
+	VM_WARM,  /* goes on from there */
+	VM_AGAIN, /* goes on from where it was saved, in the middle of its work */
 };
 
 /* Descriptors that the program finds besides its stdio. */
@@ -115,10 +116,18 @@ struct vm_start {
 		.monitor = { FD_NONE, FD_NONE }, .state = FD_NONE, .files = VM_FILES_NONE })
 
 int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
-		  struct vm_start *ret, struct err *e);
+		  const char *again, struct vm_start *ret, struct err *e);
+/* All that the machine of this plan depends on, one line each. */
+void vm_key_text(const struct plan *p, const struct vm_kernel *k, const char *tool,
+		 bool is_emulated, struct buf *out);
+/* It must be the same as the one that was saved. */
+int vm_key_check(const struct plan *p, const struct vm_kernel *k, const char *tool,
+		 bool is_emulated, const char *again, struct err *e);
 void vm_start_done(struct vm_start *s);
 /* The first bytes of the link. */
-int vm_start_wake(int to_init, struct err *e);
+int vm_start_wake(int to_init, bool is_again, struct err *e);
+struct link_again;
+int vm_again(struct link_again *ret, struct err *e);
 
 /* In the child that becomes the machine: a mount namespace in which dir/view is what the guest may see, and nothing
  * else is handed to it. 0 or -errno; *where says at what. */
