@@ -373,6 +373,10 @@ static void on_exec(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	struct stdio io = { 0 };
 	struct err e = ERR_INIT;
 
+	if (machine_is_parked(k)) {
+		client_refuse(c, END_ERROR, "the machine is being saved; ask again in a moment");
+		return;
+	}
 	if (k->is_ending || s == NULL || !request_is_sealed(fds[0])) {
 		client_refuse(c, k->is_ending ? END_CLOSING : END_ERROR,
 			      s ? "the sandbox is ending"

@@ -170,6 +170,7 @@ void clients_file_done(struct keeper *k, const struct init_msg *said, int take_f
 /* machine.c: a machine is saved while it works, or goes on from there. */
 void client_park(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
 void clients_on_parked(struct keeper *k, int error);
+bool machine_is_parked(const struct keeper *k); /* or about to be */
 void machine_go_on(struct keeper *k);
 int machine_adopt(struct keeper *k, struct err *e); /* the commands that are in it */
 void client_refuse(struct client *c, enum end_reason why, const char *text);

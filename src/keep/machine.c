@@ -14,10 +14,10 @@
 #include "engine/engine.h"
 #include "keep/keeper.h"
 
-static bool is_any(const struct keeper *k, unsigned states)
+bool machine_is_parked(const struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
-		if (k->clients[i].is_used && k->clients[i].state & states)
+		if (k->clients[i].is_used && k->clients[i].state & (CLIENT_PARKING | CLIENT_PARKED))
 			return true;
 	return false;
 }
@@ -36,7 +36,7 @@ void client_park(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]
 			      "it is no machine that can be saved while it works; one that was "
 			      "made with "
 			      "'--engine vm --live' is");
-	} else if (is_any(k, CLIENT_PARKING | CLIENT_PARKED)) {
+	} else if (machine_is_parked(k)) {
 		client_refuse(c, END_ERROR, "it is being saved already");
 	} else {
 		c->state = CLIENT_PARKING;

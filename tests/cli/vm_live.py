@@ -4,6 +4,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,8 +15,11 @@ from machine import inside, machine  # noqa: E402
 from harness import eq, has, has_not, main, refused, test  # noqa: E402
 
 
+SMALL = ("--live", "--memory", "192m,optional")  # less to be written
+
+
 def live(box, env, script, *options, **kw):
-    return inside(box, env, script, "--live", *options, **kw)
+    return inside(box, env, script, *SMALL, *options, **kw)
 
 
 @test(who=("user",), timeout=400)
@@ -54,6 +58,13 @@ def no_other_engine(box):
 COUNT = "exec 3>>log; i=0; while :; do i=$((i+1)); echo $i >&3; echo n $i; echo $i >/tmp/t; sleep 0.2; done"
 
 
+def said(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
 def numbers(box):
     return [int(n) for n in box.read("log").split()]
 
@@ -74,6 +85,12 @@ def counts_on(box):
     until(lambda: len(numbers(box)) > n + 2)
 
 
+def begin(box, env):
+    r = box.cli("run", "-d", "--engine", "vm-emulated", *SMALL, "--name", "m", "--", "sh", "-c", COUNT, env=env, timeout=170)
+    eq(r.rc, 0, r.err)
+    until(lambda: (box.ws / "log").exists() and len(numbers(box)) > 3)
+
+
 def folders(box):
     live = box.state / "sandboxes" / "m" / "live"
     return sorted(n for n in os.listdir(live) if n != "homes") if live.exists() else []
@@ -84,12 +101,9 @@ def saved_and_back(box):
     """A command counts in its memory, holds a file of the workspace open and has one in /tmp; another reads a terminal. Both are
     saved and go on; the files are changed. Restored, they go on from where they were, into the same file."""
     env = machine(box)
-    r = box.cli("run", "-d", "--engine", "vm-emulated", "--live", "--name", "m", "--", "sh", "-c", COUNT, env=env,
-                timeout=170)
-    eq(r.rc, 0, r.err)
+    begin(box, env)
     r = box.cli("exec", "-d", "-t", "m", "--", "sh", "-c", "x=first; while read y; do echo $x then $y; x=$y; done", timeout=60)
     eq(r.rc, 0, r.err)
-    until(lambda: (box.ws / "log").exists() and len(numbers(box)) > 3)
     box.write("other", "then\n")
     box.cli("exec", "m", "--", "sh", "-c", "echo then >~/mine", timeout=60)
     r = box.cli("checkpoint", "--live", "m", "-m", "at work", "--json", timeout=170)
@@ -135,6 +149,46 @@ def saved_and_back(box):
     eq(box.cli("checkpoints", "m", "--keep", "1").rc, 0)
     eq(folders(box), [], "it goes with its checkpoint")
     eq(len(later) > 3, True)
+
+
+@test(who=("user",), timeout=400)
+def cut_off_or_full(box):
+    """Whoever saves it is killed, or the disk is full: there is no checkpoint of a machine, one line says why, and it goes on."""
+    env = machine(box)
+    begin(box, env)
+    live = box.state / "sandboxes" / "m" / "live"
+    p = box.start("checkpoint", "--live", "m")
+    until(lambda: (live / ".part" / "memory").exists() or p.poll() is not None)
+    p.kill()
+    p.wait()
+    counts_on(box)
+    eq([n for n in folders(box) if n != ".part"], [], "none of it is there")
+    mounted = ["mount", "-t", "tmpfs", "-o", f"size=4m,uid={box.account.pw_uid},mode=0700", "none", live]
+    if subprocess.run(mounted, stderr=subprocess.DEVNULL).returncode == 0:
+        try:
+            r = box.cli("checkpoint", "--live", "m", timeout=100)
+            refused(r, "the machine was not saved", rc=125)
+            eq(folders(box), [])
+        finally:
+            subprocess.run(["umount", "-l", live], check=True)
+        counts_on(box)
+    r = box.cli("exec", "m", "--", "echo", "inside", timeout=100)
+    eq((r.rc, r.out), (0, "inside\n"), r.err)
+    box.cli("stop", "-t", "0", "m", timeout=60)
+
+
+@test(who=("user",), timeout=400)
+def who_serves_files(box):
+    """vitrine-files: no new privileges, a filter, no capability, and the view is all it can open."""
+    env = machine(box)
+    p = box.start("run", "--engine", "vm-emulated", *SMALL, "--name", "m", "--", "sh", "-c", "echo up; exec sleep 300", env=env)
+    eq(p.stdout.readline(), b"up\n")
+    servers = [q for q in Path("/proc").glob("[0-9]*") if said(q / "comm") == "vitrine-files\n"
+               and str(box.dir) in said(q / "cmdline")]
+    eq(len(servers), 2, "the view and the programs")
+    for q in servers:
+        has(said(q / "status"), "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000")
+    box.stop(p)
 
 
 if __name__ == "__main__":
