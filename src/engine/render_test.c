@@ -307,6 +307,34 @@ TEST(image_is_a_tar_of_the_skeleton)
 	setup_done(&s);
 }
 
+TEST(docker_is_asked_where_its_client_would_go)
+{
+	static const struct {
+		char *env[4];
+		const char *config, *want;
+	} cases[] = {
+		{ { (char *)(uintptr_t) "HOME=/h", NULL }, "", "/var/run/docker.sock" },
+		{ { (char *)(uintptr_t) "DOCKER_HOST=unix:///run/d.sock", NULL },
+		  "",
+		  "/run/d.sock" },
+		{ { (char *)(uintptr_t) "DOCKER_HOST=tcp://10.0.0.1:2376", NULL }, "", NULL },
+		{ { (char *)(uintptr_t) "DOCKER_HOST=ssh://x", NULL }, "", NULL },
+		{ { (char *)(uintptr_t) "DOCKER_CONTEXT=far", NULL }, "", NULL },
+		{ { (char *)(uintptr_t) "HOME=/h", NULL }, "{\"currentContext\":\"far\"}", NULL },
+		{ { (char *)(uintptr_t) "HOME=/h", NULL },
+		  "{\"auths\":{}}",
+		  "/var/run/docker.sock" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *got = docker_socket(cases[i].env, cases[i].config);
+
+		CHECK((got == NULL) == (cases[i].want == NULL));
+		if (got && cases[i].want)
+			CHECK_STR(got, cases[i].want);
+	}
+}
+
 TEST(profile_allows_the_lock_and_refuses_mounts)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
