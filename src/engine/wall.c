@@ -134,6 +134,13 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 		}
 	}
+	if (l->vm->virtiofsd) {
+		r = vm_share_spawn(l->vm->virtiofsd, l->dir, l->plan->engine_env);
+		if (r < 0) {
+			(void)fprintf(stderr, "virtiofsd: %s\n", strerror(-r));
+			_exit(125);
+		}
+	}
 	r = en->needs_stage ? stage_enter(en) : 0;
 	if (r < 0) {
 		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
@@ -339,6 +346,7 @@ static int render(const struct launch *l, const char *tool, struct rendering *ou
 				.gone = gone,
 				.kernel = l->vm->kernel.image,
 				.kept = l->vm->kept,
+				.is_virtiofs = l->vm->virtiofsd != NULL,
 				.runtime = stage_is_hybrid() ? "runc" : NULL };
 	int r = l->en->render(&in, out, e);
 

@@ -85,7 +85,8 @@ static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",   "DOCKER_HOST",
 					   "DOCKER_CONTEXT",    "DOCKER_CONFIG",
 					   "CONTAINER_HOST",    "DBUS_SESSION_BUS_ADDRESS",
 					   "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES",
-					   "VITRINE_VM_KEEP",   "VITRINE_VM_DIR" };
+					   "VITRINE_VM_KEEP",   "VITRINE_VM_DIR",
+					   "VITRINE_VM_SHARE",  "VITRINE_VM_VIRTIOFSD" };
 
 void plan_engine(struct plan *p, const struct facts *f)
 {
