@@ -194,8 +194,9 @@ def walls_part(data):
     head = ["", "as", "own namespaces", "filter", "no new privileges", "no capabilities"]
     text += text_table(head, rows)
     text += (f"\nThe filter given to the others allows {data['filter']['calls']} calls in "
-             f"{data['filter']['insns']} BPF instructions, as a binary tree. bubblewrap and crun "
-             "bind all of /etc in one mount, which is less work than a chosen part of it.\n\n```\n")
+             f"{data['filter']['insns']} BPF instructions, as a binary tree. bubblewrap has the mounts "
+             "of Vitrine's own plan, and a row more with the fewer that people write by hand; there and with "
+             "crun all of /etc is one mount, which is less work than a chosen part of it.\n\n```\n")
     text += "\n".join(f"{k}: {v}" for k, v in data["commands"].items()) + "\n```\n"
     return text
 
