@@ -55,5 +55,7 @@ char *render_source(const struct render_in *in, const struct mount *m);
 unsigned render_mode(const struct mount *m);
 uint64_t render_bytes(const struct plan *p, const struct mount *m);
 bool render_is_dev(const struct mount *m);
+/* The value of a variable; NULL: it is not there. */
+const char *render_word(char *const *env, const char *name);
 
 #endif

@@ -324,6 +324,16 @@ def a_template_is_the_root(box):
             "cannot honour: layers", rc=125)
 
 
+@test(who=("user",), timeout=60)
+def gvisors_platform(box):
+    if "gvisor" not in each(box):
+        raise Skip("there is no runsc")
+    r = box.run("--engine", "gvisor", "--", "echo", "up", env={"VITRINE_GVISOR_PLATFORM": "ptrace"})
+    eq((r.rc, r.out), (0, "up\n"), r.err)
+    refused(box.run("--engine", "gvisor", "--", "true", env={"VITRINE_GVISOR_PLATFORM": "host"}), "'ptrace', 'systrap' or 'kvm'",
+            rc=2)
+
+
 @test
 def refusals(box):
     refused(box.run("--engine", "firejail", "--", "true"), "firejail", "cannot honour: mounts", rc=125)

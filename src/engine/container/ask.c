@@ -14,20 +14,10 @@
 
 #define YES "HTTP/1.0 200 "
 
-static const char *value_of(char *const *env, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; env && *env; env++)
-		if (str_starts(*env, name) && (*env)[n] == '=')
-			return *env + n + 1;
-	return NULL;
-}
-
 /* What the client would read first, and where a context other than the usual one can be named. */
 static char *config_path(char *const *env)
 {
-	const char *dir = value_of(env, "DOCKER_CONFIG"), *home = value_of(env, "HOME");
+	const char *dir = render_word(env, "DOCKER_CONFIG"), *home = render_word(env, "HOME");
 
 	if (dir && *dir)
 		return mem_fmt("%s/config.json", dir);
@@ -36,7 +26,8 @@ static char *config_path(char *const *env)
 
 const char *docker_socket(char *const *env, const char *config)
 {
-	const char *host = value_of(env, "DOCKER_HOST"), *context = value_of(env, "DOCKER_CONTEXT");
+	const char *host = render_word(env, "DOCKER_HOST"), *context = render_word(env, "DOCKER_"
+											"CONTEXT");
 
 	if (host && *host)
 		return str_starts(host, "unix:///") ? host + 7 : NULL;
