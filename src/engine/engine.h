@@ -52,12 +52,13 @@ struct engine {
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
+	bool minds_hybrid; /* it looks at control groups though told not to, and two versions at once are too much for it */
 	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	const char *
 		unfit; /* what it does not hold here though its table must say so: never picked by itself; NULL: nothing */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
-	bool init_is_child; /* our init is a child of the tool, which has one thread, and pid 1 of a pid namespace */
+	bool dies_by_child; /* all inside is dead when the tool's children are: one is pid 1 of its namespace, or its kernel */
 	bool counts_no_files; /* its tmpfs have a size and no bound on the number of files */
 	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
 	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
@@ -130,8 +131,8 @@ int engine_save(int monitor, const int *files, size_t n_files, int dir, uint64_t
 /* Whatever came of it: the machine goes on. */
 int engine_go_on(const struct native *n, struct err *e);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. `has_mounts`: mounts of its own too. */
-int stage_enter(bool has_mounts);
+/* stage.c: in the child that becomes the tool. 0 or -errno. */
+int stage_enter(const struct engine *en);
 /* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
 void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */

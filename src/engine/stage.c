@@ -33,9 +33,10 @@ static int hide_unified(void)
 	return 0;
 }
 
-int stage_enter(bool has_mounts)
+int stage_enter(const struct engine *en)
 {
-	bool hides = stage_is_hybrid();
+	bool has_mounts = en->seals_itself;
+	bool hides = en->minds_hybrid && stage_is_hybrid();
 	int r = userns_enter(0, 0, hides || has_mounts ? CLONE_NEWNS : 0);
 
 	return r == 0 && hides ? hide_unified() : r;

@@ -91,12 +91,14 @@ struct server {
 	struct plan plan; /* its guest half */
 	struct guest_walls walls;
 	bool is_locked, is_over;
-	bool has_failed; /* to lock: what was asked for behind the plan is refused */
-	bool is_vm;      /* ours is the whole machine */
-	bool is_parting; /* no stream says anything any more */
-	int steward;     /* of one that can be saved; FD_NONE: there is none */
+	bool has_failed;   /* to lock: what was asked for behind the plan is refused */
+	bool is_vm;        /* ours is the whole machine */
+	bool begins_clean; /* this kernel began with us: no signal was ignored before we did */
+	bool is_parting;   /* no stream says anything any more */
+	int steward;       /* of one that can be saved; FD_NONE: there is none */
 	struct samples *samples;
 	int proc;
+	int null;       /* /dev/null */
 	size_t n_files; /* being read or made */
 	struct server_net net;
 	struct command_session sessions[INIT_SESSIONS];

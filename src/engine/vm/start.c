@@ -83,16 +83,19 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret->monitor) < 0)
 		return err_sys(e, "the machine's monitor");
 	r = vm_files_open(p, &ret->files, e);
+	if (r == 0)
+		r = vm_share_find(p, &ret->virtiofsd, e);
 	if (r < 0)
 		return r;
 	if (again) {
 		r = vm_key_check(p, &ret->kernel, tool, is_emulated, again, e);
 		if (r == 0)
 			r = open_saved(ret, again, e);
-		return r < 0 ? r : vm_initrd_write(p, &ret->kernel, dir, e);
+		return r < 0 ? r : vm_initrd_write(p, &ret->kernel, false, dir, e);
 	}
-	if (!is_warm(p))
-		return vm_initrd_write(p, &ret->kernel, dir, e);
+	/* QEMU keeps no machine whose files somebody else serves. */
+	if (ret->virtiofsd || !is_warm(p))
+		return vm_initrd_write(p, &ret->kernel, ret->virtiofsd != NULL, dir, e);
 	r = vm_keep(p, &ret->kernel, tool, is_emulated, &ret->kept, e);
 	return r < 0 ? r : open_state(ret, e);
 }
@@ -101,6 +104,7 @@ void vm_start_done(struct vm_start *s)
 {
 	vm_kernel_done(&s->kernel);
 	free(s->kept);
+	free(s->virtiofsd);
 	fd_close(s->monitor[0]);
 	fd_close(s->monitor[1]);
 	fd_close(s->state);
