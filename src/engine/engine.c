@@ -87,6 +87,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .counts_no_files = true,
+	  .prepare = podman_prepare,
 	  .render = render_podman },
 	{ .name = "docker",
 	  .summary = "a container of docker, here or wherever its client leads",

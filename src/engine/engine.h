@@ -120,6 +120,7 @@ bool stage_is_hybrid(void);
 
 /* container/load.c */
 int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
+int podman_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,

@@ -48,7 +48,9 @@ def run_engine(args, name):
                "--json", f.name, "--jobs", str(args.jobs)]
         cmd += ["--engine", name] if name != "native" else []
         cmd += ["--only", args.only] if args.only else []
-        p = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=sys.stderr, start_new_session=True)
+        said = f"{args.json}.{name}.log" if args.json else os.devnull
+        with open(said, "w") as log:
+            p = subprocess.Popen([*cmd, "--verbose"], stdout=log, stderr=sys.stderr, start_new_session=True)
         try:
             p.wait(args.most)
         except subprocess.TimeoutExpired:
