@@ -33,6 +33,8 @@ enum engine_step {
 	STEP_EXEC,       /* further commands in a running sandbox */
 	STEP_GATE,       /* a network through the gate */
 	STEP_DIRECT,     /* for programs that know no proxy too: connections are redirected */
+	STEP_USERNS,     /* where no id but the user's is known */
+	STEP_COUNTS,     /* what is counted for each user is counted apart: inotify */
 	STEP_LAYERS,     /* layers over the workspace or the home */
 	STEP_SOCKETS,    /* host sockets by exact path */
 	STEP_OWN_IDS,    /* a template with ids of its own, root's among them */
@@ -51,6 +53,9 @@ struct engine {
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
+	bool leaves_some; /* killed while it starts it leaves processes: it is started in a pid namespace of its own */
+	bool has_helpers; /* processes of it that outlive it: they are minded */
+	bool is_told;     /* they are a daemon's, which is told to end them */
 	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	const char *
@@ -111,12 +116,23 @@ int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
 void engine_words(const struct native *n, struct buf *out);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. `has_mounts`: mounts of its own too. */
-int stage_enter(bool has_mounts);
+/* stage.c: in the child that becomes the tool. 0 or -errno. `has_mounts`: mounts of its own too. `has_processes`: a pid
+ * namespace too, in whose first process this returns. */
+int stage_enter(bool has_mounts, bool has_processes);
 /* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
 void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */
 bool stage_is_hybrid(void);
+
+/* Whom to tell that the container of this name shall end; .tool NULL: nobody. */
+struct last_words {
+	const char *tool, *id;
+	char *const *env;
+};
+
+/* mind.c: in the child that becomes the tool: returns, 0 or -errno, in a child of it, and minds that one and all orphans below
+ * it from then on. SIGTERM, or the end of the keeper, is the end of them all. */
+int mind_tool(const struct last_words *w);
 
 /* container/load.c */
 int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);

@@ -112,6 +112,9 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
 	char *const *argv = l->args->v;
+	struct last_words last = { .tool = en->is_told ? argv[0] : NULL,
+				   .id = path_name(l->dir),
+				   .env = l->plan->engine_env };
 	int fds[5] = { p->to_init[0], p->from_init[1], p->words[1], l->vm->monitor[1],
 		       l->vm->state };
 	int n_fds = l->vm->state >= 0 ? 5 : l->vm->monitor[1] >= 0 ? 4 : 3;
@@ -134,9 +137,11 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 		}
 	}
-	r = en->needs_stage ? stage_enter(en->seals_itself) : 0;
+	if (en->has_helpers && mind_tool(&last) < 0)
+		_exit(125);
+	r = en->needs_stage ? stage_enter(en->seals_itself, en->leaves_some) : 0;
 	if (r < 0) {
-		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
+		(void)fprintf(stderr, "cannot make namespaces for it: %s\n", strerror(-r));
 		_exit(125);
 	}
 	if (en->seals_itself)
@@ -488,8 +493,11 @@ void wall_reap(struct native *n, const struct plan *p)
 	const struct engine *en = engine_find(p->engine);
 
 	/* A machine is one process: with it everything inside is gone. */
-	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
+	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS)) {
+		if (en->has_helpers && kill(n->tool, SIGTERM) == 0)
+			(void)wait_tool(n, GRACE_MS);
 		(void)kill(-n->tool, SIGKILL); /* with what it started in its own session */
+	}
 	(void)waitpid(n->tool, NULL, 0);
 	n->tool = 0;
 }

@@ -395,14 +395,23 @@ def check_leftovers(box):
 # ---------------------------------------------------------------------------------------------- running
 
 
-def on_alarm(_signo, _frame):
-    raise TimeoutError("the deadline passed")
+def set_deadline(seconds):
+    """By a clock that stands still with the machine. 0: none any more."""
+    patience = Patience(seconds)
+
+    def on_alarm(_signo, _frame):
+        if patience.is_over():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise TimeoutError("the deadline passed")
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    step = Patience.STEP if seconds else 0
+    signal.setitimer(signal.ITIMER_REAL, step, step)
 
 
 def run_one(box, fn, timeout):
     """None, or what went wrong."""
-    signal.signal(signal.SIGALRM, on_alarm)
-    signal.alarm(timeout)
+    set_deadline(timeout)
     wrong = None
     try:
         fn(box)
@@ -417,7 +426,7 @@ def run_one(box, fn, timeout):
         line = next((f.lineno for f in where if f.name == fn.__name__), where[0].lineno)
         wrong = f"line {line}: {type(e).__name__}: {e}"
     finally:
-        signal.alarm(0)
+        set_deadline(0)
         for p in box.started:
             if wrong and p.poll() is None:
                 p.kill()

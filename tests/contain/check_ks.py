@@ -7,7 +7,7 @@ Nearly all of these are decided by where a call ends: at the filter or in the ke
 import os
 from pathlib import Path
 
-from harness import HELD, check
+from harness import HELD, check, host_mounts
 from outside import THROUGH, Sentinel, answers, attempts, inside, reached, verdicts, wall
 
 
@@ -78,9 +78,9 @@ MOUNTS = ["mount", "umount2", "fsopen", "fsconfig", "fsmount", "fspick", "open_t
 @check("KS-08", prio="P0", title="every way to change a mount",
        catches=("seccomp,verify",), null=True)
 def ks08(c):
-    before = Path("/proc/self/mountinfo").read_text()
+    before = host_mounts()
     wall(c, MOUNTS)
-    c.must(Path("/proc/self/mountinfo").read_text() == before, "the host's mounts changed")
+    c.must(host_mounts() == before, "the host's mounts changed")
     return HELD
 
 
@@ -301,7 +301,7 @@ def ks21(c):
     c.need_control("yes" in ctl.text, f"no mount in a user namespace: {ctl}")
     # The script below acts for real; it is let loose only where the calls themselves are refused.
     wall(c, MOUNTS)
-    before = Path("/proc/self/mountinfo").read_text()
+    before = host_mounts()
     r = c.sandbox("""
         list() { cut -d' ' -f5- /proc/self/mountinfo; }
         list > /tmp/before
@@ -318,7 +318,7 @@ def ks21(c):
         cmp /tmp/before /tmp/after && echo SAME""")
     c.must("THROUGH" not in r.text, f"a mount: {r}")
     c.must("SAME" in r.text, f"the mounts inside changed: {r}")
-    c.must(Path("/proc/self/mountinfo").read_text() == before, "the host's mounts changed")
+    c.must(host_mounts() == before, "the host's mounts changed")
     return HELD
 
 

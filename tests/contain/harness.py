@@ -911,21 +911,31 @@ def spawn_check(chk, cfg, ident, form):
         os._exit(status)
 
 
+def host_mounts():
+    """But for those that a docker daemon of the tests' own makes for its containers."""
+    daemon = os.path.dirname(os.environ.get("DOCKER_HOST", "").removeprefix("unix://"))
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in lines if not daemon or daemon not in line]
+
+
 # ------------------------------------------------------------------- what the table of an engine says
 
 
 DIRECT = "network without proxy variables"
-direct = {"": True}
+USERNS = "a user namespace of its own"
+COUNTS = "kernel objects counted apart"
+steps = {}
 
 
-def has_direct(c):
-    """Does what knows no proxy get anywhere behind this engine, as its table has it?"""
-    if c.cfg.engine not in direct:
+def has_step(c, step):
+    """Does this engine honour it, as its table has it?"""
+    name = c.cfg.engine or "native"
+    if name not in steps:
         rows = json.loads(c.vitrine("engines", "--json").text)["engines"]
-        direct[c.cfg.engine] = next(e["steps"][DIRECT] for e in rows if e["name"] == c.cfg.engine) == "yes"
-    return direct[c.cfg.engine]
+        steps[name] = next(e["steps"] for e in rows if e["name"] == name)
+    return steps[name][step] == "yes"
 
 
-def needs_direct(c):
-    if not has_direct(c):
-        c.inconclusive(f"engine '{c.cfg.engine}' cannot honour: {DIRECT}")
+def needs_step(c, step):
+    if not has_step(c, step):
+        c.inconclusive(f"engine '{c.cfg.engine}' cannot honour: {step}")
