@@ -82,6 +82,7 @@ const struct engine engines[] = {
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
 	  .leaves_some = true,
+	  .is_deaf = true,
 	  .counts_no_files = true,
 	  .render = render_runsc },
 	{ .name = "podman",

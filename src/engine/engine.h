@@ -55,7 +55,8 @@ struct engine {
 	bool needs_stage; /* a user namespace of its own to be started in */
 	bool leaves_some; /* killed while it starts it leaves processes: it is started in a pid namespace of its own */
 	bool has_helpers; /* processes of it that outlive it: they are minded */
-	bool is_told;     /* they are a daemon's, which is told to end them */
+	bool is_deaf; /* no socket of the host's that lies in a directory it shows can be reached, or covered */
+	bool is_told; /* they are a daemon's, which is told to end them */
 	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	const char *

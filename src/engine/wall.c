@@ -210,16 +210,18 @@ static int spawn_tool(const struct launch *l, const struct ends *p, const struct
 
 /* ---- what the tool is given ---- */
 
-/* Covers of names that have vanished since the scan: a tool would make the name, on the host. */
-static bool *find_gone(const struct plan *p)
+/* Covers of names that have vanished since the scan: a tool would make the name, on the host. And covers of sockets, where
+ * nobody inside can reach one of the host's anyway, and none can be covered. */
+static bool *find_gone(const struct engine *en, const struct plan *p)
 {
 	bool *gone = mem_new(p->n_mounts, sizeof(*gone));
 	struct stat st;
 
 	for (size_t i = 0; i < p->n_mounts; i++)
-		gone[i] = p->mounts[i].flags & MOUNT_GONE_OK &&
-			  !path_is_beneath(p->mounts[i].dst, "/proc") &&
-			  lstat(p->mounts[i].dst, &st) < 0;
+		gone[i] =
+			p->mounts[i].flags & MOUNT_GONE_OK &&
+			!path_is_beneath(p->mounts[i].dst, "/proc") &&
+			(lstat(p->mounts[i].dst, &st) < 0 || (en->is_deaf && S_ISSOCK(st.st_mode)));
 	return gone;
 }
 
@@ -335,7 +337,7 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 
 static int render(const struct launch *l, const char *tool, struct rendering *out, struct err *e)
 {
-	_free_ bool *gone = find_gone(l->plan);
+	_free_ bool *gone = find_gone(l->en, l->plan);
 	struct render_in in = { .plan = l->plan,
 				.tool = tool,
 				.skel = l->skel,

@@ -211,8 +211,8 @@ def ip11(c):
     try:
         ctl = c.control(["/bin/cat", seg])
         c.need_control(word in ctl.text, f"{ctl}")
-        r = c.sandbox(f"cat {seg}; grep -rs {word[:20]} /dev/shm; ls /dev/shm; echo {back} >"
-                      f" /dev/shm/{back}; echo x > {seg}; ls -l /dev/shm/{back}")
+        r = c.sandbox(f"cat {seg}; grep -rs {word[:20]} /dev/shm; find /dev/shm; echo {back} >"
+                      f" /dev/shm/{back}; echo x > {seg}; find /dev/shm/{back}")
         c.must(not c.leaks(r, word) and seg.name not in r.text, "the host's segment is visible")
         c.must(seg.read_text() == word, "the host's segment was written")
         c.must(back in r.text, f"no segment can be made inside: {r}")

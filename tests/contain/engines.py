@@ -34,7 +34,7 @@ ENDS = "cannot cover it again"
 # So are these: what it cannot honour it refuses by name, before anything runs.
 REFUSED = ("cannot honour: ", "the kernel cannot enforce it here", "needs the native engine")
 # Nothing that is said here of walls.
-NOT_HERE = "is not measured here"
+NOT_HERE = ("is not measured here", "has a kernel of its own: ")
 WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 
@@ -67,7 +67,7 @@ def run_engine(args, name):
         text = Path(f.name).read_text()
     out = {}
     for r in json.loads(text)["results"] if text else []:
-        word = "n/a" if r.get("skipped") or NOT_HERE in r["why"] else "ends" if ENDS in r["why"] else WORDS[r["verdict"]]
+        word = "n/a" if r.get("skipped") or any(w in r["why"] for w in NOT_HERE) else "ends" if ENDS in r["why"] else WORDS[r["verdict"]]
         if word == "?" and any(w in r["why"] for w in REFUSED):
             word = "refused"
         out[r["id"]] = (r["prio"], r["title"], word, r["why"])

@@ -923,17 +923,31 @@ def host_mounts():
 
 DIRECT = "network without proxy variables"
 USERNS = "a user namespace of its own"
+OWN_DEVICES = {"fuse", "net"}  # of another kernel, on which nothing of the host stands behind them
 COUNTS = "kernel objects counted apart"
-steps = {}
+rows = {}
+
+
+def row(c):
+    name = c.cfg.engine or "native"
+    if name not in rows:
+        rows.update({e["name"]: e for e in json.loads(c.vitrine("engines", "--json").text)["engines"]})
+    return rows[name]
 
 
 def has_step(c, step):
     """Does this engine honour it, as its table has it?"""
-    name = c.cfg.engine or "native"
-    if name not in steps:
-        rows = json.loads(c.vitrine("engines", "--json").text)["engines"]
-        steps[name] = next(e["steps"] for e in rows if e["name"] == name)
-    return steps[name][step] == "yes"
+    return row(c)["steps"][step] == "yes"
+
+
+def has_own_kernel(c):
+    """What gets through to that one has not got through to the host's, and what it shows of itself is its own affair."""
+    return bool(c.cfg.engine) and row(c)["kernel"] != "shared kernel"
+
+
+def needs_hosts_kernel(c, what):
+    if has_own_kernel(c):
+        c.inconclusive(f"engine '{c.cfg.engine}' has a kernel of its own: {what}")
 
 
 def needs_step(c, step):
