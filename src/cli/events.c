@@ -542,33 +542,78 @@ static int show_guard(struct events *v, struct err *e)
 	return r < 0 ? r : flush(v);
 }
 
-static int show(struct events *v, struct err *e)
+/* Was it the registry that said so, and is there a new one now? */
+static bool is_mended(const char *state_dir, int r)
+{
+	struct err why = ERR_INIT;
+
+	if (r != -EBADMSG)
+		return false;
+	r = store_mend(state_dir, &why);
+	if (r < 0)
+		cli_complain(why.msg);
+	if (r > 0)
+		cli_complain("the registry was damaged: it is kept as vitrine.db.damaged, and was "
+			     "made anew "
+			     "from the databases; what it alone remembered, heads of sandboxes "
+			     "that were "
+			     "removed, is lost");
+	return r > 0;
+}
+
+static int take_up(struct events *v, struct err *e)
 {
 	struct ingest_done done = { 0 };
-	struct err why = ERR_INIT;
 	int r;
 
-	if (v->is_guard)
-		return show_guard(v, e);
-	if (v->filter.file == NULL) {
-		r = check_sandbox(v, e);
-		if (r < 0)
-			return r;
-		/* Following can begin while another ingest works; verify must see the end of it. */
-		progress_begin(&done.events, " events taken up ");
-		r = store_ingest(v->state_dir, &v->bounds, !v->filter.is_following, &done, &why);
-		progress_end();
-		if (r == 0 && v->is_verify)
-			r = store_reconcile(v->state_dir, &why);
-		if (r < 0)
-			cli_complain(why.msg);
-	}
+	/* Following can begin while another ingest works; verify must see the end of it. */
+	progress_begin(&done.events, " events taken up ");
+	r = store_ingest(v->state_dir, &v->bounds, !v->filter.is_following, &done, e);
+	progress_end();
+	return r == 0 && v->is_verify ? store_reconcile(v->state_dir, e) : r;
+}
+
+static int tell(struct events *v, struct err *e)
+{
+	int r;
+
 	if (v->is_verify)
 		return verify(v, e);
 	if (v->is_sessions)
 		return list_sessions(v, e);
 	r = store_events(v->state_dir, &v->filter, print, flush, v, e);
 	return r < 0 ? r : flush(v);
+}
+
+static int show(struct events *v, struct err *e)
+{
+	struct err why = ERR_INIT;
+	bool was_mended = false;
+	int r;
+
+	if (v->is_guard)
+		return show_guard(v, e);
+	if (v->filter.file)
+		return tell(v, e);
+	r = check_sandbox(v, e);
+	if (r < 0)
+		return r;
+	r = take_up(v, &why);
+	if (is_mended(v->state_dir, r)) {
+		was_mended = true;
+		why = ERR_INIT;
+		r = take_up(v, &why);
+	}
+	if (r < 0)
+		cli_complain(why.msg);
+	r = tell(v, e);
+	if (!was_mended && is_mended(v->state_dir, r)) {
+		was_mended = true;
+		*e = ERR_INIT;
+		r = tell(v, e);
+	}
+	/* What there is agrees; whether it is what was recorded, nobody can say any more. */
+	return was_mended && v->is_verify && r == 0 ? 1 : r;
 }
 
 int cmd_events(int argc, char **argv, struct err *e)
@@ -625,5 +670,9 @@ int cmd_ingest(int argc, char **argv, struct err *e)
 		return r;
 	step_back();
 	r = store_ingest(state_dir, &bounds, is_waiting, &done, e);
+	if (is_mended(state_dir, r)) {
+		*e = ERR_INIT;
+		r = store_ingest(state_dir, &bounds, is_waiting, &done, e);
+	}
 	return r < 0 ? r : 0;
 }

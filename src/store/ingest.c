@@ -475,9 +475,9 @@ static void read_boot(struct ingest *in)
 }
 
 /* 1: alone; 0: somebody else is at work. */
-static int lock_ingest(const struct ingest *in, bool is_waiting, int *ret, struct err *e)
+static int lock_ingest(int dir, bool is_waiting, int *ret, struct err *e)
 {
-	_close_ int fd = openat(in->dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_close_ int fd = openat(dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_sys(e, "lock of the journals");
@@ -486,6 +486,16 @@ static int lock_ingest(const struct ingest *in, bool is_waiting, int *ret, struc
 			return errno == EWOULDBLOCK ? 0 : err_sys(e, "lock of the journals");
 	*ret = take_fd(fd);
 	return 1;
+}
+
+int store_lock(const char *state_dir, int *ret, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/journal", state_dir);
+	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir < 0)
+		return err_sys(e, "'%s'", path);
+	return lock_ingest(dir, true, ret, e);
 }
 
 static int ingest(struct ingest *in, struct err *e)
@@ -533,7 +543,7 @@ int store_ingest(const char *state_dir, const struct store_bounds *bounds, bool 
 		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path);
 	if (is_waiting)
 		await_closing(dir);
-	r = lock_ingest(&in, is_waiting, &lock, e);
+	r = lock_ingest(dir, is_waiting, &lock, e);
 	ret->is_busy = r == 0;
 	if (r == 1) {
 		sha256_expect_much(); /* one for each event */

@@ -2,7 +2,8 @@
 /* store/registry.c - see registry.h
  *
  * Every writer takes the lock once, briefly. Deleting vitrine.db loses nothing but the second copy of heads and counts:
- * the next ingest finds no `source` row, begins at change 0 and fills it again from the databases.
+ * the next ingest finds no `source` row, begins at change 0 and fills it again from the databases. So one that is damaged is
+ * set aside and made anew (store_mend).
  */
 #include "store/registry.h"
 
@@ -288,6 +289,55 @@ int store_reconcile(const char *state_dir, struct err *e)
 	if (d)
 		(void)closedir(d);
 	return r;
+}
+
+/* ---- damage ---- */
+
+/* It reads all of it. Somebody else's file under that name is not damaged, and not ours to move. */
+static bool is_damaged(const char *state_dir)
+{
+	_cleanup_(db_close) struct db reg = { 0 };
+	_cleanup_(stmt_close) struct stmt q = { 0 };
+	struct err why = ERR_INIT;
+	int r = registry_open(&reg, state_dir, DB_WRITE, &why);
+
+	if (r == 0)
+		r = stmt_open(&q, &reg, "PRAGMA quick_check(1)", &why);
+	if (r == 0)
+		r = stmt_step(&q, &why);
+	if (r == 1)
+		return !str_eq(stmt_get_text(&q, 0), "ok");
+	return r == -EBADMSG && why.kind == ERR_SYSTEM;
+}
+
+/* The log first: a new registry that found the log of the old one would take it for its own. */
+static int set_aside(const char *state_dir, struct err *e)
+{
+	static const char *const parts[] = { "-wal", "-shm", "" };
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		_free_ char *from = mem_fmt("%s/vitrine.db%s", state_dir, parts[i]);
+		_free_ char *to = mem_fmt("%s/vitrine.db.damaged%s", state_dir, parts[i]);
+
+		if (rename(from, to) < 0 && errno != ENOENT)
+			return err_sys(e, "'%s' to '%s'", from, to);
+	}
+	return 0;
+}
+
+int store_mend(const char *state_dir, struct err *e)
+{
+	_close_ int lock = FD_NONE; /* nobody else may mend it meanwhile, or fill it */
+	int r = store_lock(state_dir, &lock, e);
+
+	if (r < 0)
+		return r;
+	if (!is_damaged(state_dir))
+		return 0;
+	r = set_aside(state_dir, e);
+	if (r == 0)
+		r = store_reconcile(state_dir, e);
+	return r < 0 ? r : 1;
 }
 
 /* ---- sandboxes ---- */

@@ -19,6 +19,9 @@ int registry_settle(struct db *reg, const char *source, struct err *e);
 /* Takes over what those changes brought that did not come to their end. `is_alone`: nobody is changing anything now. */
 int registry_catch_up(struct db *reg, const char *state_dir, bool is_alone, struct err *e);
 
+/* As long as `ret` is open no ingest is at work; waits for one that is. */
+int store_lock(const char *state_dir, int *ret, struct err *e);
+
 /* What an event says about a sandbox as such. Idempotent. */
 int registry_note(struct db *reg, const struct event *ev, struct err *e);
 

@@ -31,6 +31,10 @@ int store_ingest(const char *state_dir, const struct store_bounds *bounds, bool 
 /* Takes databases into the registry that it has never seen: after it was lost, or when a folder was copied here. */
 int store_reconcile(const char *state_dir, struct err *e);
 
+/* For who was told -EBADMSG: where it was the registry, it is set aside as vitrine.db.damaged and made anew from the
+ * databases. 1: done, try again; 0: it is whole, the damage lies elsewhere. */
+int store_mend(const char *state_dir, struct err *e);
+
 /* ---- history, for ls and inspect ---- */
 
 enum store_state { STORE_OPEN, STORE_ENDED, STORE_LOST };

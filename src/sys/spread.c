@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -33,6 +34,14 @@ static long number(const char **at)
 	for (; **at >= '0' && **at <= '9'; ++*at)
 		n = n * 10 + (**at - '0');
 	return n;
+}
+
+/* The kernel keeps the average of the last minute in 65536ths. To ask for it is a tenth of what the file below costs. */
+static bool was_busy(long n_cpus)
+{
+	struct sysinfo si;
+
+	return sysinfo(&si) < 0 || si.loads[0] >> SI_LOAD_SHIFT >= (unsigned long)n_cpus;
 }
 
 /* "1.84 1.20 0.90 3/210 4711": the last minute's average, and how many are running now, ourselves included. */
@@ -75,7 +84,8 @@ void spread_begin(void)
 	/* It fails on a machine with more processors than fit the set, which is then left to its own ways. */
 	if (sched_getaffinity(0, sizeof(all), &all) < 0 || CPU_COUNT(&all) < 2)
 		return;
-	mode = is_busy(CPU_COUNT(&all)) ? SPREAD_TOGETHER : SPREAD_APART;
+	mode = was_busy(CPU_COUNT(&all)) && is_busy(CPU_COUNT(&all)) ? SPREAD_TOGETHER
+								     : SPREAD_APART;
 	if (mode == SPREAD_TOGETHER)
 		keep_here(0);
 }

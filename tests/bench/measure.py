@@ -294,19 +294,17 @@ def compile_unit():
     return head + body
 
 
-def work_place(h, who, side):
-    """Archive, unpacked tree, repository and source.
+def work_place(h, who):
+    """Archive, unpacked tree, repository and source, the same for both sides.
 
-    One for each side, because git's index remembers the owners of files, and the two sides of a
-    root run see different ones.
+    Where the pages of a tree happen to lie makes up to a tenth of a difference, so two trees that are alike are not
+    good enough. Git's index must not look at owners then: the two sides of a root run see different ones. The sandbox
+    is gone again before the next turn outside: what it watches is watched for everybody.
     """
-    ws = who.workspace("work-" + side)
+    ws = who.workspace("work")
     program = copy_helper(h, who, ws, "file_work")
     archive = os.path.join(ws, "files.tar")
-    original = os.path.join(h.base, "files.tar")
-    if not os.path.exists(original):
-        make_archive(original)
-    shutil.copyfile(original, archive)
+    make_archive(archive)
     with open(os.path.join(ws, "unit.c"), "w", encoding="ascii") as f:
         f.write(compile_unit())
     for name in ("tree", "repo"):
@@ -315,32 +313,33 @@ def work_place(h, who, side):
     host.run(["chown", "-R", f"{who.uid}:{who.gid}", ws])
     repo = os.path.join(ws, "repo")
     env = {**who.env(), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    for words in (["init", "-q"], ["add", "."],
+    for words in (["init", "-q"], ["config", "core.checkStat", "minimal"], ["add", "."],
                   ["-c", "user.name=b", "-c", "user.email=b@localhost", "commit", "-qm", "all"]):
         host.run(["git", "-C", repo, *words], who=who, env=env)
     return ws, program
 
 
-def one_work(peer, who, place, name):
+def one_turn(peer, who, place):
+    """{job: ns} of all jobs on one side."""
     ws, program = place
-    _, out, _ = peer.run(who, ws, [program, ws, name])
-    return int(out.strip())
+    _, out, _ = peer.run(who, ws, [program, ws])
+    return {name: int(ns) for name, ns in map(str.split, out.splitlines())}
 
 
 def file_work(h, who, bare, vitrine, pairs):
-    """Pairs of the same job outside and inside, in turn first; {job: figures}."""
-    sides = {p.key: (p, work_place(h, who, p.key)) for p in (bare, vitrine)}
-    result = {}
-    for name in ("unpack", "grep", "git-status", "compile"):
-        samples = {key: {} for key in sides}
-        for r in range(-1, pairs):
-            order = list(sides) if r % 2 else list(reversed(sides))
-            for key in order:
-                ns = one_work(sides[key][0], who, sides[key][1], name)
-                if r >= 0:
-                    samples[key][r] = ns
-        result[name] = {
-            "samples": samples, "bare": stats.summary(samples["bare"]),
+    """Pairs of the same jobs outside and inside, in turn first; {job: figures}."""
+    place = work_place(h, who)
+    samples = {}
+    for r in range(-1, pairs):
+        for peer in (bare, vitrine) if r % 2 else (vitrine, bare):
+            for name, ns in one_turn(peer, who, place).items():
+                samples.setdefault(name, {}).setdefault(peer.key, {})[r] = ns
+    return {name: work_figures(s) for name, s in samples.items()}
+
+
+def work_figures(samples):
+    for side in samples.values():
+        del side[-1]  # the first turn finds nothing in memory yet
+    return {"samples": samples, "bare": stats.summary(samples["bare"]),
             "vitrine": stats.summary(samples["vitrine"]),
             "ratio": stats.paired(samples["vitrine"], samples["bare"])}
-    return result

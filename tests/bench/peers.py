@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs that are compared, each as the command line that gives it the same walls.
 
-Where exactly equal walls cannot be had, the other program gets the cheaper ones: bubblewrap binds
-all of /etc in one mount where Vitrine assembles it from parts. walls() then looks from inside, so
-the report shows what each row really had.
+bubblewrap is compared with the same mounts: those of the plan that `vitrine explain` prints. It has a row
+more with fewer, as people write it by hand, where all of /etc is one mount and nothing below /proc is
+covered. Where exactly equal walls cannot be had, the other program gets the cheaper ones: so does crun, and the
+files that Vitrine makes in /etc nobody else has. walls() then looks from inside, so the report shows what each row
+really had.
 """
 
 import json
@@ -46,24 +48,61 @@ class Peer:
 
 
 class Bubblewrap(Peer):
+    """With the mounts of Vitrine's own plan for that workspace."""
+
     key = "bwrap"
     label = "bubblewrap"
 
-    def __init__(self, path, filter_path):
+    def __init__(self, path, filter_path, vitrine):
         self.path = path
         self.fds = ((SECCOMP_FD, filter_path),)
+        self.vitrine = vitrine
+        self.seen = {}
 
     def version(self):
         return host.first_line([self.path, "--version"])
+
+    def mounts(self, who, ws):
+        if (who.label, ws) not in self.seen:
+            _, text, _ = host.run([self.vitrine, "explain", "--json", "--", "/bin/true"], who=who, cwd=ws, env=who.env())
+            self.seen[who.label, ws] = [w for m in json.loads(text)["mounts"] for w in bwrap_mount(m)]
+        return self.seen[who.label, ws]
 
     def argv(self, who, ws, cmd):
         links = [w for n in LINKS for w in ("--symlink", os.readlink("/" + n).lstrip("/"), "/" + n)]
         return [
             self.path, "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
-            "--ro-bind", "/usr", "/usr", *links, "--ro-bind", "/etc", "/etc",
-            "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", who.home,
-            "--bind", ws, ws, "--chdir", ws, "--cap-drop", "ALL", "--seccomp", str(SECCOMP_FD),
-            "--", *cmd]
+            "--dev", "/dev", *links, *self.mounts(who, ws), "--chdir", ws, "--cap-drop", "ALL",
+            "--seccomp", str(SECCOMP_FD), "--", *cmd]
+
+
+class ShortBubblewrap(Bubblewrap):
+    key = "bwrap-short"
+    label = "bubblewrap, fewer mounts"
+
+    def version(self):
+        return None
+
+    def mounts(self, who, ws):
+        return ["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--proc", "/proc", "--tmpfs", "/tmp",
+                "--tmpfs", who.home, "--bind", ws, ws]
+
+
+def bwrap_mount(m):
+    """bubblewrap's words for one mount of a plan; what --dev makes is not said twice."""
+    dst = m["dst"]
+    if m["kind"] in ("device", "pts") or dst == "/dev/shm":
+        return []
+    if m["kind"] == "proc":
+        return ["--proc", dst]
+    if m["kind"] == "private":
+        return ["--tmpfs", dst]
+    if m["kind"] == "hide":
+        return ["--tmpfs", dst] if m["src"] == "dir" else ["--ro-bind", "/dev/null", dst]
+    if m["kind"] in ("bind", "pin", "protect"):
+        src = m["src"] if m["kind"] == "bind" else dst
+        return ["--ro-bind" if "ro" in m["flags"] or m["kind"] == "protect" else "--bind", src, dst]
+    raise host.Unmeasurable(f"bubblewrap has no mount like {m['kind']} on {dst}")
 
 
 class Vitrine(Peer):
@@ -203,7 +242,8 @@ def find(vitrine, h, log):
     bwrap = shutil.which("bwrap")
     if not bwrap:
         raise host.Unmeasurable("bubblewrap (bwrap) is not installed")
-    peers["bwrap"] = Bubblewrap(bwrap, h.filter)
+    for kind in (Bubblewrap, ShortBubblewrap):
+        peers[kind.key] = kind(bwrap, h.filter, vitrine)
     srt = shutil.which("srt")
     if srt:
         peers["srt"] = Srt(srt, h.base)

@@ -194,8 +194,9 @@ def walls_part(data):
     head = ["", "as", "own namespaces", "filter", "no new privileges", "no capabilities"]
     text += text_table(head, rows)
     text += (f"\nThe filter given to the others allows {data['filter']['calls']} calls in "
-             f"{data['filter']['insns']} BPF instructions, as a binary tree. bubblewrap and crun "
-             "bind all of /etc in one mount, which is less work than a chosen part of it.\n\n```\n")
+             f"{data['filter']['insns']} BPF instructions, as a binary tree. bubblewrap has the mounts "
+             "of Vitrine's own plan, and a row more with the fewer that people write by hand; there and with "
+             "crun all of /etc is one mount, which is less work than a chosen part of it.\n\n```\n")
     text += "\n".join(f"{k}: {v}" for k, v in data["commands"].items()) + "\n```\n"
     return text
 
@@ -307,12 +308,12 @@ def calls_part(data):
 
 def work_part(data):
     text = "## 6. File work\n\n"
-    text += ("Timed inside, so the start is not in it; pairs of the same job outside and inside, "
-             f"alternating. {measure.WORK_FILES} files each: unpack them with tar, grep -r through "
+    text += ("Timed inside, 0.2 s after the start, so neither that nor the keeper's first look through the "
+             "workspace is in it; pairs of the same jobs outside and inside, "
+             f"alternating, in the same directory. {measure.WORK_FILES} files each: unpack them with tar, grep -r through "
              "them, git status of a repository of them; and gcc -O1 -c of one source. The interval "
-             "is that of the median ratio. At every new name and every opening for writing Landlock, the "
-             "second wall, looks at each directory from the file up to the workspace: without it unpacking "
-             "takes about as long as outside.\n")
+             "is that of the median ratio. At every opening for writing Landlock, the second wall, looks at each "
+             "directory from the file up to the workspace: without it unpacking takes about as long as outside.\n")
     for who, works in data["work"].items():
         rows = [[n, w["ratio"]["n"], f"{w['bare']['median']:.1f}", f"{w['vitrine']['median']:.1f}",
                  f"{w['ratio']['median']:.3f}",

@@ -413,6 +413,75 @@ def a_registry_is_made_anew(box):
     has(out, "ok: ")
 
 
+def garbled(path):
+    with path.open("r+b") as f:
+        f.write(b"\xff" * 8192)
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def garbled_inside(path):
+    """All but the page with the header and the schema: it opens, and fails later."""
+    with path.open("r+b") as f:
+        f.seek(4096)
+        f.write(os.urandom(path.stat().st_size - 4096))
+
+
+@test
+def a_damaged_registry_is_made_anew(box):
+    for damage in (garbled, cut, garbled_inside):
+        three_runs(box)
+        want = set(json.loads(line)["run"] for line in box.cli("events", "--json").out.splitlines())
+        damage(box.state / "vitrine.db")
+        for p in box.state.glob("vitrine.db-*"):
+            p.unlink()
+        r = box.cli("events", "--sessions")
+        eq(r.rc, 0, damage.__name__ + ": " + r.err)
+        has(r.err, "the registry was damaged: it is kept as vitrine.db.damaged")
+        eq(set(json.loads(line)["run"] for line in box.cli("events", "--json").out.splitlines()), want)
+        rc, out = verify(box)
+        eq(rc, 0, out)
+        assert (box.state / "vitrine.db.damaged").exists(), "the damaged one was not kept"
+        (box.state / "vitrine.db.damaged").unlink()
+
+
+@test
+def verify_says_when_there_was_nothing_to_compare_with(box):
+    three_runs(box)
+    garbled_inside(box.state / "vitrine.db")
+    rc, out = verify(box)
+    eq(rc, 1, out)
+    eq(verify(box)[0], 0)
+
+
+@test
+def ingest_mends_the_registry(box):
+    three_runs(box)
+    garbled(box.state / "vitrine.db")
+    feed(box, "run-4", "events=1")
+    box.finish(box.popen([box.program.parent / "vitrine-store", "ingest", "--wait", "--state", box.state], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    assert (box.state / "vitrine.db.damaged").exists(), "the damaged one was not kept"
+    rc, out = verify(box)
+    eq(rc, 0, out)
+
+
+@test
+def another_program_s_file_is_not_moved(box):
+    three_runs(box)
+    for p in box.state.glob("vitrine.db*"):
+        p.unlink()
+    other = sqlite3.connect(box.state / "vitrine.db")
+    other.executescript("PRAGMA application_id=42; CREATE TABLE mine(x)")
+    other.close()
+    box.own(box.state)
+    r = box.cli("events", "--sessions")
+    assert r.rc != 0 and "is not" in r.err, r.err
+    assert not (box.state / "vitrine.db.damaged").exists(), "it was moved"
+
+
 # ------------------------------------------------------------------------------------------ retention
 
 

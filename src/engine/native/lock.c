@@ -155,12 +155,15 @@ static const uint64_t access_file = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS
 				    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
 				    LANDLOCK_ACCESS_FS_IOCTL_DEV;
 
-/* Asked about reading, Landlock walks from the file up to a rule at every open, which makes an open half as dear again;
- * truncation is looked up at every open as well. So unless the policy wants it (features.check_reads), this second
- * wall judges what changes something or runs a program, and what can be read is what the view shows. A file is only
- * truncated through a descriptor or a mount that may be written. */
-static const uint64_t access_dear =
-	LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_TRUNCATE;
+/* What Landlock is asked about costs a walk from the file up to a rule, each time. Reading is asked at every open, which
+ * makes an open half as dear again; truncation is looked up at every open as well; and making a file is asked once more
+ * although the opening for writing, which is how files are made, is judged anyway. So unless the policy wants it
+ * (features.check_reads), this second wall judges what puts something into a file, moves, removes or links one, makes
+ * anything else, or runs a program. What can be read is what the view shows; a file is truncated only through a descriptor or
+ * a mount that may be written; and all that could be made where nothing may be written is an empty file, were the
+ * mounts not there to forbid it. */
+static const uint64_t access_dear = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+				    LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_MAKE_REG;
 
 static uint64_t handled_fs(unsigned abi, bool check_reads)
 {
