@@ -902,7 +902,7 @@ PLANTED = ["venv/bin/python", "node_modules/.bin/tool", "package.json", "sub/Mak
 
 
 @check("FW-16", prio="P2", forms=("run",), catches=("runs",),
-       title="programs and build files that were changed are named in the difference")
+       title="programs and build files that were changed are named in the report and in the difference")
 def fw16(c: Ctx):
     c.plant(c.ws / PLANTED[0], "old", 0o755)
     c.plant(c.ws / "package.json", "{}")
@@ -910,8 +910,10 @@ def fw16(c: Ctx):
     write = "; ".join(f"mkdir -p $(dirname {f}); echo changed > {f}" for f in PLANTED)
     write += f"; chmod +x {PLANTED[0]} {PLANTED[1]} build.sh; echo text > notes.txt"
     name = c.new_name()
-    r = c.vitrine("run", "--name", name, "--", "sh", "-c", write)
+    r = c.vitrine("run", "--name", name, "--json", "--", "sh", "-c", write)
     c.need_control(r.ok and all((c.ws / f).exists() for f in PLANTED), f"not written: {r}")
+    named = {x["path"] for x in r.json().get("runs", [])}
+    c.must(named == set(PLANTED), f"the report names {sorted(named)}")
     r = c.vitrine("diff", name, "--stat", "--all")
     told = {line.split()[1]: "  ! " in line for line in r.text.splitlines() if line[:2] in ("A ", "M ")}
     c.need_control("notes.txt" in told, f"no difference: {r}")
