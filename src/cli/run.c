@@ -175,6 +175,8 @@ static void print_json(const struct run *r, const struct outcome *o)
 	json_aliases(r, &b);
 	if (o->why != END_ERROR)
 		json_use(o, &b);
+	if (o->why != END_ERROR && r->has_def)
+		changed_json(r->def.name, &b);
 	buf_puts(&b, "}\n");
 	(void)fputs(buf_cstr(&b), stderr);
 }

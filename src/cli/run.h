@@ -64,6 +64,9 @@ void run_begin_not(struct run *r);
 
 /* run.c: the keeper gets the plan and the values of secrets; the connection to it. `in` is in shared memory where *r is. */
 int run_hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e);
+/* changed.c: ',"runs":[...]', what the last run of this sandbox changed that runs on the host later; nothing where that is
+ * not known. */
+void changed_json(const char *name, struct buf *b);
 #define RUN_SHARE_MAX (16 * MIB) /* of mem_share(): address space; only what is used costs memory */
 
 /* Parses argv of the verb and finds out which sandbox is meant; makes nothing, and starts nothing but, for an eager

@@ -11,7 +11,8 @@
 /* What a tool with namespaces, explicit mounts and sized tmpfs adds. */
 #define BY_MOUNTS                                                                                  \
 	(BIT(STEP_MOUNTS) | BIT(STEP_HIDE) | BIT(STEP_REMASK) | BIT(STEP_NO_NETWORK) |             \
-	 BIT(STEP_PROCESSES) | BIT(STEP_IDS) | BIT(STEP_DISK))
+	 BIT(STEP_PROCESSES) | BIT(STEP_IDS) | BIT(STEP_DISK) | BIT(STEP_USERNS) |                 \
+	 BIT(STEP_COUNTS))
 #define BY_LIMITS (BIT(STEP_PIDS) | BIT(STEP_MEMORY))
 
 const struct engine engines[] = {
@@ -36,7 +37,8 @@ const struct engine engines[] = {
 	{ .name = "firejail",
 	  .summary = "firejail takes away from the host's root what is not to be seen",
 	  .tool = "firejail",
-	  .steps = BY_INIT | BIT(STEP_NO_NETWORK) | BIT(STEP_PROCESSES) | BIT(STEP_IDS),
+	  .steps = BY_INIT | BIT(STEP_NO_NETWORK) | BIT(STEP_PROCESSES) | BIT(STEP_IDS) |
+		   BIT(STEP_USERNS),
 	  .is_untested = true,
 	  .render = render_firejail },
 	{ .name = "systemd",
@@ -72,7 +74,7 @@ const struct engine engines[] = {
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
 	  .minds_hybrid = true,
-	  .unfit = "killed while it starts, it can leave a process of its own behind",
+	  .leaves_some = true,
 	  .render = render_runc },
 	{ .name = "gvisor",
 	  .summary = "gVisor's runsc: a kernel in user space between the inside and the host's",
@@ -81,22 +83,28 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
+	  .leaves_some = true,
+	  .is_deaf = true,
 	  .counts_no_files = true,
 	  .dies_by_child = true,
 	  .render = render_runsc },
 	{ .name = "podman",
 	  .summary = "a container of podman, without a daemon",
 	  .tool = "podman",
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT),
+	  .steps = BY_INIT | (BY_MOUNTS & ~BIT(STEP_COUNTS)) | BY_LIMITS | BIT(STEP_DIRECT),
 	  .ends = BIT(STEP_REMASK),
 	  .counts_no_files = true,
+	  .has_helpers = true,
+	  .prepare = podman_prepare,
 	  .render = render_podman },
 	{ .name = "docker",
 	  .summary = "a container of docker, here or wherever its client leads",
 	  .tool = "docker",
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
+	  .steps = BY_INIT | (BY_MOUNTS & ~(BIT(STEP_COUNTS) | BIT(STEP_USERNS))) | BY_LIMITS,
 	  .ends = BIT(STEP_REMASK),
 	  .has_cgroups = true,
+	  .has_helpers = true,
+	  .is_told = true,
 	  .prepare = docker_prepare,
 	  .render = render_docker },
 	{ .name = "vm",
@@ -140,6 +148,8 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
 	[STEP_DIRECT] = "network without proxy variables",
+	[STEP_USERNS] = "a user namespace of its own",
+	[STEP_COUNTS] = "kernel objects counted apart",
 	[STEP_LAYERS] = "layers",
 	[STEP_OWN_IDS] = "a template's own ids",
 	[STEP_SOCKETS] = "host sockets",
@@ -234,7 +244,8 @@ int engine_needs(const struct engine *en, unsigned steps, struct err *e)
 
 	if (missing == BIT(STEP_ROOT))
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "engine '%s' cannot honour: %s; start it as an ordinary user or "
+			       "engine '%s' cannot honour: %s; start it as an ordinary "
+			       "user or "
 			       "with --user NAME",
 			       en->name, engine_step_name(STEP_ROOT));
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++)
@@ -287,12 +298,15 @@ int engine_pick(const char *name, enum engine_strength least, unsigned needs,
 		en = engine_find(name);
 		if (en == NULL)
 			return err_set(e, ERR_USAGE, EINVAL,
-				       "there is no engine '%.40s'; 'vitrine engines' lists them",
+				       "there is no engine '%.40s'; 'vitrine engines' "
+				       "lists them",
 				       name);
 		if (en->strength < least)
 			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-				       "engine '%s' has a %s, and the policy's isolation \"%s\" "
-				       "asks for more; --engine auto picks one that has it",
+				       "engine '%s' has a %s, and the policy's isolation "
+				       "\"%s\" "
+				       "asks for more; --engine auto picks one that has "
+				       "it",
 				       en->name, engine_strength_name(en->strength),
 				       engine_isolation_name(least));
 		*ret = en;
@@ -306,10 +320,13 @@ int engine_pick(const char *name, enum engine_strength least, unsigned needs,
 			en = x;
 	if (en == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "no engine with isolation \"%s\" works here%s; 'vitrine engines' "
+			       "no engine with isolation \"%s\" works here%s; 'vitrine "
+			       "engines' "
 			       "says what is missing",
 			       engine_isolation_name(least),
-			       needs & BIT(STEP_ROOT) ? " for root, --user NAME may have one" : "");
+			       needs & BIT(STEP_ROOT) ? " for root, --user NAME may have "
+							"one"
+						      : "");
 	*ret = en;
 	return 0;
 }

@@ -33,6 +33,8 @@ enum engine_step {
 	STEP_EXEC,       /* further commands in a running sandbox */
 	STEP_GATE,       /* a network through the gate */
 	STEP_DIRECT,     /* for programs that know no proxy too: connections are redirected */
+	STEP_USERNS,     /* where no id but the user's is known */
+	STEP_COUNTS,     /* what is counted for each user is counted apart: inotify */
 	STEP_LAYERS,     /* layers over the workspace or the home */
 	STEP_SOCKETS,    /* host sockets by exact path */
 	STEP_OWN_IDS,    /* a template with ids of its own, root's among them */
@@ -53,6 +55,10 @@ struct engine {
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
 	bool minds_hybrid; /* it looks at control groups though told not to, and two versions at once are too much for it */
+	bool leaves_some; /* killed while it starts it leaves processes: it is started in a pid namespace of its own */
+	bool has_helpers; /* processes of it that outlive it: they are minded */
+	bool is_deaf; /* no socket of the host's that lies in a directory it shows can be reached, or covered */
+	bool is_told; /* they are a daemon's, which is told to end them */
 	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */
 	bool is_untested; /* rendered and compared, but never run by our tests: never picked by itself */
 	const char *
@@ -131,15 +137,27 @@ int engine_save(int monitor, const int *files, size_t n_files, int dir, uint64_t
 /* Whatever came of it: the machine goes on. */
 int engine_go_on(const struct native *n, struct err *e);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. */
+/* stage.c: in the child that becomes the tool: namespaces of its own, as the engine needs them. Where it leaves processes behind it
+ * returns in the first process of a pid namespace. 0 or -errno. */
 int stage_enter(const struct engine *en);
 /* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
 void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */
 bool stage_is_hybrid(void);
 
+/* Whom to tell that the container of this name shall end; .tool NULL: nobody. */
+struct last_words {
+	const char *tool, *id;
+	char *const *env;
+};
+
+/* mind.c: in the child that becomes the tool: returns, 0 or -errno, in a child of it, and minds that one and all orphans below
+ * it from then on. SIGTERM, or the end of the keeper, is the end of them all. */
+int mind_tool(const struct last_words *w);
+
 /* container/load.c */
 int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
+int podman_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,

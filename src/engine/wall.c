@@ -120,6 +120,9 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
 	char *const *argv = l->args->v;
+	struct last_words last = { .tool = en->is_told ? argv[0] : NULL,
+				   .id = path_name(l->dir),
+				   .env = l->plan->engine_env };
 	const struct vm_files *f = &l->vm->files;
 	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
 		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
@@ -157,9 +160,11 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 		}
 	}
+	if (en->has_helpers && mind_tool(&last) < 0)
+		_exit(125);
 	r = en->needs_stage ? stage_enter(en) : 0;
 	if (r < 0) {
-		(void)fprintf(stderr, "cannot make a user namespace: %s\n", strerror(-r));
+		(void)fprintf(stderr, "cannot make namespaces for it: %s\n", strerror(-r));
 		_exit(125);
 	}
 	if (en->seals_itself)
@@ -228,16 +233,18 @@ static int spawn_tool(const struct launch *l, const struct ends *p, const struct
 
 /* ---- what the tool is given ---- */
 
-/* Covers of names that have vanished since the scan: a tool would make the name, on the host. */
-static bool *find_gone(const struct plan *p)
+/* Covers of names that have vanished since the scan: a tool would make the name, on the host. And covers of sockets, where
+ * nobody inside can reach one of the host's anyway, and none can be covered. */
+static bool *find_gone(const struct engine *en, const struct plan *p)
 {
 	bool *gone = mem_new(p->n_mounts, sizeof(*gone));
 	struct stat st;
 
 	for (size_t i = 0; i < p->n_mounts; i++)
-		gone[i] = p->mounts[i].flags & MOUNT_GONE_OK &&
-			  !path_is_beneath(p->mounts[i].dst, "/proc") &&
-			  lstat(p->mounts[i].dst, &st) < 0;
+		gone[i] =
+			p->mounts[i].flags & MOUNT_GONE_OK &&
+			!path_is_beneath(p->mounts[i].dst, "/proc") &&
+			(lstat(p->mounts[i].dst, &st) < 0 || (en->is_deaf && S_ISSOCK(st.st_mode)));
 	return gone;
 }
 
@@ -362,7 +369,7 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 
 static int render(const struct launch *l, const char *tool, struct rendering *out, struct err *e)
 {
-	_free_ bool *gone = find_gone(l->plan);
+	_free_ bool *gone = find_gone(l->en, l->plan);
 	struct render_in in = { .plan = l->plan,
 				.tool = tool,
 				.skel = l->skel,
@@ -569,8 +576,11 @@ void wall_reap(struct native *n, const struct plan *p)
 	const struct engine *en = engine_find(p->engine);
 
 	/* A machine is one process: with it everything inside is gone. */
-	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS))
+	if (en->strength == STRENGTH_VM || !is_over(n, GRACE_MS) || !wait_tool(n, GRACE_MS)) {
+		if (en->has_helpers && kill(n->tool, SIGTERM) == 0)
+			(void)wait_tool(n, GRACE_MS);
 		(void)kill(-n->tool, SIGKILL); /* with what it started in its own session */
+	}
 	(void)waitpid(n->tool, NULL, 0);
 	n->tool = 0;
 }

@@ -250,6 +250,8 @@ static int start(struct keeper *k, struct err *e)
 	gate_start(k);
 	listening_start(k);
 	spread_behind(false);
+	if (in->plan->is_live)
+		machine_watch(k);
 	r = in->plan->has_cgroup ? limits_attach(k, e) : 0;
 	return r == 0 && in->again ? machine_adopt(k, e) : r;
 }

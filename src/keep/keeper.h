@@ -55,7 +55,7 @@ struct keeper {
 	struct native native;
 	struct cgroup cgroup;
 	struct loop *loop;
-	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
+	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener, *on_files[2];
 	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage, *on_story, *on_drain;
 	int dir, lock, listener;
 	int sessions_dir; /* sessions/ of a named sandbox, made when first needed */
@@ -172,6 +172,7 @@ void client_park(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]
 void clients_on_parked(struct keeper *k, int error);
 bool machine_is_parked(const struct keeper *k); /* or about to be */
 void machine_go_on(struct keeper *k);
+void machine_watch(struct keeper *k);               /* it ends with whoever serves its files */
 int machine_adopt(struct keeper *k, struct err *e); /* the commands that are in it */
 void client_refuse(struct client *c, enum end_reason why, const char *text);
 

@@ -8,6 +8,7 @@
  * on a terminal or recorded.
  */
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/io.h"
@@ -107,6 +108,34 @@ void machine_go_on(struct keeper *k)
 
 	if (engine_go_on(&k->native, &e) < 0)
 		keeper_fail(k, &e);
+}
+
+/* ---- who serves its files ---- */
+
+/* Its answers are for whoever has asked; its end is for us. A machine whose files are gone would wait for ever. */
+static void on_files(void *arg)
+{
+	struct keeper *k = arg;
+	struct err e = ERR_INIT;
+	char byte;
+
+	for (int i = 0; i < 2; i++) {
+		if (k->native.files[i] < 0 ||
+		    recv(k->native.files[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+			continue;
+		watch_set(k->on_files[i], false);
+		err_put_(&e, ERR_SYSTEM, EPIPE, "who served the machine's files has ended");
+		keeper_fail(k, &e);
+		return;
+	}
+}
+
+void machine_watch(struct keeper *k)
+{
+	for (int i = 0; i < 2; i++)
+		if (k->native.files[i] >= 0)
+			k->on_files[i] =
+				watch_fd(k->loop, k->native.files[i], WATCH_READ, on_files, k);
 }
 
 /* ---- and again ---- */

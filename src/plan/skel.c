@@ -53,7 +53,12 @@ void plan_mount_points(struct plan *p)
 			continue; /* only ever over what exists; nowhere */
 		holder = holder_of(p, i);
 		if (holder == NULL) {
-			plan_add_skel(p, m->flags & MOUNT_DIR ? SKEL_DIR : SKEL_FILE, m->dst, "");
+			struct skel *s = plan_add_skel(
+				p, m->flags & MOUNT_DIR ? SKEL_DIR : SKEL_FILE, m->dst, "");
+
+			/* Podman cannot say whose a tmpfs is, and its runtime gives it the mode of what it covers. */
+			if (m->kind == MOUNT_PRIVATE && str_eq(p->engine, "podman"))
+				s->mode = 01777;
 			m->flags |= MOUNT_SKEL;
 		} else if (holder->flags & MOUNT_OWN) {
 			m->flags |= MOUNT_MKDIR;

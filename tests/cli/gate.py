@@ -241,6 +241,7 @@ def where_the_kernel_cannot_redirect(box):
 
 @test
 def what_listens_is_hinted_at(box):
+    box.needs_native("a hint at what listens")
     net()
     script = "python3 -m http.server 3000 >/dev/null 2>&1 & python3 -m http.server 3001 >/dev/null 2>&1 & sleep 1.7"
     r = box.sh(script, "-p", "33001:3001")

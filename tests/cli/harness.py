@@ -41,6 +41,7 @@ BUILT = Path(__file__).resolve().parent.parent.parent / "build" / "vitrine"
 tests = []
 lasting = set()  # processes of the tests' own that outlive a test: a fake internet
 engine = None  # --engine NAME: the same tests behind other walls
+deadline = None  # of the test that runs now
 
 
 class Skip(Exception):
@@ -190,7 +191,7 @@ class Box:
         return p
 
     def start(self, *args, **kw):
-        if engine and args and args[0] in ("run", "explain") and not {"--engine", "--help"} & set(args):
+        if engine and args and args[0] in ("run", "create", "explain") and not {"--engine", "--help"} & set(args):
             args = (args[0], "--engine", engine, *args[1:])
         kw.setdefault("stdin", subprocess.DEVNULL)
         kw.setdefault("stdout", subprocess.PIPE)
@@ -227,6 +228,17 @@ class Box:
         if r.rc != 0:
             raise AssertionError(f"{argv}: exit {r.rc}: {r.err}")
         return r.out
+
+    def needs_step(self, step):
+        """Of the engine that is tested, by the table that refuses plans."""
+        if engine:
+            rows = json.loads(self.cli("engines", "--json").out)["engines"]
+            if next(e for e in rows if e["name"] == engine)["steps"][step] != "yes":
+                raise Skip(f"engine '{engine}' cannot honour: {step}")
+
+    def needs_native(self, what):
+        if engine not in (None, "native"):
+            raise Skip(f"{what} is the native engine's (docs/ENGINES.md)")
 
     def needs(self, *programs):
         for p in programs:
@@ -395,14 +407,25 @@ def check_leftovers(box):
 # ---------------------------------------------------------------------------------------------- running
 
 
+def set_deadline(seconds):
+    """By a clock that stands still with the machine. 0: none any more."""
+    global deadline
+    deadline = Patience(seconds) if seconds else None
+    signal.signal(signal.SIGALRM, on_alarm)
+    step = Patience.STEP if seconds else 0
+    signal.setitimer(signal.ITIMER_REAL, step, step)
+
+
 def on_alarm(_signo, _frame):
-    raise TimeoutError("the deadline passed")
+    global deadline
+    if deadline and deadline.is_over():
+        deadline = None
+        raise TimeoutError("the deadline passed")
 
 
 def run_one(box, fn, timeout):
     """None, or what went wrong."""
-    signal.signal(signal.SIGALRM, on_alarm)
-    signal.alarm(timeout)
+    set_deadline(timeout)
     wrong = None
     try:
         fn(box)
@@ -417,7 +440,7 @@ def run_one(box, fn, timeout):
         line = next((f.lineno for f in where if f.name == fn.__name__), where[0].lineno)
         wrong = f"line {line}: {type(e).__name__}: {e}"
     finally:
-        signal.alarm(0)
+        set_deadline(0)
         for p in box.started:
             if wrong and p.poll() is None:
                 p.kill()

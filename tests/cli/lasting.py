@@ -93,6 +93,8 @@ def definition_that_is_broken(box):
     whole = f.read_text()
     for bad in ("", "{}", whole[:-10], whole.replace("[]", '["rm"]'), whole.replace('"version": 1', '"version": 9'),
                 whole.replace(str(box.ws), "relative"), "[" * 100000):
+        if bad == whole:  # an engine that was asked for by a word: there is no list without one
+            continue
         f.write_text(bad)
         r = box.run("box", "--", "true")
         eq((r.rc, r.out), (2, ""), bad[:60])

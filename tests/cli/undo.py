@@ -128,6 +128,7 @@ def only_some_paths(box):
 
 @test
 def a_text_names_a_checkpoint(box):
+    box.needs_step("layers")
     box.write("f", "1")
     done(box, "checkpoint", "-m", "tests pass")
     box.write("f", "2")
@@ -146,6 +147,8 @@ def a_text_names_a_checkpoint(box):
 @test
 def a_named_sandbox_comes_back_whole(box):
     """With its name a sandbox that works in place is meant with its home; without, the directory."""
+    box.needs_step("layers")
+
     def inside(script):
         return done(box, "run", "--name", "box", "--", "sh", "-c", script).out
 
@@ -191,6 +194,7 @@ def what_runs_stands_still_for_it(box):
 
 @test
 def a_slip_is_not_a_success(box):
+    box.needs_step("layers")
     """A word that is neither a sandbox nor a path: nothing is done, and it is said."""
     box.write("f", "1")
     box.write("gone", "1")

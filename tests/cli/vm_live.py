@@ -179,7 +179,7 @@ def cut_off_or_full(box):
 
 @test(who=("user",), timeout=400)
 def who_serves_files(box):
-    """vitrine-files: no new privileges, a filter, no capability, and the view is all it can open."""
+    """vitrine-files: no new privileges, a filter, no capability; the sandbox ends with it."""
     env = machine(box)
     p = box.start("run", "--engine", "vm-emulated", *SMALL, "--name", "m", "--", "sh", "-c", "echo up; exec sleep 300", env=env)
     eq(p.stdout.readline(), b"up\n")
@@ -188,7 +188,8 @@ def who_serves_files(box):
     eq(len(servers), 2, "the view and the programs")
     for q in servers:
         has(said(q / "status"), "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000")
-    box.stop(p)
+    os.kill(int(servers[0].name), 9)  # a machine without its files is no machine
+    eq((p.wait(60), b"served the machine's files" in p.stderr.read()), (125, True))
 
 
 if __name__ == "__main__":

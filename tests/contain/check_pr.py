@@ -6,10 +6,11 @@ import os
 import re
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from check_ks import unprivileged
-from harness import HELD, check, descendants
+from harness import HELD, USERNS, check, descendants, has_step, needs_hosts_kernel, process_table
 from outside import THROUGH, Sentinel, attempts, inside, reached, verdicts
 
 SPARE_GID = 54321
@@ -25,7 +26,18 @@ def supervisors():
 def insiders():
     """Host pids of what this check started in a pid namespace of its own."""
     mine = ns_depth(os.getpid())
-    return [p for p, _ in descendants(os.getpid()) if ns_depth(p) > mine]
+    found = [p for p, _ in descendants(os.getpid()) if ns_depth(p) > mine]
+    return found if found or "DOCKER_HOST" not in os.environ else of_a_daemon(mine)
+
+
+def of_a_daemon(mine):
+    """They are nobody's children here, but they have this check's folder in sight."""
+    found = []
+    for pid in process_table():
+        with suppress(OSError):
+            if ns_depth(pid) > mine and f"/vcontain.{os.getpid()}." in Path(f"/proc/{pid}/mountinfo").read_text():
+                found.append(pid)
+    return found
 
 
 def ns_depth(pid):
@@ -149,7 +161,9 @@ def pr06(c):
     plain = re.search(r"^uid .*\ngid .*$", before, re.M)[0]
     for path in (suid, caps):
         r = c.sandbox([path, "ids"])
-        c.must(plain in r.text, f"{path.name}: ids changed: {r.text!r}")
+        if r.rc == 126 and not r.out and path == caps:  # rights that nobody inside can have: the kernel does not start it
+            continue
+        c.must(plain in r.text, f"{path.name}: ids changed: {r}")
         unprivileged(r.text, c, path.name)
     r = inside(c, "setids")
     c.must(r.rc != THROUGH, f"ids can be set: {r}")
@@ -205,8 +219,9 @@ def pr09(c):
     found = dict(re.findall(r"^ns ((\w+):\[\d+\])$", r.text, re.M))
     found = {v: k for k, v in found.items()}
     if set(found) != set(NAMESPACES):
+        needs_hosts_kernel(c, "it knows no such namespaces")
         c.inconclusive(f"not all namespaces are shown: {r}")
-    same = [n for n in NAMESPACES if found[n] == host[n]]
+    same = [n for n in NAMESPACES if found[n] == host[n] and (n != "user" or has_step(c, USERNS))]
     c.must(not same, f"shared with the host: {same}")
     r = inside(c, "setns_all")
     c.must(r.rc != THROUGH, f"setns got through: {r}")
@@ -371,6 +386,7 @@ def pr17(c):
 @check("PR-19", prio="P1", title="seen from the host: every task inside is filtered and powerless",
        catches=("seccomp,verify", "caps,verify", "nnp,landlock,seccomp,verify"))
 def pr19(c):
+    needs_hosts_kernel(c, "the tasks that the host sees are the tool's")
     p = c.start(["/bin/sh", "-c", "echo up; sleep 10 & sleep 10"])
     if not p.wait_for("up", 8):
         c.inconclusive(f"did not come up: {p.stop()}")

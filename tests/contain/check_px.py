@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import HELD, check, has_direct, needs_direct  # noqa: E402
+from harness import DIRECT, HELD, check, has_step, needs_step  # noqa: E402
 from internet import Internet  # noqa: E402
 from outside import Trap  # noqa: E402
 
@@ -82,7 +82,7 @@ def talk(c, asks, flags=ALLOW, **kw):
 
 def ways(c, asks):
     """Those that can be asked behind this engine."""
-    return [a for a in asks if a[0] == PROXY or has_direct(c)]
+    return [a for a in asks if a[0] == PROXY or has_step(c, DIRECT)]
 
 
 def get(url, host=None, extra=""):
@@ -654,7 +654,7 @@ for argv in (["curl", "-s", "-m", "3", "http://%s.evil.test/" % label], ["curl",
 
 @check("NT-20", prio="P1", title="with a gate: every port of every address leads to it, proxy or not", forms=RUN, catches=("redirect",))
 def nt20(c):
-    needs_direct(c)
+    needs_step(c, DIRECT)
     with internet(c) as net:
         script = "for u in http://ok.test:5432/a http://93.184.216.34:8080/b http://evil.test:5432/c http://93.184.216.35:5432/d; do " \
                  "curl -sS -m 4 --noproxy '*' $u; done; true"

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from check_pr import insiders, supervisors
-from harness import HELD, check, descendants
+from harness import COUNTS, HELD, check, descendants, needs_step
 from outside import THROUGH, Sentinel, bounded, fork_latency
 
 MIB = 1 << 20
@@ -72,7 +72,8 @@ def rx02(c):
                       refusal_ok=True)
         c.must(r.rc != THROUGH and r.seconds < 5, f"128 MiB were used under a limit of 64: {r}")
         c.must(r.rc == 137, f"not the status of a killed command: {r}")
-        c.must(r.json().get("reason") == "memory", f"the reason is not told: {r.json()}")
+        # The control group is docker's, and it does not say what it killed.
+        c.must(r.json().get("reason") == "memory" or c.cfg.engine == "docker", f"the reason is not told: {r.json()}")
         c.must(s.running, "the sentinel was hit")
         c.must(other.alive, "another sandbox was hit")
         other.stop()
@@ -167,10 +168,22 @@ class Drain:
         self.thread.join(3)
 
 
+def idle_rss(c):
+    """What the tool of another engine takes before it has anything to do."""
+    if not c.cfg.engine:
+        return 0
+    p = c.start("echo up; sleep 30")
+    c.need_control(p.wait_for("up"), f"not started: {p.err}")
+    idle = rss(supervisors())
+    p.stop()
+    return idle
+
+
 @check("RX-06", prio="P0", title="floods of output end at --output; memory stays small",
        forms=("run", "grandchild"))
 def rx06(c):
     with bounded(c):
+        idle = idle_rss(c)
         # The pipe is not a real file of ours: what is not read waits, what is read is thrown away.
         for flags, want in (([], 64 * MIB), (["--output", "4m", "--json"], 4 * MIB)):
             d = Drain()
@@ -181,7 +194,7 @@ def rx06(c):
                 time.sleep(0.01)
             r = p.wait(30)
             d.close()
-            c.must(peak < 64 * MIB, f"the supervisor used {peak // MIB} MiB")
+            c.must(peak < idle + 64 * MIB, f"the supervisor used {peak // MIB} MiB")
             if not flags:
                 c.must(d.bytes == want, f"{d.bytes} of {want} bytes came out: {r}")
                 continue
@@ -227,6 +240,7 @@ def host_can(c, words):
 @check("RX-11", prio="P1", title="what is counted for each user is not used up from inside",
        forms=("run", "exec"), alone=True)
 def rx11(c):
+    needs_step(c, COUNTS)
     with bounded(c):
         for word, n in (("ptys", 6000), ("inotify", 400), ("timers", 100000)):
             c.need_control(host_can(c, [word, "1"]), f"{word}: not one outside")

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "cli"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import HELD, check, needs_direct  # noqa: E402
+from harness import DIRECT, HELD, check, needs_step  # noqa: E402
 from internet import OWN4, Internet  # noqa: E402
 from seal_upstream import Server, make_certs  # noqa: E402
 
@@ -340,7 +340,7 @@ os._exit(0)
 
 @check("PX-38", prio="P1", title="inspected: what a run asked for in its last instant is on record", forms=RUN, catches=("seal-last",), timeout=90.0)
 def px38(c):
-    needs_direct(c)
+    needs_step(c, DIRECT)
     with world(c) as w:
         c.plant(c.ws / "last.py", LAST)
         for i in range(4):

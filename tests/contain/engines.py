@@ -33,6 +33,8 @@ BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 ENDS = "cannot cover it again"
 # So are these: what it cannot honour it refuses by name, before anything runs.
 REFUSED = ("cannot honour: ", "the kernel cannot enforce it here", "needs the native engine")
+# Nothing that is said here of walls.
+NOT_HERE = ("is not measured here", "has a kernel of its own: ")
 WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 
@@ -48,7 +50,9 @@ def run_engine(args, name):
                "--json", f.name, "--jobs", str(args.jobs)]
         cmd += ["--engine", name] if name != "native" else []
         cmd += ["--only", args.only] if args.only else []
-        p = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=sys.stderr, start_new_session=True)
+        said = f"{args.json}.{name}.log" if args.json else os.devnull
+        with open(said, "w") as log:
+            p = subprocess.Popen([*cmd, "--verbose"], stdout=log, stderr=sys.stderr, start_new_session=True)
         try:
             p.wait(args.most)
         except subprocess.TimeoutExpired:
@@ -63,7 +67,7 @@ def run_engine(args, name):
         text = Path(f.name).read_text()
     out = {}
     for r in json.loads(text)["results"] if text else []:
-        word = "n/a" if r.get("skipped") else "ends" if ENDS in r["why"] else WORDS[r["verdict"]]
+        word = "n/a" if r.get("skipped") or any(w in r["why"] for w in NOT_HERE) else "ends" if ENDS in r["why"] else WORDS[r["verdict"]]
         if word == "?" and any(w in r["why"] for w in REFUSED):
             word = "refused"
         out[r["id"]] = (r["prio"], r["title"], word, r["why"])

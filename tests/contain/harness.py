@@ -53,6 +53,8 @@ LAUNCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_SLAVE, MS_SHARED = 0x4000, 0x80000, 0x100000
+# How much longer than the native engine one may take for a start, and with it for all that waits for one.
+PATIENCE = {"podman": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
 
 # What a grandchild is: two shells between the first process and the command, the status kept.
 GRANDCHILD = ["sh", "-c", "sh -c '\"$@\"; exit $?' x \"$@\"; exit $?", "x"]
@@ -121,6 +123,10 @@ class Config:
     engine: str = ""                # other walls than the native engine's
     roots: dict = field(default_factory=dict)   # identity -> folder of templates: every command is root inside
 
+    @property
+    def patience(self) -> int:
+        return PATIENCE.get(self.engine, 1)
+
 
 # ----------------------------------------------------------------------------------------- results
 
@@ -182,8 +188,9 @@ def _bytes(x):
 class Proc:
     """A command in the background. Both outputs are collected by threads; stop() ends it."""
 
-    def __init__(self, popen, argv, keeper=None, name=None, group=False):
+    def __init__(self, popen, argv, keeper=None, name=None, group=False, patience=1):
         self.popen = popen
+        self.patience = patience
         self._group = group         # not sandboxed: its children are for us to end
         self.argv = argv
         self.name = name
@@ -235,7 +242,7 @@ class Proc:
     def wait_for(self, word, timeout=10.0) -> bool:
         """True when `word` has come out on stdout or stderr."""
         word = _bytes(word)
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * self.patience
         with self._lock:
             while True:
                 if word in self._bufs[1] or word in self._bufs[2]:
@@ -250,7 +257,7 @@ class Proc:
     def wait(self, timeout=20.0) -> Result:
         timed_out = False
         try:
-            self.popen.wait(timeout)
+            self.popen.wait(timeout * self.patience)
         except subprocess.TimeoutExpired:
             timed_out = True
             self.popen.kill()
@@ -281,7 +288,7 @@ class Proc:
         elif self.popen.poll() is None:
             self.popen.terminate()
             try:
-                self.popen.wait(timeout)
+                self.popen.wait(timeout * self.patience)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
         return self.wait(timeout)
@@ -621,7 +628,7 @@ class Ctx:
         t0 = time.monotonic()
         timed_out = False
         try:
-            out, err = popen.communicate(data, timeout)
+            out, err = popen.communicate(data, timeout * self.cfg.patience)
         except subprocess.TimeoutExpired:
             timed_out = True
             below = [p for p, _ in descendants(popen.pid)]
@@ -689,12 +696,13 @@ class Ctx:
         argv = [self.cfg.vitrine, "run", "--name", name, *flags, "--", *command]
         fd = subprocess.PIPE if isinstance(stdin, (bytes, str)) else stdin
         popen = self._popen(argv, env=self._vitrine_env(env), stdin=fd, cwd=cwd, pass_fds=pass_fds)
-        proc = Proc(popen, argv, name=name)
+        proc = Proc(popen, argv, name=name, patience=self.cfg.patience)
         self._procs.append(proc)
-        end = time.monotonic() + timeout
+        most = timeout * self.cfg.patience
+        end = time.monotonic() + most
         # `exec` of a sandbox that is known and does not run starts it: the keeper would be another's child.
         control = self.state / "vitrine" / "sandboxes" / name / "control"
-        while not control.exists() and proc.alive and time.monotonic() < end - timeout / 2:
+        while not control.exists() and proc.alive and time.monotonic() < end - most / 2:
             time.sleep(0.01)
         while True:
             r = self.vitrine("exec", name, "--", "true", env=env, cwd=cwd, timeout=timeout)
@@ -768,7 +776,7 @@ class Ctx:
             env = self._vitrine_env(env)
         popen = self._popen(argv, env=env, stdin=stdin, pass_fds=pass_fds, cwd=cwd, stdout=stdout,
                             stderr=stderr)
-        proc = Proc(popen, argv, keeper, keeper.name if keeper else None, group=not sandboxed)
+        proc = Proc(popen, argv, keeper, keeper.name if keeper else None, not sandboxed, self.cfg.patience)
         self._procs.append(proc)
         return proc
 
@@ -804,7 +812,7 @@ class Ctx:
         return hits
 
     def wait_until(self, claim, timeout=5.0, step=0.02) -> bool:
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * self.cfg.patience
         while not claim():
             if time.monotonic() > end:
                 return False
@@ -821,7 +829,7 @@ class Ctx:
             except Exception as ex:                        # the verdict is already known
                 self.note("stop:", ex)
         left = []
-        end = time.monotonic() + 3.0
+        end = time.monotonic() + 3.0 * self.cfg.patience
         while True:
             # Podman keeps one process per user to hold its user namespace; nothing of a sandbox is in it.
             left = [(pid, name) for pid, name in descendants(os.getpid())
@@ -903,21 +911,45 @@ def spawn_check(chk, cfg, ident, form):
         os._exit(status)
 
 
+def host_mounts():
+    """But for those that a docker daemon of the tests' own makes for its containers."""
+    daemon = os.path.dirname(os.environ.get("DOCKER_HOST", "").removeprefix("unix://"))
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in lines if not daemon or daemon not in line]
+
+
 # ------------------------------------------------------------------- what the table of an engine says
 
 
 DIRECT = "network without proxy variables"
-direct = {"": True}
+USERNS = "a user namespace of its own"
+OWN_DEVICES = {"fuse", "net"}  # of another kernel, on which nothing of the host stands behind them
+COUNTS = "kernel objects counted apart"
+rows = {}
 
 
-def has_direct(c):
-    """Does what knows no proxy get anywhere behind this engine, as its table has it?"""
-    if c.cfg.engine not in direct:
-        rows = json.loads(c.vitrine("engines", "--json").text)["engines"]
-        direct[c.cfg.engine] = next(e["steps"][DIRECT] for e in rows if e["name"] == c.cfg.engine) == "yes"
-    return direct[c.cfg.engine]
+def row(c):
+    name = c.cfg.engine or "native"
+    if name not in rows:
+        rows.update({e["name"]: e for e in json.loads(c.vitrine("engines", "--json").text)["engines"]})
+    return rows[name]
 
 
-def needs_direct(c):
-    if not has_direct(c):
-        c.inconclusive(f"engine '{c.cfg.engine}' cannot honour: {DIRECT}")
+def has_step(c, step):
+    """Does this engine honour it, as its table has it?"""
+    return row(c)["steps"][step] == "yes"
+
+
+def has_own_kernel(c):
+    """What gets through to that one has not got through to the host's, and what it shows of itself is its own affair."""
+    return bool(c.cfg.engine) and row(c)["kernel"] != "shared kernel"
+
+
+def needs_hosts_kernel(c, what):
+    if has_own_kernel(c):
+        c.inconclusive(f"engine '{c.cfg.engine}' has a kernel of its own: {what}")
+
+
+def needs_step(c, step):
+    if not has_step(c, step):
+        c.inconclusive(f"engine '{c.cfg.engine}' cannot honour: {step}")

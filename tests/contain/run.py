@@ -143,7 +143,7 @@ def harvest(run, timed_out):
     try:
         return json.loads(run.data)
     except ValueError:
-        why = f"no verdict within {chk.timeout:g} s" if timed_out else "the check's process died"
+        why = f"no verdict within {chk.timeout * cfg.patience:g} s" if timed_out else "the check's process died"
         return {"id": chk.id, "prio": chk.prio, "title": chk.title, "ident": ident, "form": form,
                 "verdict": INCONCLUSIVE, "by": "check", "why": why, "left": [], "notes": [],
                 "seconds": round(time.monotonic() - run.t0, 3)}
@@ -159,7 +159,7 @@ def execute(jobs, width, done):
                 break
             job = queue.pop(0)
             pid, fd = harness.spawn_check(job[0], job[1], job[2], job[3])
-            active[fd] = Running(job, pid, fd, time.monotonic() + job[0].timeout)
+            active[fd] = Running(job, pid, fd, time.monotonic() + job[0].timeout * job[1].patience)
         ready, _, _ = select.select(list(active), [], [], 0.2)
         ended = []
         for fd in ready:

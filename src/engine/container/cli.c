@@ -118,7 +118,8 @@ static void add_walls(struct args *a, const struct render_in *in, struct renderi
 	args_addf(a, "--security-opt=seccomp=%s/seccomp.json", in->dir);
 	args_addf(a, "--user=%u:%u", p->ids.uid_in, p->ids.gid_in);
 	args_addf(a, "--hostname=%s", p->hostname);
-	args_put(a, "--ipc=private", "--workdir=/", "--entrypoint=" INIT_INSIDE, NULL);
+	args_put(a, "--ipc=private", "--cgroupns=private", "--workdir=/",
+		 "--entrypoint=" INIT_INSIDE, NULL);
 	if (in->runtime)
 		args_addf(a, "--runtime=%s", in->runtime);
 	out->file = mem_str("seccomp.json");
@@ -156,6 +157,8 @@ int render_docker(const struct render_in *in, struct rendering *out, struct err 
 	args_add(a, in->tool);
 	add_walls(a, in, out);
 	add_limits(a, in->plan);
+	/* A loopback interface as everywhere else: docker leaves out its second address. */
+	args_add(a, "--sysctl=net.ipv6.conf.all.disable_ipv6=0");
 	args_put(a, "--log-driver=none", "--pull=never", "--no-healthcheck", NULL);
 	r = add_mounts(a, in, true, e);
 	if (r == 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/container/load.c - give docker the skeleton, once */
+/* engine/container/load.c - what a container engine must find before it is started: docker the skeleton, podman a home */
 #include <fcntl.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "engine/container/container.h"
 #include "engine/engine.h"
 
@@ -42,6 +43,15 @@ static int put_tar(const struct plan *p, struct err *e)
 	if (fd < 0 || io_write_all(fd, tar.p, tar.n) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(e, "image of the skeleton");
 	return take_fd(fd);
+}
+
+/* Its tidying up, after the end, does not begin without one, and then the end of a run is waited for in vain. */
+int podman_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
+{
+	_free_ char *home = mem_fmt("%s/podman/home", p->state_dir);
+	int r = path_make(home, 0700);
+
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", home, strerrordesc_np(-r)) : 0;
 }
 
 int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
