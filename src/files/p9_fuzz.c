@@ -4,14 +4,21 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/io.h"
+#include "base/path.h"
 #include "files/serve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
+static char dir[] = "/tmp/p9-fuzz-XXXXXX";
+
+static void clean(void)
+{
+	(void)chmod(dir, 0700);
+	(void)path_remove(AT_FDCWD, dir);
+}
+
 static int root(void)
 {
-	static char dir[] = "/tmp/p9-fuzz-XXXXXX";
 	static bool is_made;
 
 	if (!is_made) {
@@ -19,6 +26,7 @@ static int root(void)
 
 		bug_on(mkdtemp(dir) == NULL);
 		is_made = true;
+		(void)atexit(clean);
 		(void)snprintf(inner, sizeof(inner), "%s/d", dir);
 		(void)mkdir(inner, 0500);
 		(void)snprintf(inner, sizeof(inner), "%s/l", dir);

@@ -91,14 +91,12 @@ static int do_version(struct files *f, const struct p9_request *q)
 
 static int do_attach(struct files *f, const struct p9_request *q)
 {
-	int at = fcntl(f->fids.root, F_DUPFD_CLOEXEC, 3);
+	_close_ int at = fcntl(f->fids.root, F_DUPFD_CLOEXEC, 3);
 	int r = at < 0 ? -errno : put_qid_of(f, at);
 
-	if (r < 0) {
-		fd_close(at);
-		return r;
-	}
-	return q->n[1] == P9_NO_FID ? fids_add(&f->fids, q->n[0], at) : (fd_close(at), -EACCES);
+	if (q->n[1] != P9_NO_FID)
+		r = -EACCES; /* nobody was asked who they are */
+	return r < 0 ? r : fids_add(&f->fids, q->n[0], take_fd(at));
 }
 
 static int step(int from, const char *name)
