@@ -53,6 +53,7 @@ struct engine {
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
 	bool needs_root;
 	bool needs_stage; /* a user namespace of its own to be started in */
+	bool minds_hybrid; /* it looks at control groups though told not to, and two versions at once are too much for it */
 	bool leaves_some; /* killed while it starts it leaves processes: it is started in a pid namespace of its own */
 	bool has_helpers; /* processes of it that outlive it: they are minded */
 	bool is_deaf; /* no socket of the host's that lies in a directory it shows can be reached, or covered */
@@ -62,7 +63,7 @@ struct engine {
 	const char *
 		unfit; /* what it does not hold here though its table must say so: never picked by itself; NULL: nothing */
 	bool has_cgroups; /* limits by a daemon's control groups: it is not our child */
-	bool init_is_child; /* our init is a child of the tool, which has one thread, and pid 1 of a pid namespace */
+	bool dies_by_child; /* all inside is dead when the tool's children are: one is pid 1 of its namespace, or its kernel */
 	bool counts_no_files; /* its tmpfs have a size and no bound on the number of files */
 	/* Before the first start of a skeleton, where the tool cannot take it from the disk. */
 	int (*prepare)(const struct plan *p, const char *tool, const char *dir, struct err *e);
@@ -117,9 +118,9 @@ int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
 void engine_words(const struct native *n, struct buf *out);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. `has_mounts`: mounts of its own too. `has_processes`: a pid
- * namespace too, in whose first process this returns. */
-int stage_enter(bool has_mounts, bool has_processes);
+/* stage.c: in the child that becomes the tool. 0 or -errno. Where the engine `leaves_some`, this returns in another process: the
+ * first of a pid namespace. */
+int stage_enter(const struct engine *en);
 /* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
 void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */

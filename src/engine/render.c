@@ -69,3 +69,13 @@ bool render_is_dev(const struct mount *m)
 {
 	return m->kind == MOUNT_DEVICE || m->kind == MOUNT_PTS;
 }
+
+const char *render_word(char *const *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; env && *env; env++)
+		if (str_starts(*env, name) && (*env)[n] == '=')
+			return *env + n + 1;
+	return NULL;
+}

@@ -22,6 +22,7 @@ struct render_in {
 	const char *id;     /* unique on this host */
 	const char *kernel; /* for a machine: its kernel's image */
 	const char *kept; /* for a machine: the folder of the one it is a copy of; NULL: it boots */
+	bool is_virtiofs; /* for a machine: virtiofsd serves its files; it boots */
 	const bool *gone; /* per mount: the name it covers has vanished; NULL: none has */
 	const char *
 		runtime; /* for a container engine: its OCI runtime; NULL: what it takes by itself */
@@ -54,5 +55,7 @@ char *render_source(const struct render_in *in, const struct mount *m);
 unsigned render_mode(const struct mount *m);
 uint64_t render_bytes(const struct plan *p, const struct mount *m);
 bool render_is_dev(const struct mount *m);
+/* The value of a variable; NULL: it is not there. */
+const char *render_word(char *const *env, const char *name);
 
 #endif

@@ -307,6 +307,34 @@ TEST(image_is_a_tar_of_the_skeleton)
 	setup_done(&s);
 }
 
+TEST(docker_is_asked_where_its_client_would_go)
+{
+	static const struct {
+		char *env[4];
+		const char *config, *want;
+	} cases[] = {
+		{ { (char *)(uintptr_t) "HOME=/h", NULL }, "", "/var/run/docker.sock" },
+		{ { (char *)(uintptr_t) "DOCKER_HOST=unix:///run/d.sock", NULL },
+		  "",
+		  "/run/d.sock" },
+		{ { (char *)(uintptr_t) "DOCKER_HOST=tcp://10.0.0.1:2376", NULL }, "", NULL },
+		{ { (char *)(uintptr_t) "DOCKER_HOST=ssh://x", NULL }, "", NULL },
+		{ { (char *)(uintptr_t) "DOCKER_CONTEXT=far", NULL }, "", NULL },
+		{ { (char *)(uintptr_t) "HOME=/h", NULL }, "{\"currentContext\":\"far\"}", NULL },
+		{ { (char *)(uintptr_t) "HOME=/h", NULL },
+		  "{\"auths\":{}}",
+		  "/var/run/docker.sock" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *got = docker_socket(cases[i].env, cases[i].config);
+
+		CHECK((got == NULL) == (cases[i].want == NULL));
+		if (got && cases[i].want)
+			CHECK_STR(got, cases[i].want);
+	}
+}
+
 TEST(profile_allows_the_lock_and_refuses_mounts)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
@@ -395,6 +423,39 @@ TEST(a_kept_machine_is_named_by_all_that_makes_it)
 }
 
 /* What a monitor says is bounded and only half believed: answers, refusals, noise, the end. */
+TEST(a_machine_with_virtiofs)
+{
+	static const char *const boards[] = { "device", "pci" };
+	struct setup s;
+
+	make_for(engine_find("vm"), 0, &s);
+	for (size_t i = 0; i < ARRAY_LEN(boards); i++) {
+		_cleanup_(args_done) struct args words = { 0 };
+		_cleanup_(buf_done) struct buf got = BUF(MIB);
+		_free_ char *device = mem_fmt("vhost-user-fs-%s,chardev=files,tag=view", boards[i]);
+		struct render_in in = { .plan = &s.plan,
+					.tool = "/usr/bin/qemu",
+					.dir = "/state/x",
+					.kernel = "/boot/vmlinuz-6",
+					.is_virtiofs = true };
+
+		vm_words(&in, VM_COLD, i == 1, &words);
+		args_print(&words, &got);
+		CHECK(strstr(buf_cstr(&got), device) != NULL);
+		CHECK(strstr(buf_cstr(&got), "memory-backend-memfd,id=ram,size=2048M,share=on"));
+		CHECK(strstr(buf_cstr(&got), ",memory-backend=ram") != NULL);
+		CHECK(strstr(buf_cstr(&got), "9p") == NULL);
+		CHECK((strstr(buf_cstr(&got), "force-legacy=false") != NULL) == (i == 0));
+	}
+	setup_done(&s);
+	CHECK_INT(vm_share_said(NULL), VM_SHARE_9P);
+	CHECK_INT(vm_share_said("9p"), VM_SHARE_9P);
+	CHECK_INT(vm_share_said("virtiofs"), VM_SHARE_VIRTIOFS);
+	CHECK_INT(vm_share_said("auto"), VM_SHARE_AUTO);
+	CHECK_INT(vm_share_said("nfs"), VM_SHARE_COUNT_);
+	CHECK_INT(vm_share_said(""), VM_SHARE_COUNT_);
+}
+
 TEST(a_monitor_is_heard_but_not_trusted)
 {
 	static const struct {

@@ -67,18 +67,19 @@ static int become_first(void)
 											  : 0;
 }
 
-int stage_enter(bool has_mounts, bool has_processes)
+int stage_enter(const struct engine *en)
 {
-	bool hides = stage_is_hybrid();
-	int also = (hides || has_mounts || has_processes ? CLONE_NEWNS : 0) |
-		   (has_processes ? CLONE_NEWPID : 0);
+	bool hides = en->minds_hybrid && stage_is_hybrid();
+	int also = (hides || en->seals_itself || en->leaves_some ? CLONE_NEWNS : 0) |
+		   (en->leaves_some ? CLONE_NEWPID : 0);
 	int r = userns_enter(0, 0, also);
 
-	if (r == 0 && also && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (r == 0 && (hides || en->leaves_some) &&
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		r = -errno;
 	if (r == 0 && hides)
 		r = hide_unified();
-	return r == 0 && has_processes ? become_first() : r;
+	return r == 0 && en->leaves_some ? become_first() : r;
 }
 
 /* What is inside could reach the program's file through its own /proc, so such a runtime first makes itself a read-only

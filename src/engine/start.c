@@ -52,7 +52,7 @@ bool engine_is_empty(const struct native *n, const struct plan *p)
 {
 	const struct engine *en = engine_find(p->engine);
 
-	return n->tool > 0 && en && en->init_is_child && wall_is_empty(n);
+	return n->tool > 0 && en && en->dies_by_child && wall_is_empty(n);
 }
 
 bool engine_reap(struct native *n, const struct plan *p)

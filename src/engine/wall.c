@@ -137,9 +137,16 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 		}
 	}
+	if (l->vm->virtiofsd) {
+		r = vm_share_spawn(l->vm->virtiofsd, l->dir, l->plan->engine_env);
+		if (r < 0) {
+			(void)fprintf(stderr, "virtiofsd: %s\n", strerror(-r));
+			_exit(125);
+		}
+	}
 	if (en->has_helpers && mind_tool(&last) < 0)
 		_exit(125);
-	r = en->needs_stage ? stage_enter(en->seals_itself, en->leaves_some) : 0;
+	r = en->needs_stage ? stage_enter(en) : 0;
 	if (r < 0) {
 		(void)fprintf(stderr, "cannot make namespaces for it: %s\n", strerror(-r));
 		_exit(125);
@@ -267,7 +274,7 @@ static int write_file(const char *dir, const char *name, const struct buf *text,
 static int send_plan(const struct engine *en, const struct plan *p, int ctl, struct err *e)
 {
 	_cleanup_(buf_done) struct buf guest = BUF(GUEST_MAX);
-	struct guest_walls walls = { .has_landlock = en->strength == STRENGTH_PROCESS,
+	struct guest_walls walls = { .has_own_kernel = en->strength != STRENGTH_PROCESS,
 				     .has_cgroups = en->has_cgroups };
 	struct init_msg m = { .type = INIT_GUEST,
 			      .a = plan_needs_samples(p) ? SAMPLE_MS : 0,
@@ -346,6 +353,7 @@ static int render(const struct launch *l, const char *tool, struct rendering *ou
 				.gone = gone,
 				.kernel = l->vm->kernel.image,
 				.kept = l->vm->kept,
+				.is_virtiofs = l->vm->virtiofsd != NULL,
 				.runtime = stage_is_hybrid() ? "runc" : NULL };
 	int r = l->en->render(&in, out, e);
 
@@ -437,33 +445,74 @@ static bool wait_pidfd(int fd, int ms)
 }
 
 /* Every thread has its own list of children. */
-static bool has_one_thread(pid_t pid)
+static int add_children(int tasks, const char *tid, struct buf *out)
 {
-	_free_ char *path = mem_fmt("/proc/%d/task", (int)pid);
-	struct stat st;
+	_free_ char *path = mem_fmt("%s/children", tid);
+	_close_ int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 
-	return stat(path, &st) == 0 && st.st_nlink == 3;
+	if (n < 0 || n == sizeof(text)) /* more than any tool has */
+		return -EIO;
+	buf_add(out, text, (size_t)n);
+	return out->is_over ? -EMSGSIZE : 0;
 }
 
-/* The first process of a pid namespace is dead only when every other one in it is; what the tool does then is tidying up.
- * Its children are init, or nobody any more. */
+/* The tool's threads, and their children where `children` is given, each followed by a blank. */
+static int list_tasks(pid_t tool, struct buf *threads, struct buf *children)
+{
+	_free_ char *path = mem_fmt("/proc/%d/task", (int)tool);
+	DIR *d = opendir(path);
+	struct dirent *en;
+	int r = 0;
+
+	if (d == NULL)
+		return -errno;
+	while (r == 0 && (en = readdir(d)) != NULL) {
+		if (en->d_name[0] == '.')
+			continue;
+		buf_printf(threads, "%s ", en->d_name);
+		if (children)
+			r = add_children(dirfd(d), en->d_name, children);
+	}
+	(void)closedir(d);
+	return r < 0 ? r : threads->is_over ? -EMSGSIZE : 0;
+}
+
+/* A thread that ends leaves its children to another one, which may have been read before. */
+static int list_children(pid_t tool, struct buf *ret)
+{
+	_cleanup_(buf_done) struct buf before = BUF(4 * KIB), after = BUF(4 * KIB);
+	int r = list_tasks(tool, &before, ret);
+
+	if (r == 0)
+		r = list_tasks(tool, &after, NULL);
+	return r < 0 ? r : str_eq(buf_cstr(&before), buf_cstr(&after)) ? 0 : -EAGAIN;
+}
+
+static bool wait_dead(const char *pid)
+{
+	_close_ int fd = FD_NONE;
+	struct err ignored = ERR_INIT;
+	uint64_t n;
+
+	if (num_parse(pid, 1, INT32_MAX, &n, &ignored) < 0)
+		return false;
+	fd = open_pidfd((pid_t)n);
+	return fd >= 0 ? wait_pidfd(fd, EMPTY_MS) : errno == ESRCH;
+}
+
+/* All that is inside dies with the tool's children, see struct engine; what the tool does then is tidying up. */
 bool wall_is_empty(const struct native *n)
 {
-	_free_ char *path = mem_fmt("/proc/%d/task/%d/children", (int)n->tool, (int)n->tool);
-	_cleanup_(buf_done) struct buf text = BUF(4 * KIB);
-	struct err ignored = ERR_INIT;
+	_cleanup_(buf_done) struct buf children = BUF(4 * KIB);
 
-	if (!has_one_thread(n->tool) || io_read_file(path, &text, &ignored) < 0)
+	if (list_children(n->tool, &children) < 0)
 		return false;
-	for (const char *at = buf_cstr(&text); *at;) {
+	for (const char *at = buf_cstr(&children); *at;) {
 		_free_ char *word = mem_strn(at, strcspn(at, " "));
-		_close_ int fd = FD_NONE;
-		uint64_t pid;
 
-		if (num_parse(word, 1, INT32_MAX, &pid, &ignored) < 0)
-			return false;
-		fd = open_pidfd((pid_t)pid);
-		if (fd >= 0 ? !wait_pidfd(fd, EMPTY_MS) : errno != ESRCH)
+		if (!wait_dead(word))
 			return false;
 		at += strlen(word);
 		at += strspn(at, " ");

@@ -12,23 +12,69 @@
 static void open_shell(struct walk *w, struct cmd *c, const struct wrapper *t);
 static void open_prefix(struct walk *w, struct cmd *c, const struct wrapper *t);
 
+enum {
+	WAY_PREFIX,
+	WAY_SHELL,
+	WAY_ALIAS,
+	WAY_COMMAND,
+	WAY_CONTAINER,
+	WAY_DASHES,
+	WAY_ENV,
+	WAY_EVAL,
+	WAY_FIND,
+	WAY_FLOCK,
+	WAY_PARALLEL,
+	WAY_SCRIPT,
+	WAY_SOURCE,
+	WAY_SSH,
+	WAY_STDIN,
+	WAY_SU,
+	WAY_SUDO,
+	WAY_TRAP,
+	WAY_WATCH,
+	WAY_XARGS
+};
+
+static void (*const ways[])(struct walk *w, struct cmd *c, const struct wrapper *t) = {
+	[WAY_PREFIX] = open_prefix,
+	[WAY_SHELL] = open_shell,
+	[WAY_ALIAS] = wrap_alias,
+	[WAY_COMMAND] = wrap_command,
+	[WAY_CONTAINER] = wrap_container,
+	[WAY_DASHES] = wrap_dashes,
+	[WAY_ENV] = wrap_env,
+	[WAY_EVAL] = wrap_eval,
+	[WAY_FIND] = wrap_find,
+	[WAY_FLOCK] = wrap_flock,
+	[WAY_PARALLEL] = wrap_parallel,
+	[WAY_SCRIPT] = wrap_script,
+	[WAY_SOURCE] = wrap_source,
+	[WAY_SSH] = wrap_ssh,
+	[WAY_STDIN] = wrap_stdin,
+	[WAY_SU] = wrap_su,
+	[WAY_SUDO] = wrap_sudo,
+	[WAY_TRAP] = wrap_trap,
+	[WAY_WATCH] = wrap_watch,
+	[WAY_XARGS] = wrap_xargs,
+};
+
 #define PREFIX(n, v, s)                                                                            \
 	{                                                                                          \
-		.name = (n), .fn = open_prefix, .values = (v), .skip = (s)                         \
+		.name = (n), .way = WAY_PREFIX, .values = (v), .skip = (s)                         \
 	}
 #define OWN(n, f)                                                                                  \
 	{                                                                                          \
-		.name = (n), .fn = (f)                                                             \
+		.name = (n), .way = (f)                                                            \
 	}
 
 /* Sorted by name. */
 static const struct wrapper wrappers[] = {
-	OWN(".", wrap_source),
-	OWN("alias", wrap_alias),
-	OWN("ash", open_shell),
-	OWN("at", wrap_stdin),
-	OWN("bash", open_shell),
-	OWN("batch", wrap_stdin),
+	OWN(".", WAY_SOURCE),
+	OWN("alias", WAY_ALIAS),
+	OWN("ash", WAY_SHELL),
+	OWN("at", WAY_STDIN),
+	OWN("bash", WAY_SHELL),
+	OWN("batch", WAY_STDIN),
 	PREFIX("builtin", "", 0),
 	PREFIX("bunx", "", 0),
 	PREFIX("busybox", "", 0),
@@ -37,28 +83,28 @@ static const struct wrapper wrappers[] = {
 	PREFIX("cgexec", "-g", 0),
 	PREFIX("chroot", "--userspec|--groups", 1),
 	PREFIX("chrt", "-T|-P|-D|-p", 1),
-	OWN("command", wrap_command),
-	OWN("csh", open_shell),
-	OWN("dash", open_shell),
+	OWN("command", WAY_COMMAND),
+	OWN("csh", WAY_SHELL),
+	OWN("dash", WAY_SHELL),
 	PREFIX("dbus-run-session", "", 0),
-	OWN("doas", wrap_sudo),
-	OWN("docker", wrap_container),
-	OWN("env", wrap_env),
-	OWN("eval", wrap_eval),
+	OWN("doas", WAY_SUDO),
+	OWN("docker", WAY_CONTAINER),
+	OWN("env", WAY_ENV),
+	OWN("eval", WAY_EVAL),
 	PREFIX("exec", "-a", 0),
 	PREFIX("fakeroot", "-l|-s|-i|-b", 0),
 	PREFIX("faketime", "", 1),
-	OWN("find", wrap_find),
-	OWN("fish", open_shell),
-	OWN("flock", wrap_flock),
+	OWN("find", WAY_FIND),
+	OWN("fish", WAY_SHELL),
+	OWN("flock", WAY_FLOCK),
 	PREFIX("gosu", "", 1),
 	PREFIX("ionice", "-c|-n|-p|-P|-u", 0),
-	OWN("ksh", open_shell),
-	OWN("kubectl", wrap_dashes),
+	OWN("ksh", WAY_SHELL),
+	OWN("kubectl", WAY_DASHES),
 	PREFIX("ltrace", "-o|-e|-u|-p|-s|-a|-n|-l|-x", 0),
-	OWN("lxc", wrap_dashes),
-	OWN("mksh", open_shell),
-	OWN("nerdctl", wrap_container),
+	OWN("lxc", WAY_DASHES),
+	OWN("mksh", WAY_SHELL),
+	OWN("nerdctl", WAY_CONTAINER),
 	PREFIX("nice", "-n|--adjustment", 0),
 	PREFIX("nocorrect", "", 0),
 	PREFIX("noglob", "", 0),
@@ -66,44 +112,44 @@ static const struct wrapper wrappers[] = {
 	PREFIX("npx", "-p|--package|-w", 0),
 	PREFIX("nsenter", "-t|--target|-S|-G|--setuid|--setgid", 0),
 	PREFIX("numactl", "-m|-N|-C|-i|-p", 0),
-	OWN("oc", wrap_dashes),
-	OWN("parallel", wrap_parallel),
+	OWN("oc", WAY_DASHES),
+	OWN("parallel", WAY_PARALLEL),
 	PREFIX("pkexec", "--user", 0),
-	OWN("podman", wrap_container),
+	OWN("podman", WAY_CONTAINER),
 	PREFIX("prlimit", "-p|--pid", 0),
 	PREFIX("proxychains", "-f", 0),
 	PREFIX("proxychains4", "-f", 0),
-	OWN("rbash", open_shell),
+	OWN("rbash", WAY_SHELL),
 	PREFIX("repeat", "", 1),
 	PREFIX("rtk", "", 0),
-	OWN("runuser", wrap_su),
-	OWN("script", wrap_script),
+	OWN("runuser", WAY_SU),
+	OWN("script", WAY_SCRIPT),
 	PREFIX("setarch", "", 1),
 	PREFIX("setpriv", "--reuid|--regid|--groups", 0),
 	PREFIX("setsid", "", 0),
-	OWN("sh", open_shell),
-	OWN("source", wrap_source),
-	OWN("ssh", wrap_ssh),
+	OWN("sh", WAY_SHELL),
+	OWN("source", WAY_SOURCE),
+	OWN("ssh", WAY_SSH),
 	PREFIX("stdbuf", "-i|-o|-e|--input|--output|--error", 0),
 	PREFIX("strace", "-o|-e|-p|-u|-s|-a|-E|-O|-P|-S|-I|-X|-b", 0),
-	OWN("su", wrap_su),
+	OWN("su", WAY_SU),
 	PREFIX("su-exec", "", 1),
-	OWN("sudo", wrap_sudo),
+	OWN("sudo", WAY_SUDO),
 	PREFIX("systemd-run", "-p|--property|-u|--unit|-E|--setenv|--uid|--gid|-M|--machine|-H", 0),
 	PREFIX("taskset", "", 1),
-	OWN("tcsh", open_shell),
+	OWN("tcsh", WAY_SHELL),
 	PREFIX("time", "-f|--format|-o|--output", 0),
 	PREFIX("timeout", "-k|-s|--kill-after|--signal", 1),
 	PREFIX("torsocks", "-u|-p|-a|-P", 0),
 	PREFIX("toybox", "", 0),
-	OWN("trap", wrap_trap),
+	OWN("trap", WAY_TRAP),
 	PREFIX("unbuffer", "", 0),
 	PREFIX("unshare", "-S|-G|-R|-w|--setuid|--setgid|--root|--wd", 0),
 	PREFIX("uvx", "--from|--with|-p|--python", 0),
-	OWN("watch", wrap_watch),
-	OWN("xargs", wrap_xargs),
+	OWN("watch", WAY_WATCH),
+	OWN("xargs", WAY_XARGS),
 	PREFIX("xvfb-run", "-e|-f|-n|-p|-s|-w", 0),
-	OWN("zsh", open_shell),
+	OWN("zsh", WAY_SHELL),
 };
 
 static int by_name(const void *key, const void *entry)
@@ -123,7 +169,7 @@ bool wrap_open(struct walk *w, struct cmd *c)
 		bsearch(c->name, wrappers, ARRAY_LEN(wrappers), sizeof(*t), by_name);
 
 	if (t)
-		t->fn(w, c, t);
+		ways[t->way](w, c, t);
 	return t != NULL;
 }
 

@@ -8,9 +8,9 @@
 struct wrapper {
 	/* Arrays: a table of pointers would cost every start of the program. */
 	char name[20];
-	void (*fn)(struct walk *w, struct cmd *c, const struct wrapper *t);
-	char values[72]; /* options that take a value */
-	unsigned skip;   /* arguments before the command */
+	unsigned char way; /* of being given a command */
+	char values[72];   /* options that take a value */
+	unsigned skip;     /* arguments before the command */
 };
 
 const struct wrapper *wrap_table(size_t *ret_n);

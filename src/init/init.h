@@ -90,10 +90,12 @@ struct server {
 	struct plan plan; /* its guest half */
 	struct guest_walls walls;
 	bool is_locked, is_over;
-	bool has_failed; /* to lock: what was asked for behind the plan is refused */
-	bool is_vm;      /* ours is the whole machine */
+	bool has_failed;   /* to lock: what was asked for behind the plan is refused */
+	bool is_vm;        /* ours is the whole machine */
+	bool begins_clean; /* this kernel began with us: no signal was ignored before we did */
 	struct samples *samples;
 	int proc;
+	int null;       /* /dev/null */
 	size_t n_files; /* being read or made */
 	struct server_net net;
 	struct command_session sessions[INIT_SESSIONS];

@@ -17,7 +17,7 @@
 
 static int write_map(const char *file, unsigned inside)
 {
-	_close_ int fd = open(file, O_WRONLY | O_CLOEXEC);
+	_close_ int fd = openat(AT_FDCWD, file, O_WRONLY | O_CLOEXEC);
 	char map[32];
 
 	(void)snprintf(map, sizeof(map), "%u 0 1\n", inside);
@@ -68,9 +68,9 @@ static int step_settle(struct child *c)
 		write_number("/proc/sys/user/max_inotify_instances", "64");
 		write_number("/proc/sys/user/max_inotify_watches", "65536");
 		write_number("/proc/self/oom_score_adj", "300");
+		/* A link to the kernel's memory that bubblewrap makes; nothing there could be read, but nothing needs it. */
+		(void)unlink("/dev/core");
 	}
-	/* A link to the kernel's memory that bubblewrap makes; nothing there could be read, but nothing needs it. */
-	(void)unlink("/dev/core");
 	return 0;
 }
 
@@ -121,7 +121,8 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 
 	if (r < 0)
 		return r;
-	c.has_own_kernel = !sv->walls.has_landlock;
+	c.has_own_kernel = sv->walls.has_own_kernel;
+	sv->begins_clean = c.has_own_kernel && !sv->is_vm;
 	if (sv->is_vm && (sv->plan.net.has_gate || sv->plan.has_containers))
 		vm_load_extra();
 	/* While we have the rights of whoever owns the network namespace. */

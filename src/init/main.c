@@ -19,29 +19,26 @@ static void on_child(void *arg)
 	server_check_over(arg);
 }
 
-static bool null_stdio(void)
+/* By openat() here and elsewhere: musl's open() asks for O_CLOEXEC a second time, and a call can be dear where we are. */
+static bool null_stdio(int *ret_null)
 {
-	for (int fd = 0; fd < 3; fd++) {
-		/* NOLINTNEXTLINE(android-cloexec-open): the three that commands may inherit */
-		int null = open("/dev/null", O_RDWR);
+	int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 
-		if (null < 0)
+	if (null < 0)
+		return false;
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null, fd) < 0)
 			return false;
-		if (null != fd) {
-			if (dup2(null, fd) < 0)
-				return false;
-			(void)close(null);
-		}
-	}
-	return true;
+	*ret_null = null;
+	return null > 2;
 }
 
 /* The link's descriptors out of the reach of commands, /dev/null in their place. */
-static bool move_stdio(int *in, int *out)
+static bool move_stdio(int *in, int *out, int *null)
 {
 	*in = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	*out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-	return *in >= 0 && *out >= 0 && null_stdio();
+	return *in >= 0 && *out >= 0 && null_stdio(null);
 }
 
 static _Noreturn void serve(struct server *sv, int in, int out)
@@ -57,23 +54,24 @@ static _Noreturn void serve(struct server *sv, int in, int out)
 
 int main(int argc, char **argv)
 {
-	static struct server sv = { .proc = FD_NONE, .net.owner.diag = FD_NONE };
+	static struct server sv = { .proc = FD_NONE, .null = FD_NONE, .net.owner.diag = FD_NONE };
+	bool is_first = getpid() == 1;
 	int in, out;
 
 	if (argc == 2 && str_eq(argv[1], "--version")) {
 		(void)printf("vitrine-init %s\n", VITRINE_VERSION);
 		return 0;
 	}
-	if (getpid() == 1 && vm_is_one(argv[0])) {
+	if (is_first && vm_is_one(argv[0])) {
 		in = out = vm_boot();
 		sv.is_vm = true;
-		if (in < 0 || !null_stdio() ||
+		if (in < 0 || !null_stdio(&sv.null) ||
 		    vm_wake(in, argc > 1 && str_eq(argv[1], LINK_KEEP)) < 0)
 			return 125;
 		serve(&sv, in, out);
 	}
 	/* Whoever is not pid 1 must not send signals to everybody. */
-	if (getpid() != 1 || isatty(0) || !move_stdio(&in, &out)) {
+	if (!is_first || isatty(0) || !move_stdio(&in, &out, &sv.null)) {
 		(void)fprintf(stderr, "vitrine-init: for 'vitrine run --engine NAME': it must be "
 				      "pid "
 				      "1, and its input and output are a link\n");

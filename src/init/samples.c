@@ -13,6 +13,9 @@
 #define TOLD_MAX 32
 #define PROCESSES_MAX 20000
 #define SEE_NS NS_PER_SEC /* programs are looked for no more often */
+#define FIRST_NS                                                                                   \
+	(50 *                                                                                      \
+	 NS_PER_MS) /* until the first look: many a command has ended by then, and need not have waited for it */
 
 struct seen {
 	uint64_t born;
@@ -27,7 +30,7 @@ struct samples {
 	struct link_sample all, of[INIT_SESSIONS];
 	struct seen was[SEEN_MAX], now[SEEN_MAX];
 	size_t n_was, n_now, n_looked, n_told;
-	uint64_t seen_ns;
+	uint64_t every_ns, seen_ns;
 	bool sees;
 	struct buf out;
 	size_t at;
@@ -125,6 +128,15 @@ static void on_time(void *arg)
 	stream_wake(s->part->stream);
 }
 
+static void on_first(void *arg)
+{
+	struct samples *s = arg;
+
+	watch_free(s->watch);
+	s->watch = watch_timer(s->server->loop, s->every_ns, true, on_time, s);
+	on_time(s);
+}
+
 static ssize_t pull(void *arg, void *p, size_t n)
 {
 	struct samples *s = ((struct part *)arg)->server->samples;
@@ -143,7 +155,6 @@ int samples_ask(struct part *part, const char *path)
 	struct samples *s;
 	struct err ignored;
 	uint64_t ms;
-	int r;
 
 	if (sv->samples || !sv->is_locked || num_parse(path, 10, 60000, &ms, &ignored) < 0)
 		return -EBADMSG;
@@ -153,10 +164,9 @@ int samples_ask(struct part *part, const char *path)
 	s->server = sv;
 	s->part = part;
 	s->out = BUF((1 + INIT_SESSIONS + TOLD_MAX) * sizeof(struct link_sample));
-	s->watch = watch_timer(sv->loop, ms * NS_PER_MS, true, on_time, s);
-	r = stream_respond(part->stream, &(struct head){ .status = 200 }, pull, false);
-	on_time(s);
-	return r;
+	s->every_ns = ms * NS_PER_MS;
+	s->watch = watch_timer(sv->loop, FIRST_NS, false, on_first, s);
+	return stream_respond(part->stream, &(struct head){ .status = 200 }, pull, false);
 }
 
 /* It is not asked for twice. */

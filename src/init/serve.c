@@ -298,7 +298,7 @@ static void on_gone(void *arg, struct stream *s)
 int server_proc(struct server *sv)
 {
 	if (sv->proc < 0)
-		sv->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		sv->proc = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return sv->proc;
 }
 

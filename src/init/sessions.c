@@ -136,9 +136,7 @@ static int descriptor_for(struct command_session *s, int i, char word)
 	case 's': /* errors where the output goes */
 		return i == 2 ? s->end[1] : FD_NONE;
 	case 'n':
-		if (s->end[i] < 0)
-			s->end[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
-		return s->end[i];
+		return s->server->null;
 	default:
 		return FD_NONE;
 	}
@@ -162,7 +160,8 @@ int session_start(struct command_session *s, const char *stdio, struct buf *requ
 {
 	_cleanup_(request_done) struct request q = { 0 };
 	struct head h = { .status = 200 };
-	struct command c = { .pty = s->slave };
+	struct command c = { .pty = s->slave,
+			     .signals = s->server->begins_clean ? BIT(SIGPIPE) | BIT(SIGCHLD) : 0 };
 
 	if (strlen(stdio) != 3 || read_request(s->server, request, &q) < 0)
 		return -EBADMSG;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/random.h>
 #include <poll.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -181,13 +182,19 @@ static int hide(const char *name)
 }
 
 /* A machine that was kept has the clock of that day, and files have the host's: a file made now says what it is. */
-static int set_clock(void)
+static int set_clock(const struct plan *p)
 {
 	static const char path[] = "/v/.vitrine/private/.clock";
-	_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	_close_ int fd = FD_NONE;
 	struct stat st;
 	struct timespec now;
 
+	/* virtiofsd makes files in the name of whoever asks, and knows one id. */
+	(void)setfsgid(p->ids.gid_in);
+	(void)setfsuid(p->ids.uid_in);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	(void)setfsuid(0);
+	(void)setfsgid(0);
 	if (fd < 0 || fstat(fd, &st) < 0 || unlink(path) < 0)
 		return -errno;
 	now = st.st_mtim;
@@ -215,12 +222,19 @@ static int mount_system(const struct plan *p)
 	return errno == ENOENT ? 0 : -errno;
 }
 
+/* Served by QEMU, or else by virtiofsd: a machine has the one or the other. */
+static int mount_share(void)
+{
+	if (mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") == 0)
+		return 0;
+	return mount("view", "/v", "virtiofs", MS_NOSUID | MS_NODEV, NULL);
+}
+
 int vm_view_enter(const struct plan *p)
 {
 	int r;
 
-	if (mkdir("/v", 0755) < 0 ||
-	    mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") < 0 ||
+	if (mkdir("/v", 0755) < 0 || mount_share() < 0 ||
 	    /* The threads of this kernel are no more to be seen than another's would be. */
 	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		  "hidepid=invisible") < 0)
@@ -229,7 +243,7 @@ int vm_view_enter(const struct plan *p)
 	if (r == 0)
 		r = mount_system(p);
 	if (r == 0)
-		r = set_clock();
+		r = set_clock(p);
 	if (r == 0)
 		r = hide("/v/proc/keys");
 	if (r == 0)

@@ -3,6 +3,10 @@
  *
  * Looked for now and then in the sandbox's own /proc. Ports that programs are given by the kernel are their private
  * affair and not worth a word.
+ *
+ * For its tables of sockets the kernel walks through those of the whole host, a millisecond or more each time, and there
+ * may be hundreds of sandboxes that do nothing. How many sockets a namespace has it knows at once: only where that
+ * number is another than at the last look are the tables read.
  */
 #include <fcntl.h>
 
@@ -19,6 +23,7 @@ struct listening {
 	struct watch *on_look;
 	uint16_t told[HINTS];
 	size_t n, n_looks;
+	uint64_t n_sockets; /* at the last look */
 };
 
 static bool is_published(const struct plan_net *p, uint16_t port)
@@ -89,31 +94,55 @@ static void look_again(struct keeper *k)
 	l->on_look = l->n < HINTS ? watch_timer(k->loop, next, false, look, k) : NULL;
 }
 
+static int read_table(const struct keeper *k, const char *name, struct buf *ret)
+{
+	_close_ int fd = openat(k->proc, name, O_RDONLY | O_CLOEXEC);
+	struct err e = ERR_INIT;
+
+	/* Listeners come first; of a table that is longer the rest is connections. */
+	return fd < 0 || (io_read_fd(fd, ret, &e) < 0 && ret->n == 0) ? -EIO : 0;
+}
+
+/* "TCP: inuse 3 orphan 0 ...", "TCP6: inuse 1". */
+static uint64_t in_use(const struct keeper *k, const char *name, const char *head)
+{
+	_cleanup_(buf_done) struct buf b = BUF(4 * KIB);
+	const char *at = read_table(k, name, &b) < 0 ? NULL : strstr(buf_cstr(&b), head);
+	uint64_t n = 0;
+
+	for (at = at ? at + strlen(head) : ""; *at >= '0' && *at <= '9'; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	return n;
+}
+
+static void read_listeners(struct keeper *k, const char *name)
+{
+	_cleanup_(buf_done) struct buf b = BUF(256 * KIB);
+	char *at = read_table(k, name, &b) < 0 ? NULL : b.p;
+
+	for (char *end; at && (end = strchr(at, '\n')) != NULL; at = end + 1) {
+		*end = '\0';
+		read_line(k, at);
+	}
+}
+
 static void look(void *arg)
 {
-	static const char *const tables[] = { "1/net/tcp", "1/net/tcp6" };
 	struct keeper *k = arg;
+	uint64_t n;
 
 	look_again(k);
 	if (k->proc < 0) {
 		usage_take(k); /* asks for it; the next look has it */
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
-		_cleanup_(buf_done) struct buf b = BUF(256 * KIB);
-		_close_ int fd = openat(k->proc, tables[i], O_RDONLY | O_CLOEXEC);
-		struct err e = ERR_INIT;
-		char *at;
-
-		/* Listeners come first; of a table that is longer the rest is connections. */
-		if (fd < 0 || (io_read_fd(fd, &b, &e) < 0 && b.n == 0))
-			continue;
-		at = b.p;
-		for (char *end; at && (end = strchr(at, '\n')) != NULL; at = end + 1) {
-			*end = '\0';
-			read_line(k, at);
-		}
-	}
+	n = in_use(k, "1/net/sockstat", "TCP: inuse ") +
+	    in_use(k, "1/net/sockstat6", "TCP6: inuse ");
+	if (n == k->listening->n_sockets)
+		return;
+	k->listening->n_sockets = n;
+	read_listeners(k, "1/net/tcp");
+	read_listeners(k, "1/net/tcp6");
 }
 
 void listening_start(struct keeper *k)

@@ -81,15 +81,12 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 }
 
 /* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
-static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",
-					   "DOCKER_HOST",
-					   "DOCKER_CONTEXT",
-					   "DOCKER_CONFIG",
-					   "DBUS_SESSION_BUS_ADDRESS",
-					   "VITRINE_VM_KERNEL",
-					   "VITRINE_VM_MODULES",
-					   "VITRINE_VM_KEEP",
-					   "VITRINE_VM_DIR" };
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",          "DOCKER_HOST",
+					   "DOCKER_CONTEXT",           "DOCKER_CONFIG",
+					   "DBUS_SESSION_BUS_ADDRESS", "VITRINE_VM_KERNEL",
+					   "VITRINE_VM_MODULES",       "VITRINE_VM_KEEP",
+					   "VITRINE_VM_DIR",           "VITRINE_VM_SHARE",
+					   "VITRINE_VM_VIRTIOFSD",     "VITRINE_GVISOR_PLATFORM" };
 
 void plan_engine(struct plan *p, const struct facts *f)
 {

@@ -46,7 +46,8 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "named", p->is_named);
 	put_number(out, "check_reads", p->check_reads);
 	put_number(out, "containers", p->has_containers);
-	put_number(out, "landlock", w->has_landlock ? p->landlock_abi : 0);
+	put_number(out, "own_kernel", w->has_own_kernel);
+	put_number(out, "landlock", w->has_own_kernel ? 0 : p->landlock_abi);
 	put_number(out, "umask", w->umask);
 	put_number(out, "sample", w->sample_ms);
 	put_number(out, "receiver", p->net.has_receiver);
@@ -105,6 +106,8 @@ static bool take_number(struct reader *r, const char *key, const char *value)
 		p->check_reads = n != 0;
 	else if (str_eq(key, "containers"))
 		p->has_containers = n != 0;
+	else if (str_eq(key, "own_kernel"))
+		r->walls->has_own_kernel = n != 0;
 	else if (str_eq(key, "landlock"))
 		p->landlock_abi = (unsigned)n;
 	else if (str_eq(key, "gate"))
@@ -219,7 +222,6 @@ int guest_decode(const char *p, size_t n, struct plan *ret, struct guest_walls *
 		plan_done(&plan);
 		return err_set(e, ERR_CONFIG, EBADMSG, "the guest half of the plan is cut off");
 	}
-	walls->has_landlock = plan.landlock_abi > 0;
 	*ret = plan;
 	return 0;
 }

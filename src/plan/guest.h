@@ -15,7 +15,7 @@
 
 /* What the plan does not say: how much of the lock the engine's kernel can take. */
 struct guest_walls {
-	bool has_landlock;
+	bool has_own_kernel; /* not the host's: it may lack what guards the host's, Landlock among it */
 	bool has_cgroups; /* the engine counts processes: ours would be counted with the user's others */
 	unsigned umask;
 	unsigned sample_ms; /* 0: no samples are wanted */

@@ -8,7 +8,7 @@ TEST(there_and_back)
 {
 	for (size_t i = 0; i < ARRAY_LEN(dozen); i++) {
 		_cleanup_(buf_done) struct buf b = BUF(GUEST_MAX);
-		struct guest_walls in = { .has_landlock = true, .umask = 022, .sample_ms = 50 },
+		struct guest_walls in = { .has_own_kernel = i % 2, .umask = 022, .sample_ms = 50 },
 				   out;
 		struct err e = ERR_INIT;
 		struct plan p = { 0 };
@@ -19,7 +19,8 @@ TEST(there_and_back)
 		guest_encode(&s.plan, &in, &b);
 		CHECK_INT(guest_decode(buf_cstr(&b), b.n, &p, &out, &e), 0);
 		CHECK_INT(p.ids.uid_in, s.plan.ids.uid_in);
-		CHECK_INT(p.landlock_abi, s.plan.landlock_abi);
+		CHECK_INT(out.has_own_kernel, i % 2);
+		CHECK_INT(p.landlock_abi, i % 2 ? 0 : s.plan.landlock_abi);
 		CHECK_INT(p.debug, s.plan.debug);
 		CHECK_INT(p.is_named, s.plan.is_named);
 		CHECK_INT(out.umask, 022);

@@ -326,9 +326,9 @@ enum rule {
 };
 
 static const struct allow {
-	const char *section;
+	char section[16]; /* no pointers: they would cost every start of the program */
 	bool has_sub;
-	const char *key; /* NULL: any */
+	char key[32]; /* empty: any */
 	enum rule rule;
 } allowed[] = {
 	{ "user", false, "name", V_ANY },
@@ -413,7 +413,7 @@ static const struct allow {
 	{ "http", false, "postbuffer", V_NUMBER },
 	{ "lfs", false, "repositoryformatversion", V_NUMBER },
 	{ "color", false, "ui", V_WORD },
-	{ "advice", false, NULL, V_BOOL },
+	{ "advice", false, "", V_BOOL },
 };
 
 static bool is_word_value(const char *v)
@@ -504,7 +504,7 @@ static int check_item(void *arg, const struct gitcfg_item *it)
 
 		if (!str_eq(a->section, it->section) || a->has_sub != (it->sub != NULL))
 			continue;
-		if (a->key && !str_eq(a->key, it->key))
+		if (a->key[0] && !str_eq(a->key, it->key))
 			continue;
 		if (value_ok(o, a->rule, it->value))
 			return 0;

@@ -180,6 +180,71 @@ def a_container_engine_inside(box):
     eq((box.ws / "made").stat().st_uid, box.account.pw_uid if box.account else os.getuid())
 
 
+def with_comm(name, below):
+    """Processes of this name below that one."""
+    found, todo = [], [below]
+    while todo:
+        for path in Path(f"/proc/{todo.pop()}/task").glob("*/children"):
+            for pid in path.read_text().split():
+                todo.append(pid)
+                if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                    found.append(int(pid))
+    return found
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+
+
+@test(who=("user",), timeout=400)
+def files_by_virtiofs(box):
+    """Served by virtiofsd, which has no rights and sees the view alone; the same walls; its end is the sandbox's."""
+    env = {**machine(box), "VITRINE_VM_SHARE": "virtiofs"}
+    box.write(".env", "SECRET=1\n")
+    box.write(".vscode/tasks.json", "{}\n")
+    p = box.start("run", "--engine", "vm-emulated", "--", "sh", "-c",
+                  "cat .env; touch /usr/x; echo x >.vscode/tasks.json; echo made >made; mv made moved; ln -s moved link; mkdir d; "
+                  "rmdir d; cat link; grep -c ' / virtiofs ' /proc/mounts; grep -c 9p /proc/mounts; id -u; date +%s; echo up; "
+                  "exec sleep 300", env=env)
+    said = []
+    while said[-1:] != ["up"]:
+        line = p.stdout.readline()
+        eq(line != b"", True, said)
+        said.append(line.decode().strip())
+    eq(said[:4], ["made", "1", "0", str(box.account.pw_uid if box.account else os.getuid())])
+    eq(abs(int(said[4]) - time.time()) < 60, True, "the clock")
+    eq((box.read("moved"), os.readlink(box.ws / "link"), box.read(".vscode/tasks.json")), ("made\n", "moved", "{}\n"))
+    eq((box.ws / "moved").stat().st_uid, box.account.pw_uid if box.account else os.getuid())
+    servers = with_comm("virtiofsd", p.pid)
+    eq(len(servers), 2, "itself, and the first process of its namespace")
+    for pid in servers:
+        eq([status_of(pid)[c] for c in ("CapEff", "CapPrm", "CapBnd", "CapAmb")], ["0" * 16] * 4)
+    status = status_of(servers[-1])
+    eq((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
+    eq(os.path.exists(f"/proc/{servers[-1]}/root/proc/1"), False, "nothing but the view")
+    for ns in ("mnt", "net", "pid"):
+        eq(os.readlink(f"/proc/{servers[-1]}/ns/{ns}") != os.readlink(f"/proc/self/ns/{ns}"), True, ns)
+    os.kill(servers[-1], 9)
+    eq(p.wait(60), 125)
+    eq([pid for pid in servers if os.path.exists(f"/proc/{pid}/root")], [])
+
+
+@test(who=("user",), timeout=60)
+def virtiofs_is_asked_for_in_words(box):
+    """What cannot be had is refused, and not replaced."""
+    env = machine(box)
+    for words, named in (({"VITRINE_VM_SHARE": "nfs"}, "'9p', 'virtiofs' or 'auto'"),
+                         ({"VITRINE_VM_SHARE": "virtiofs", "VITRINE_VM_VIRTIOFSD": "/none"}, "no virtiofsd here")):
+        r = inside(box, {**env, **words}, "true")
+        eq(r.rc in (2, 125), True, r.err)
+        has(r.err, named)
+    r = inside(box, {**env, "VITRINE_VM_SHARE": "virtiofs"}, "true", "--containers")
+    eq(r.rc, 125, r.err)
+    has(r.err, "containers inside with files by virtiofs")
+    r = inside(box, {**env, "VITRINE_VM_SHARE": "virtiofs", "VITRINE_VM_VIRTIOFSD": "/bin/false"}, "true")
+    eq(r.rc, 125, r.err)
+
+
 @test(who=("user",), timeout=60)
 def emulation_is_never_a_fallback(box):
     """Where this user may not use KVM, `vm` is refused and nothing slower is taken for it."""

@@ -13,4 +13,10 @@ char *image_name(const struct plan *p);
 /* The skeleton as a tar archive, for an engine that runs images only. Pure but for SKEL_COPY, which reads its source. */
 int image_tar(const struct plan *p, struct buf *out, struct err *e);
 
+/* Is an image there, by the word of a daemon on this machine? False: it is not, or this way cannot say. */
+bool docker_has(char *const *env, const char *image);
+/* The socket the client would use with this environment and this text of its configuration; NULL: none of this machine's,
+ * or not for us to say. Pure. */
+const char *docker_socket(char *const *env, const char *config);
+
 #endif

@@ -62,9 +62,9 @@ int docker_prepare(const struct plan *p, const char *tool, const char *dir, stru
 	char *const load[] = { (char *)(uintptr_t) "docker", (char *)(uintptr_t) "import",
 			       (char *)(uintptr_t) "-", name, NULL };
 	_close_ int tar = FD_NONE;
-	int r = run(tool, look, p->engine_env, FD_NONE);
+	int r;
 
-	if (r == 0)
+	if (docker_has(p->engine_env, name) || run(tool, look, p->engine_env, FD_NONE) == 0)
 		return 0;
 	tar = put_tar(p, e);
 	if (tar < 0)

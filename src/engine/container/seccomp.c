@@ -43,8 +43,8 @@ enum {
 #define RULE_OF_CHMODAT CHMODAT
 
 static const struct {
-	const char *name;
-	int rule;
+	char name[31]; /* no pointers: they would cost every start of the program */
+	unsigned char rule;
 } rows[] = {
 #define GROUP(title, why)
 #define SYS(name, rule, nr, why) { #name, RULE_OF_##rule },

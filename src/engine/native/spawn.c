@@ -19,13 +19,13 @@
 
 /* ---- in the vfork child: only system calls, no return ---- */
 
-static void reset_signals(void)
+static void reset_signals(const struct command *c)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int s = 1; s < 32; s++)
-		if (s != SIGKILL && s != SIGSTOP)
+		if (s != SIGKILL && s != SIGSTOP && (c->signals == 0 || c->signals & BIT(s)))
 			(void)sigaction(s, &dfl,
 					NULL); /* the list is fixed; failure is impossible */
 	(void)sigemptyset(&none);
@@ -73,7 +73,7 @@ static _Noreturn void become(struct command *c)
 		goto failed;
 	/* First out of the way of 0, 1 and 2, then onto them. */
 	for (int i = 0; i < 3; i++) {
-		fd[i] = fcntl(c->fd[i], F_DUPFD_CLOEXEC, 3);
+		fd[i] = c->fd[i] > 2 ? c->fd[i] : fcntl(c->fd[i], F_DUPFD_CLOEXEC, 3);
 		if (fd[i] < 0)
 			goto failed;
 	}
@@ -86,7 +86,7 @@ static _Noreturn void become(struct command *c)
 	}
 	if (!sabotaged("fds"))
 		(void)syscall(SYS_close_range, 3, ~0U, 0);
-	reset_signals();
+	reset_signals(c);
 	/* Our parent wakes when we are the command, on another processor, and both go on. */
 	spread_child(getppid());
 	spread_free();

@@ -16,6 +16,8 @@ struct command {
 	const char *path; /* value of PATH; filled in by command_spawn() */
 	int fd[3];
 	int pty; /* slave side, or FD_NONE */
+	unsigned
+		signals; /* BIT(signal) of all that we do not have as a program begins with; 0: not known */
 	/* Written by the vfork child. */
 	volatile int error;
 	volatile int is_chdir;

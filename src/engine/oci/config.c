@@ -206,10 +206,31 @@ int render_runc(const struct render_in *in, struct rendering *out, struct err *e
 	return run(in, out);
 }
 
+/* How it gets hold of system calls: what this version takes by itself (ptrace of old, systrap since) unless somebody knows
+ * better. */
+static int add_platform(const struct plan *p, struct args *a, struct err *e)
+{
+	static const char *const known[] = { "ptrace", "systrap", "kvm" };
+	const char *word = render_word(p->engine_env, "VITRINE_GVISOR_PLATFORM");
+
+	if (word == NULL)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (str_eq(word, known[i])) {
+			args_addf(a, "--platform=%s", word);
+			return 0;
+		}
+	return err_set(e, ERR_USAGE, EINVAL,
+		       "VITRINE_GVISOR_PLATFORM is 'ptrace', 'systrap' or 'kvm', not '%.40s'",
+		       word);
+}
+
 int render_runsc(const struct render_in *in, struct rendering *out, struct err *e)
 {
+	int r;
+
 	(void)render(in, false, out);
-	args_put(&out->args, "--rootless", "--network=none", "--ignore-cgroups",
-		 "--platform=ptrace", NULL);
-	return run(in, out);
+	args_put(&out->args, "--rootless", "--network=none", "--ignore-cgroups", NULL);
+	r = add_platform(in->plan, &out->args, e);
+	return r < 0 ? r : run(in, out);
 }

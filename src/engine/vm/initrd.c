@@ -11,6 +11,7 @@
 /* By bus (either is there), by device, by file system. What a kernel has built in is not in its list. */
 static const char *const wanted[] = { "virtio_pci",   "virtio_mmio", "virtio_console",
 				      "9pnet_virtio", "9p",          NULL };
+static const char *const virtiofs[] = { "virtiofs", NULL };
 /* What only some sandboxes need: the redirection of connections to the gate (whose tables ask for a checksum by name, and
  * nobody is there to load it), layers of containers. */
 static const char *const extra[] = { "crc32c_generic", "nft_tproxy", "overlay", NULL };
@@ -135,7 +136,8 @@ static int put_module(const struct vm_kernel *k, const char *rel, const char *na
 	return 0;
 }
 
-int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, struct err *e)
+int vm_initrd(const struct vm_kernel *k, const char *init, bool has_virtiofs, struct buf *out,
+	      struct err *e)
 {
 	_cleanup_(buf_done) struct buf program = BUF(16 * MIB), dep = BUF(16 * MIB);
 	_cleanup_(args_done) struct args modules = { 0 };
@@ -150,6 +152,8 @@ int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, stru
 	put_entry(out, "init", S_IFREG | 0755, &program);
 	put_entry(out, "modules", S_IFDIR | 0755, NULL);
 	vm_modules(buf_cstr(&dep), wanted, &modules);
+	if (has_virtiofs)
+		vm_modules(buf_cstr(&dep), virtiofs, &modules);
 	first_extra = modules.n;
 	vm_modules(buf_cstr(&dep), extra, &modules);
 	for (size_t i = 0; r == 0 && i < modules.n; i++) {
@@ -219,12 +223,13 @@ const char *vm_init_of(const struct plan *p)
 	return NULL;
 }
 
-int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, const char *dir, struct err *e)
+int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, bool has_virtiofs,
+		    const char *dir, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(64 * MIB);
 	_free_ char *path = mem_fmt("%s/initrd", dir);
 	_close_ int fd = FD_NONE;
-	int r = vm_initrd(k, vm_init_of(p), &b, e);
+	int r = vm_initrd(k, vm_init_of(p), has_virtiofs, &b, e);
 
 	if (r < 0)
 		return r;

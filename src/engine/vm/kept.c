@@ -180,7 +180,7 @@ static int make(const struct plan *p, const struct vm_kernel *k, const char *too
 
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
-	r = vm_initrd_write(p, k, part, e);
+	r = vm_initrd_write(p, k, false, part, e);
 	vm_words(&in, VM_KEEP, is_emulated, &words);
 	if (r == 0)
 		r = boot(&words, p->engine_env, part, &b, e);

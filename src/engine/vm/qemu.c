@@ -21,7 +21,7 @@
 	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[{"             \
 	"\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
 
-static void add_machine(struct args *a, bool is_emulated, bool is_kept)
+static void add_machine(struct args *a, bool is_emulated, bool has_ram)
 {
 	args_put(a, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
 		 "-serial", "none", "-no-reboot", "-sandbox",
@@ -30,7 +30,7 @@ static void add_machine(struct args *a, bool is_emulated, bool is_kept)
 	args_addf(a, "%s%s",
 		  is_emulated ? "q35,accel=tcg,usb=off,vmport=off"
 			      : "microvm,accel=kvm,pit=off,pic=off,isa-serial=off",
-		  is_kept ? ",memory-backend=ram" : "");
+		  has_ram ? ",memory-backend=ram" : "");
 	args_put(a, "-cpu", is_emulated ? "max" : "host", "-smp", is_emulated ? "1" : "2", NULL);
 }
 
@@ -48,6 +48,11 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 
 	args_add(a, "-m");
 	args_addf(a, "%llu", (unsigned long long)mib);
+	if (in->is_virtiofs) { /* its server reads and writes there */
+		args_add(a, "-object");
+		args_addf(a, "memory-backend-memfd,id=ram,size=%lluM,share=on",
+			  (unsigned long long)mib);
+	}
 	if (use == VM_COLD)
 		return;
 	args_add(a, "-object");
@@ -79,14 +84,35 @@ static void add_share(struct args *a, const char *dir, const char *place, const 
 	args_addf(a, "virtio-9p-%s,fsdev=%s,mount_tag=%s", bus, tag, tag);
 }
 
+/* All in one: the guest asks anew about what is a second old, and programs are no exception. */
+static void add_virtiofs(struct args *a, const char *bus)
+{
+	args_add(a, "-chardev");
+	args_addf(a, "socket,id=files,fd=%d", VM_FD_SHARE);
+	args_add(a, "-device");
+	args_addf(a, "vhost-user-fs-%s,chardev=files,tag=view", bus);
+	/* The board has the ways of before virtio was a standard, unless told. */
+	if (str_eq(bus, "device"))
+		args_put(a, "-global", "virtio-mmio.force-legacy=false", NULL);
+}
+
+static void add_shares(struct args *a, const struct render_in *in, const char *bus)
+{
+	if (in->is_virtiofs) {
+		add_virtiofs(a, bus);
+		return;
+	}
+	add_share(a, in->dir, "", "view", bus);
+	if (has_system(in->plan))
+		add_share(a, in->dir, "/usr", "system", bus);
+}
+
 static void add_devices(struct args *a, const struct render_in *in, const char *bus)
 {
 	args_put(a, "-chardev", "stdio,id=link,signal=off", "-device", NULL);
 	args_addf(a, "virtio-serial-%s", bus);
 	args_put(a, "-device", "virtserialport,chardev=link,name=vitrine", NULL);
-	add_share(a, in->dir, "", "view", bus);
-	if (has_system(in->plan))
-		add_share(a, in->dir, "/usr", "system", bus);
+	add_shares(a, in, bus);
 	args_add(a, "-chardev");
 	args_addf(a, "socket,id=monitor,fd=%d", VM_FD_MONITOR);
 	args_put(a, "-mon", "chardev=monitor,mode=control", NULL);
@@ -95,7 +121,7 @@ static void add_devices(struct args *a, const struct render_in *in, const char *
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *a)
 {
 	args_add(a, in->tool);
-	add_machine(a, is_emulated, use != VM_COLD);
+	add_machine(a, is_emulated, use != VM_COLD || in->is_virtiofs);
 	add_memory(a, in, use);
 	args_put(a, "-kernel", in->kernel, "-initrd", NULL);
 	args_addf(a, "%s/initrd", in->kept ? in->kept : in->dir);

@@ -58,8 +58,12 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret->monitor) < 0)
 		return err_sys(e, "the machine's monitor");
-	if (!is_warm(p))
-		return vm_initrd_write(p, &ret->kernel, dir, e);
+	r = vm_share_find(p, &ret->virtiofsd, e);
+	if (r < 0)
+		return r;
+	/* QEMU keeps no machine whose files somebody else serves. */
+	if (ret->virtiofsd || !is_warm(p))
+		return vm_initrd_write(p, &ret->kernel, ret->virtiofsd != NULL, dir, e);
 	r = vm_keep(p, &ret->kernel, tool, is_emulated, &ret->kept, e);
 	return r < 0 ? r : open_state(ret, e);
 }
@@ -68,6 +72,7 @@ void vm_start_done(struct vm_start *s)
 {
 	vm_kernel_done(&s->kernel);
 	free(s->kept);
+	free(s->virtiofsd);
 	fd_close(s->monitor[0]);
 	fd_close(s->monitor[1]);
 	fd_close(s->state);

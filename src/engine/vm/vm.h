@@ -18,9 +18,10 @@ void vm_kernel_done(struct vm_kernel *k);
 const char *vm_word(const struct plan *p, const char *name);
 
 /* The first file system of the guest: our init and the modules it loads, in that order, as a cpio archive. */
-int vm_initrd(const struct vm_kernel *k, const char *init, struct buf *out, struct err *e);
-int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, const char *dir,
-		    struct err *e);
+int vm_initrd(const struct vm_kernel *k, const char *init, bool has_virtiofs, struct buf *out,
+	      struct err *e);
+int vm_initrd_write(const struct plan *p, const struct vm_kernel *k, bool has_virtiofs,
+		    const char *dir, struct err *e);
 /* Takes the signature off a module's end, where there is one. Pure. */
 void vm_unsign(struct buf *module);
 /* Our init, outside. */
@@ -40,6 +41,9 @@ enum vm_use {
 
 /* Descriptors that the program finds besides its stdio. */
 enum { VM_FD_MONITOR = 3, VM_FD_STATE };
+
+/* The connection to virtiofsd, made at the last moment: a number that is nobody's. */
+enum { VM_FD_SHARE = 40 };
 
 /* `kept`: the folder of the machine that is (to be) kept; NULL: VM_COLD. */
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *out);
@@ -70,14 +74,26 @@ int qmp_command(struct qmp *q, const char *command, int fd, uint64_t deadline, s
 /* All of a running machine into a file. With `ram_is_kept` its memory is a shared file already. */
 int qmp_save(struct qmp *q, int fd, bool ram_is_kept, uint64_t deadline, struct err *e);
 
+/* ---- virtiofsd ---- */
+
+/* VITRINE_VM_SHARE: who serves the machine's files. VM_SHARE_AUTO: virtiofsd where it is, else QEMU. */
+enum vm_share { VM_SHARE_9P, VM_SHARE_VIRTIOFS, VM_SHARE_AUTO, VM_SHARE_COUNT_ };
+/* What a word says; VM_SHARE_COUNT_: nothing. Pure. */
+enum vm_share vm_share_said(const char *word);
+/* The program that shall serve them; left NULL: QEMU itself. */
+int vm_share_find(const struct plan *p, char **ret, struct err *e);
+/* In the child that becomes the machine, when the view is built: it finds the connection at VM_FD_SHARE. 0 or -errno. */
+int vm_share_spawn(const char *program, const char *dir, char *const *env);
+
 /* ---- start ---- */
 
 /* What is made before the program starts. */
 struct vm_start {
 	struct vm_kernel kernel;
 	char *kept;
-	int monitor[2]; /* ours, its */
-	int state;      /* what a VM_WARM machine goes on from */
+	int monitor[2];  /* ours, its */
+	int state;       /* what a VM_WARM machine goes on from */
+	char *virtiofsd; /* NULL: QEMU serves the files itself */
 };
 
 #define VM_START_NONE ((struct vm_start){ .monitor = { FD_NONE, FD_NONE }, .state = FD_NONE })
