@@ -97,12 +97,13 @@ void plan_engine(struct plan *p, const struct facts *f)
 	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
 	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
 				     "sbin:/bin");
-	/* What podman keeps for itself lies with our state and not in the user's home. */
+	/* What podman keeps for itself lies with our state and not in the user's home; and nobody is asked for control groups. */
 	p->engine_env[n++] = is_podman ? mem_fmt("HOME=%s/podman/home", f->state_dir)
 				       : mem_fmt("HOME=%s", f->home);
 	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
 		for (char *const *v = f->environ; v && *v; v++)
-			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=') {
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=' &&
+			    !(is_podman && str_starts(*v, "DBUS_"))) {
 				p->engine_env[n++] = mem_str(*v);
 				break; /* a caller may name one twice */
 			}
