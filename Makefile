@@ -32,7 +32,7 @@ werror_asan = true
 env_asan = CC=clang $(if $(shell command -v ld.lld),CC_LD=lld,$(if $(shell command -v ld.gold),CC_LD=gold))
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true
-targets_sabotage = vitrine vitrine-broker vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-sudo vitrine-tools
+targets_sabotage = vitrine vitrine-broker vitrine-files vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-sudo vitrine-tools
 VARIANTS = build services asan sabotage
 
 all: build
@@ -58,7 +58,7 @@ endef
 
 # Programs that link libc alone are taken from build/, all others from build/services; the ends of the link from where
 # they are small (tools/musl).
-SMALL = vitrine-broker vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools \
+SMALL = vitrine-broker vitrine-files vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools \
 	$(if $(shell tools/musl build/musl && sed -n "s/^nghttp2 = '.*.'$$/x/p" build/musl/cross.ini),vitrine-init vitrine-link)
 
 build: services

@@ -90,7 +90,7 @@ static int plan_idle(struct run *r, const char *name, struct err *e)
 }
 
 /* The first one of a process has its namespaces made while it is planned, as `run` does; memory is shared once. */
-static int start_idle(const char *name, bool is_kept, struct err *e)
+static int start_idle(const char *name, bool is_kept, const char *again, struct err *e)
 {
 	static bool has_shared;
 	bool is_eager = !has_shared && mem_share(RUN_SHARE_MAX) == 0;
@@ -110,6 +110,7 @@ static int start_idle(const char *name, bool is_kept, struct err *e)
 					  .ws_fd = r->host.ws_fd,
 					  .stdio = { 0, 1, 2 },
 					  .saved = r->saved,
+					  .again = again ? mem_str(again) : NULL,
 					  .is_kept = is_kept };
 		x = conn = run_hand_over(r, in, false, e);
 	} else {
@@ -137,12 +138,18 @@ int live_wake(const struct host *h, const char *name, bool is_kept, struct err *
 		if (conn != -ENOENT)
 			return conn;
 		*e = ERR_INIT;
-		conn = start_idle(name, is_kept, e);
+		conn = start_idle(name, is_kept, NULL, e);
 		if (conn != -EBUSY)
 			return conn;
 		(void)usleep(i < 20 ? 500 : 10000);
 	}
 	return conn;
+}
+
+int live_again(const struct host *h, const char *name, const char *folder, struct err *e)
+{
+	(void)h;
+	return start_idle(name, true, folder, e);
 }
 
 int live_hold(const struct host *h, const char *name, bool is_kept, struct err *e)

@@ -26,6 +26,9 @@ char *live_cwd(const struct def *d, const char *cwd, const char *workdir);
  * it stays when the connection is gone. */
 int live_wake(const struct host *h, const char *name, bool is_kept, struct err *e);
 
+/* A machine that was saved goes on from that folder; it must not run. */
+int live_again(const struct host *h, const char *name, const char *folder, struct err *e);
+
 /* The same for who wants more than one thing of it: it does not end before the connection does. */
 int live_hold(const struct host *h, const char *name, bool is_kept, struct err *e);
 

@@ -4,6 +4,7 @@
  * Both have the same fields for --format. What is printed for people and as JSON ends with what the checkpoints cost
  * together, which is no row.
  */
+#include "cli/machine.h"
 #include "cli/review.h"
 #include "tree/runs.h"
 
@@ -25,6 +26,7 @@ struct one {
 	const char *message;
 	bool has_files; /* layers are not counted */
 	size_t files;
+	uint64_t live; /* bytes of the machine that was saved with it; 0: none */
 };
 
 static void put_json(const struct one *p, struct buf *out)
@@ -34,6 +36,8 @@ static void put_json(const struct one *p, struct buf *out)
 		   tree_kind_name(p->kind), (unsigned long long)p->created);
 	if (p->has_files)
 		buf_printf(out, "\"files\":%zu,", p->files);
+	if (p->live)
+		buf_printf(out, "\"live\":%llu,", (unsigned long long)p->live);
 	buf_puts(out, "\"message\":");
 	buf_json(out, p->message);
 	buf_putc(out, '}');
@@ -48,6 +52,10 @@ static void put_line(const struct one *p, struct buf *out)
 		   tree_kind_name(p->kind));
 	if (p->has_files)
 		buf_printf(out, "%7zu files ", p->files);
+	if (p->live) {
+		buf_puts(out, " live ");
+		text_bytes(p->live, out);
+	}
 	buf_putc(out, ' ');
 	buf_esc(out, p->message, strlen(p->message));
 	buf_putc(out, '\n');
@@ -80,13 +88,14 @@ static void put_one(struct listed *l, const struct one *p)
 		(l->how->as_json ? put_json : put_line)(p, &l->out);
 }
 
-static void put_index(struct listed *l, const struct tree_index *x)
+static void put_index(struct listed *l, const struct spot *s, const struct tree_index *x)
 {
 	struct one p = { .id = x->id,
 			 .created = x->created / NS_PER_SEC,
 			 .kind = x->kind,
 			 .message = x->message,
-			 .has_files = true };
+			 .has_files = true,
+			 .live = machine_bytes(s, x->id) };
 
 	for (size_t i = 0; i < x->n; i++)
 		p.files += !S_ISDIR(x->v[i].mode);
@@ -105,7 +114,7 @@ static int put_tree(struct listed *l, struct spot *s, struct err *e)
 		struct err broken = ERR_INIT;
 
 		if (store_load(s->undo.store, ids[i], &x, &broken) == 0)
-			put_index(l, &x);
+			put_index(l, s, &x);
 		else
 			cli_complain(broken.msg);
 	}

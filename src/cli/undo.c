@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "cli/cli.h"
+#include "cli/machine.h"
 #include "cli/progress.h"
 #include "cli/review.h"
 #include "cli/whole.h"
@@ -26,6 +27,7 @@ enum {
 	OPT_NAMES,
 	OPT_SINCE,
 	OPT_WORKSPACE,
+	OPT_LIVE,
 };
 
 #define WORKSPACE_OPT                                                                              \
@@ -41,6 +43,8 @@ enum {
 
 const struct opt checkpoint_opts[] = {
 	{ "message", 'm', "TEXT", "what to call it in the list", OPT_MESSAGE },
+	{ "live", 0, NULL,
+	  "with the running machine, memory included (made with --engine vm --live)", OPT_LIVE },
 	ALL_OPT,
 	WORKSPACE_OPT,
 	{ "json", 0, NULL, "print JSON", OPT_JSON },
@@ -78,7 +82,7 @@ const struct opt diff_opts[] = {
 
 struct args {
 	const char *message, *workspace;
-	bool is_all, as_json, is_forced, is_gentle;
+	bool is_all, as_json, is_forced, is_gentle, is_live;
 	struct table_how how; /* of the listing */
 	enum show_form form;
 	const char *since; /* a number, or what was said with -m */
@@ -124,6 +128,9 @@ static int take_opt(struct args *a, int id, const char *value, struct err *e)
 		return 0;
 	case OPT_WORKSPACE:
 		a->workspace = value;
+		return 0;
+	case OPT_LIVE:
+		a->is_live = true;
 		return 0;
 	default:
 		bug_on(true);
@@ -217,7 +224,31 @@ static int no_more(char *const *words, struct err *e)
 struct also {
 	const char *home; /* of this sandbox; NULL: of none */
 	uint64_t still_ms;
+	const struct machine *machine; /* NULL: it was not asked for */
 };
+
+static void print_machine(const struct machine *m, bool as_json)
+{
+	char size[32];
+
+	if (as_json && m == NULL) {
+		(void)printf("}\n");
+		return;
+	}
+	if (as_json) {
+		(void)printf(",\"live\":{\"bytes\":%llu,\"commands\":%llu,\"lost\":%llu}}\n",
+			     (unsigned long long)m->memory, (unsigned long long)m->sessions,
+			     (unsigned long long)m->lost);
+		return;
+	}
+	progress_size(m->memory, size, sizeof(size));
+	(void)printf("  with the machine at work: %llu commands, %s of memory and devices\n",
+		     (unsigned long long)m->sessions, size);
+	if (m->lost)
+		(void)printf("  %llu files that it has open cannot come back: they have no name "
+			     "any more\n",
+			     (unsigned long long)m->lost);
+}
 
 static void print_saved(const struct tree_saved *s, const struct also *also, bool as_json)
 {
@@ -227,12 +258,13 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 		(void)printf("{\"checkpoint\":%llu,\"files\":%llu,\"read\":%llu,\"bytes_added\":%"
 			     "llu,"
 			     "\"left_out\":%llu,\"unsaved\":%llu,\"unchanged\":%s,\"home\":%s,"
-			     "\"paused_ms\":%llu}\n",
+			     "\"paused_ms\":%llu",
 			     (unsigned long long)s->id, (unsigned long long)s->files,
 			     (unsigned long long)s->new_files, (unsigned long long)s->new_bytes,
 			     (unsigned long long)s->left_out, (unsigned long long)s->unsaved,
 			     s->is_same ? "true" : "false", also->home ? "true" : "false",
 			     (unsigned long long)also->still_ms);
+		print_machine(also->machine, true);
 		return;
 	}
 	progress_size(s->new_bytes, size, sizeof(size));
@@ -241,6 +273,8 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 		     (unsigned long long)s->new_files, size);
 	if (also->home)
 		(void)printf("  with the home of '%s' and what was installed there\n", also->home);
+	if (also->machine)
+		print_machine(also->machine, false);
 	if (also->still_ms)
 		(void)printf("  what runs there stood still for %llu ms\n",
 			     (unsigned long long)also->still_ms);
@@ -252,6 +286,33 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 		(void)printf("  %llu files not saved: over the size cap or not readable (--all "
 			     "lifts the cap)\n",
 			     (unsigned long long)s->unsaved);
+}
+
+/* The machine and its files, at one moment. */
+static int checkpoint_live(struct spot *s, const struct args *a, struct err *e)
+{
+	_cleanup_(machine_close) struct machine m = MACHINE_NONE;
+	uint64_t last;
+	struct tree_options o = options(a, progress_show(&last));
+	struct tree_note note = { .root_fd = s->undo.fd,
+				  .kind = TREE_MANUAL,
+				  .message = a->message,
+				  .root = s->undo.root };
+	struct tree_saved saved;
+	struct also also = { .machine = &m };
+	int r = machine_save(&m, s, e);
+
+	if (r == 0)
+		r = tree_checkpoint(s->undo.store, &note, &o, &saved, NULL, e);
+	progress_end(last);
+	if (r == 0)
+		r = machine_keep(&m, s, saved.id, &also.still_ms, e);
+	if (r < 0)
+		return r;
+	also.home = s->sandbox;
+	spot_tell(s, false, saved.id, saved.files, saved.new_bytes);
+	print_saved(&saved, &also, a->as_json);
+	return 0;
 }
 
 static int checkpoint(struct spot *s, const struct args *a, struct err *e)
@@ -295,7 +356,9 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = no_more(words, e);
-	if (r == 0)
+	if (r == 0 && a.is_live)
+		r = checkpoint_live(&s, &a, e);
+	else if (r == 0)
 		r = s.is_review ? review_cli_checkpoint(&s, a.message, a.as_json, e)
 				: checkpoint(&s, &a, e);
 	free(a.words);
@@ -312,6 +375,8 @@ static int prune(struct spot *s, uint64_t keep, struct err *e)
 
 	if (r == 0)
 		r = whole_prune(s, e);
+	if (r == 0)
+		r = machine_prune(s, e);
 	if (r < 0)
 		return r;
 	progress_size(freed, size, sizeof(size));
@@ -351,8 +416,9 @@ static void say_conflict(void *arg, const char *path, const char *why)
 	(void)fprintf(stderr, "%s\n", buf_cstr(&b));
 }
 
-/* `home`: of which sandbox it came back as well; NULL: of none. */
-static int report_restore(const struct undone *d, const char *home, bool as_json, struct err *e)
+/* `home`: of which sandbox it came back as well; NULL: of none. `is_live`: and its machine. */
+static int report_restore(const struct undone *d, const char *home, bool is_live, bool as_json,
+			  struct err *e)
 {
 	if (d->host_edits > 0)
 		return err_set(e, ERR_CONFLICT, EEXIST,
@@ -363,11 +429,11 @@ static int report_restore(const struct undone *d, const char *home, bool as_json
 	if (as_json)
 		(void)printf("{\"checkpoint\":%llu,\"present\":%llu,\"written\":%llu,\"removed\":%"
 			     "llu,"
-			     "\"kept\":%llu,\"conflicts\":%llu,\"home\":%s}\n",
+			     "\"kept\":%llu,\"conflicts\":%llu,\"home\":%s,\"live\":%s}\n",
 			     (unsigned long long)d->target, (unsigned long long)d->present,
 			     (unsigned long long)d->sum.written, (unsigned long long)d->sum.removed,
 			     (unsigned long long)d->sum.kept, (unsigned long long)d->sum.conflicts,
-			     home ? "true" : "false");
+			     home ? "true" : "false", is_live ? "true" : "false");
 	else
 		(void)printf("back at checkpoint %llu: %llu written, %llu removed, %llu left "
 			     "alone%s\n"
@@ -377,8 +443,11 @@ static int report_restore(const struct undone *d, const char *home, bool as_json
 			     (unsigned long long)d->target, (unsigned long long)d->sum.written,
 			     (unsigned long long)d->sum.removed,
 			     (unsigned long long)d->sum.kept + d->sum.conflicts,
-			     home ? "; the home is back too" : "", (unsigned long long)d->present,
-			     home ? home : "", home ? " " : "", (unsigned long long)d->present);
+			     is_live ? "; the machine goes on from there"
+			     : home  ? "; the home is back too"
+				     : "",
+			     (unsigned long long)d->present, home ? home : "", home ? " " : "",
+			     (unsigned long long)d->present);
 	return d->sum.conflicts ? 1 : 0;
 }
 
@@ -418,6 +487,19 @@ static int find_point(struct spot *s, const char *word, uint64_t *ret, struct er
 			      word);
 }
 
+/* The rest of a checkpoint with a machine: its home, and the machine itself, which is whose lock we have until now. */
+static int go_on(struct spot *s, uint64_t id, struct err *e)
+{
+	int r = machine_home_back(s, id, e);
+
+	/* A start wants both: the sandbox's lock, and the one of the checkpoints. */
+	def_let_go(&s->owned);
+	undo_close(&s->undo);
+	if (r == 0)
+		r = machine_start(s, id, e);
+	return r < 0 ? err_wrap(e, r, "the workspace is back, the machine does not go on") : 0;
+}
+
 static int restore(const struct args *a, bool is_undo, char *const *words, struct spot *s,
 		   struct err *e)
 {
@@ -428,7 +510,7 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 	struct undone done = { 0 };
 	uint64_t id = 0;
 	char **paths = NULL;
-	bool with_home = false;
+	bool with_home = false, is_live = false;
 	int r = 0;
 
 	if (!is_undo) {
@@ -448,16 +530,22 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 					  words[0])
 				: review_cli_restore(s, id, a->as_json, e);
 	r = spot_paths(s, words, &paths, e);
+	is_live = r == 0 && paths == NULL && id && machine_bytes(s, id) > 0;
+	if (is_live) /* the machine that runs would write on */
+		r = spot_own(s, e);
 	w.only = paths;
 	w.newest = paths ? 0 : whole_target(s);
 	if (r == 0)
 		r = undo_restore(&s->undo, id, &o, &w, &done, e);
 	if (r == 0 && done.host_edits == 0 && paths == NULL)
-		r = whole_restore(s, done.target, done.present, &with_home, e);
+		r = is_live ? go_on(s, done.target, e)
+			    : whole_restore(s, done.target, done.present, &with_home, e);
 	spot_paths_free(paths);
 	if (r >= 0 && done.host_edits == 0)
 		spot_tell(s, true, done.target, done.sum.written + done.sum.removed, 0);
-	return r < 0 ? r : report_restore(&done, with_home ? s->sandbox : NULL, a->as_json, e);
+	return r < 0 ? r
+		     : report_restore(&done, with_home || is_live ? s->sandbox : NULL, is_live,
+				      a->as_json, e);
 }
 
 static int cmd_back(int argc, char **argv, bool is_undo, struct err *e)

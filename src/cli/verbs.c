@@ -139,7 +139,8 @@ const struct verb verbs[] = {
 	  "save the state of a workspace", checkpoint_opts,
 	  "Only what changed since the last one is read and kept. Directories that .gitignore "
 	  "names are "
-	  "left out unless they were saved before or --all is given.\n\n"
+	  "left out unless they were saved before or --all is given. --live saves the running "
+	  "machine with its files: 'restore' lets its commands go on from there.\n\n"
 	  "  vitrine checkpoint -m 'tests pass'" },
 	{ "checkpoints", cmd_checkpoints, "checkpoints [options] [NAME]",
 	  "list the saved states of a workspace, or thin them out", checkpoints_opts,

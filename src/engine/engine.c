@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
 
-#define ALL ((BIT(STEP_COUNT_) - 1) & ~BIT(STEP_CONTAINERS))
+#define ALL ((BIT(STEP_COUNT_) - 1) & ~(BIT(STEP_CONTAINERS) | BIT(STEP_LIVE)))
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
 #define BY_INIT                                                                                    \
 	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
@@ -110,7 +110,8 @@ const struct engine engines[] = {
 	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS) |
+		   BIT(STEP_LIVE),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .render = render_vm },
@@ -118,7 +119,8 @@ const struct engine engines[] = {
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS) |
+		   BIT(STEP_LIVE),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,
@@ -150,6 +152,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_LAYERS] = "layers",
 	[STEP_OWN_IDS] = "a template's own ids",
 	[STEP_SOCKETS] = "host sockets",
+	[STEP_LIVE] = "saved while it works",
 	[STEP_CONTAINERS] = "containers inside",
 };
 
@@ -204,6 +207,8 @@ unsigned engine_steps_of(const struct plan *p)
 		steps |= BIT(STEP_ROOT);
 	if (p->has_containers)
 		steps |= BIT(STEP_CONTAINERS);
+	if (p->is_live)
+		steps |= BIT(STEP_LIVE);
 	if (p->ids.root != ROOT_NONE)
 		steps |= BIT(STEP_OWN_IDS);
 	if (p->net.has_gate)

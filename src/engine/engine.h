@@ -38,6 +38,7 @@ enum engine_step {
 	STEP_LAYERS,     /* layers over the workspace or the home */
 	STEP_SOCKETS,    /* host sockets by exact path */
 	STEP_OWN_IDS,    /* a template with ids of its own, root's among them */
+	STEP_LIVE,       /* saved while it works, memory included */
 	STEP_CONTAINERS, /* a container engine inside: root of a kernel that is not the host's */
 	STEP_COUNT_
 };
@@ -100,8 +101,9 @@ int engine_pick(const char *name, enum engine_strength least, unsigned needs,
 /* ---- a running sandbox ---- */
 
 /* For the engine that the plan names. *ret is NATIVE_NONE or what native_begin() has made already. */
+/* `again`: the folder of a saved machine that goes on; NULL: a new one. */
 int engine_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
-		 struct native *ret, struct err *e);
+		 const char *again, struct native *ret, struct err *e);
 /* Hands a command to init: `request` and the stdio descriptors that are not its terminal. 0 or -errno. */
 int engine_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 /* Everything inside shall die now. */
@@ -118,8 +120,25 @@ int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
 void engine_words(const struct native *n, struct buf *out);
 
-/* stage.c: in the child that becomes the tool. 0 or -errno. Where the engine `leaves_some`, this returns in another process: the
- * first of a pid namespace. */
+/* ---- a machine that is saved while it works ---- */
+
+/* A command in it, as it lies in the file `sessions` of its folder. */
+struct engine_saved {
+	uint32_t id, pty;
+	uint16_t rows, cols;
+	char command[192];
+};
+
+/* All that a saved machine depends on, one line each, as a memfd. */
+int engine_key(const struct plan *p, struct err *e);
+/* Its memory, devices and open files into a folder; nothing of it may be on the way. */
+int engine_save(int monitor, const int *files, size_t n_files, int dir, uint64_t *ret_lost,
+		struct err *e);
+/* Whatever came of it: the machine goes on. */
+int engine_go_on(const struct native *n, struct err *e);
+
+/* stage.c: in the child that becomes the tool: namespaces of its own, as the engine needs them. Where it leaves processes behind it
+ * returns in the first process of a pid namespace. 0 or -errno. */
 int stage_enter(const struct engine *en);
 /* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
 void stage_exec_sealed(char *const *argv, char *const *env);
@@ -142,7 +161,7 @@ int podman_prepare(const struct plan *p, const char *tool, const char *dir, stru
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
-	       const struct cgroup *cg, struct native *ret, struct err *e);
+	       const struct cgroup *cg, const char *again, struct native *ret, struct err *e);
 int wall_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 void wall_reap(struct native *n, const struct plan *p);
 void wall_tidy(const struct plan *p);

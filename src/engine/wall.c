@@ -76,15 +76,22 @@ static int ends_open(struct ends *p, struct err *e)
 /* Descriptors v[0..n) become first, first+1, ...; nothing else is left open. */
 static bool arrange(const int *v, int n, int first)
 {
-	int high[8];
+	int high[16];
+
+	bug_on(n > (int)ARRAY_LEN(high));
 
 	for (int i = 0; i < n; i++) {
-		high[i] = fcntl(v[i], F_DUPFD_CLOEXEC, 16);
+		if (v[i] < 0) { /* a number that this one has no use for */
+			high[i] = FD_NONE;
+			continue;
+		}
+		high[i] = fcntl(v[i], F_DUPFD_CLOEXEC, 32);
 		if (high[i] < 0)
 			return false;
 	}
 	for (int i = 0; i < n; i++)
-		if (dup2(high[i], first + i) < 0)
+		if (high[i] < 0 ? close(first + i) < 0 && errno != EBADF
+				: dup2(high[i], first + i) < 0)
 			return false;
 	return syscall(SYS_close_range, first + n, ~0U, 0) == 0;
 }
@@ -106,6 +113,7 @@ struct launch {
 	const char *skel, *dir;
 	const struct args *args;
 	const struct vm_start *vm; /* of a machine */
+	const char *again;         /* of one that goes on: its folder; NULL: it is new */
 };
 
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
@@ -115,9 +123,15 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	struct last_words last = { .tool = en->is_told ? argv[0] : NULL,
 				   .id = path_name(l->dir),
 				   .env = l->plan->engine_env };
-	int fds[5] = { p->to_init[0], p->from_init[1], p->words[1], l->vm->monitor[1],
-		       l->vm->state };
-	int n_fds = l->vm->state >= 0 ? 5 : l->vm->monitor[1] >= 0 ? 4 : 3;
+	const struct vm_files *f = &l->vm->files;
+	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
+		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
+		      f->ctl[0][1],  f->table[0],     f->guest[1][0], f->ctl[1][1],
+		      f->table[1] };
+	int n_fds = f->n                     ? (int)ARRAY_LEN(fds)
+		    : l->vm->state >= 0      ? 5
+		    : l->vm->monitor[1] >= 0 ? 4
+					     : 3;
 	char go;
 	int r;
 
@@ -136,6 +150,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			(void)fprintf(stderr, "the machine's view: %s: %s\n", where, strerror(-r));
 			_exit(125);
 		}
+		if (f->n && vm_files_spawn(f, l->dir, sabotage_bare_env()) < 0)
+			_exit(125);
 	}
 	if (l->vm->virtiofsd) {
 		r = vm_share_spawn(l->vm->virtiofsd, l->dir, l->plan->engine_env);
@@ -293,6 +309,15 @@ static int send_plan(const struct engine *en, const struct plan *p, int ctl, str
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "vitrine-link does not answer") : 0;
 }
 
+/* Init has had its plan long ago. */
+static int send_again(const struct plan *p, int ctl, struct err *e)
+{
+	struct init_msg m = { .type = INIT_AGAIN, .a = plan_needs_samples(p) ? SAMPLE_MS : 0 };
+	int r = init_send(ctl, &m, NULL, 0);
+
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "vitrine-link does not answer") : 0;
+}
+
 /* A pipe of the user's may be blocking, and shared with others who want it so. Opened anew it is ours alone. */
 static int own_pipe(int fd, int flags)
 {
@@ -353,6 +378,7 @@ static int render(const struct launch *l, const char *tool, struct rendering *ou
 				.gone = gone,
 				.kernel = l->vm->kernel.image,
 				.kept = l->vm->kept,
+				.is_again = l->again != NULL,
 				.is_virtiofs = l->vm->virtiofsd != NULL,
 				.runtime = stage_is_hybrid() ? "runc" : NULL };
 	int r = l->en->render(&in, out, e);
@@ -375,7 +401,7 @@ static int prepare(const struct launch *l, struct vm_start *vm, struct rendering
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", l->dir, strerrordesc_np(-r));
 	if (en->strength == STRENGTH_VM)
-		r = vm_start_open(l->plan, tool, en->is_emulated, l->dir, vm, e);
+		r = vm_start_open(l->plan, tool, en->is_emulated, l->dir, l->again, vm, e);
 	if (r == 0 && en->prepare)
 		r = en->prepare(l->plan, tool, l->dir, e);
 	return r < 0 ? r : render(l, tool, out, e);
@@ -387,7 +413,7 @@ static char *dir_for(const struct plan *p)
 }
 
 int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
-	       const struct cgroup *cg, struct native *ret, struct err *e)
+	       const struct cgroup *cg, const char *again, struct native *ret, struct err *e)
 {
 	_cleanup_(engine_done) struct native n = NATIVE_NONE;
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
@@ -395,9 +421,13 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	_cleanup_(vm_start_done) struct vm_start vm = VM_START_NONE;
 	_free_ char *dir = dir_for(p);
 	char skel[4096];
-	struct launch launch = {
-		.en = en, .plan = p, .skel = skel, .dir = dir, .args = &out.args, .vm = &vm
-	};
+	struct launch launch = { .en = en,
+				 .plan = p,
+				 .skel = skel,
+				 .dir = dir,
+				 .args = &out.args,
+				 .vm = &vm,
+				 .again = again };
 	int r;
 
 	n.skel = skel_open(p, e);
@@ -415,11 +445,11 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	if (r == 0)
 		r = spawn_tool(&launch, &ends, cg, &n, e);
 	if (r == 0 && en->strength == STRENGTH_VM)
-		r = vm_start_wake(ends.to_init[1], e);
+		r = vm_start_wake(ends.to_init[1], again != NULL, e);
 	if (r == 0)
 		r = spawn_link(&ends, &n, e);
 	if (r == 0)
-		r = send_plan(en, p, ends.ctl[0], e);
+		r = again ? send_again(p, ends.ctl[0], e) : send_plan(en, p, ends.ctl[0], e);
 	n.ctl = take_fd(ends.ctl[0]);
 	if (r == 0)
 		r = send_first(p, io, &n, e);
@@ -428,6 +458,8 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	n.words = take_fd(ends.words[0]);
 	n.alive = take_fd(ends.from_init[0]);
 	n.monitor = take_fd(vm.monitor[0]);
+	for (int i = 0; i < 2; i++)
+		n.files[i] = take_fd(vm.files.ctl[i][0]);
 	*ret = n;
 	n = NATIVE_NONE;
 	return 0;

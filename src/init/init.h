@@ -54,6 +54,7 @@ struct command_session {
 	struct server *server;
 	uint32_t id;
 	bool is_used, has_ended;
+	bool is_parked; /* nobody has asked for it since the link began anew */
 	pid_t pid;
 	int end[3];           /* the command's ends of its pipes, until it runs */
 	int slave;            /* of its terminal, until it runs */
@@ -93,6 +94,8 @@ struct server {
 	bool has_failed;   /* to lock: what was asked for behind the plan is refused */
 	bool is_vm;        /* ours is the whole machine */
 	bool begins_clean; /* this kernel began with us: no signal was ignored before we did */
+	bool is_parting;   /* no stream says anything any more */
+	int steward;       /* of one that can be saved; FD_NONE: there is none */
 	struct samples *samples;
 	int proc;
 	int null;       /* /dev/null */
@@ -130,6 +133,7 @@ int session_pipe(struct command_session *s, struct part *part, int which);
 int session_tty(struct command_session *s, struct part *part, uint16_t rows, uint16_t cols);
 int session_start(struct command_session *s, const char *stdio, struct buf *request);
 void session_part_gone(struct part *part);
+int session_again(struct command_session *s); /* its main stream has come: says what it is */
 void session_signal(struct command_session *s, int signo);
 void session_size(struct command_session *s, uint16_t rows, uint16_t cols);
 void sessions_all(int signo); /* to every process but us */
@@ -138,14 +142,26 @@ ssize_t part_pull(void *part, void *p, size_t n);
 /* file_act(); here with all else that a fuzzer must not do. */
 int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd);
 
+/* park.c: the link ends and begins anew, and commands do not notice. */
+int park_ask(struct part *part);
+void park_parted(void *server);
+/* Keeps what a stream of a command was joined to. False: it is no such stream. */
+bool park_keep(struct part *part);
+/* Joins a stream to what was kept; -ENOENT: there is nothing. */
+int park_again(struct command_session *s, struct part *part, int which);
+
 /* vm.c: where we are all there is. */
+const char *vm_where(void); /* what the view was about when it failed; "": not known */
 bool vm_is_one(const char *name);
 int vm_boot(void); /* the link's descriptor, or < 0 */
 /* Waits until this machine is to begin. `is_kept`: it may be copied here, so say when. 0 or -errno. */
 int vm_wake(int port, bool is_kept);
+bool vm_read(int port, void *to, size_t n); /* all of it, however it comes; waits */
 /* What only a gate or containers need; where it is loaded already, nothing. */
 void vm_load_extra(void);
-int vm_view_enter(const struct plan *p);
+/* `ret_steward`: of a machine that can be saved, its steward's control. */
+int vm_view_enter(const struct plan *p, int *ret_steward);
+bool vm_seed(const uint8_t *bytes, size_t n);
 /* For a container engine: the kernel's own file systems, and a place for its things that can be stacked. */
 int vm_containers(const struct plan *p);
 

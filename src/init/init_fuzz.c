@@ -40,6 +40,31 @@ int session_tty(struct command_session *s, struct part *part, uint16_t rows, uin
 	return -EBUSY;
 }
 
+bool park_keep(struct part *part)
+{
+	return false;
+}
+
+int park_again(struct command_session *s, struct part *part, int which)
+{
+	bug_on(which < 0 || which > 3);
+	return -ENOENT;
+}
+
+int park_ask(struct part *part)
+{
+	return -EBADMSG;
+}
+
+void park_parted(void *server)
+{
+}
+
+int session_again(struct command_session *s)
+{
+	return 0;
+}
+
 int session_start(struct command_session *s, const char *stdio, struct buf *request)
 {
 	_cleanup_(request_done) struct request q = { 0 };

@@ -132,12 +132,12 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	if (sv->plan.has_containers && !sv->is_vm)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "containers inside need a machine");
 	if (sv->is_vm) {
-		r = vm_view_enter(&sv->plan);
+		r = vm_view_enter(&sv->plan, &sv->steward);
 		if (r == 0)
 			r = sv->plan.has_containers ? vm_containers(&sv->plan)
 						    : become(&sv->plan.ids);
 		if (r < 0)
-			return err_set(e, ERR_SYSTEM, -r, "the machine's view: %s",
+			return err_set(e, ERR_SYSTEM, -r, "the machine's view: %s: %s", vm_where(),
 				       strerrordesc_np(-r));
 	}
 	(void)umask(sv->walls.umask);

@@ -54,7 +54,9 @@ static _Noreturn void serve(struct server *sv, int in, int out)
 
 int main(int argc, char **argv)
 {
-	static struct server sv = { .proc = FD_NONE, .null = FD_NONE, .net.owner.diag = FD_NONE };
+	static struct server sv = {
+		.proc = FD_NONE, .null = FD_NONE, .steward = FD_NONE, .net.owner.diag = FD_NONE
+	};
 	bool is_first = getpid() == 1;
 	int in, out;
 

@@ -172,8 +172,15 @@ int samples_ask(struct part *part, const char *path)
 /* It is not asked for twice. */
 void samples_gone(struct part *part)
 {
-	if (part->server->samples && part->server->samples->part == part)
-		part->server->samples->part = NULL;
+	struct server *sv = part->server;
+
+	if (sv->samples == NULL || sv->samples->part != part)
+		return;
+	sv->samples->part = NULL;
+	if (sv->is_parting) { /* but by whoever comes next */
+		samples_free(sv->samples);
+		sv->samples = NULL;
+	}
 }
 
 void samples_free(struct samples *s)

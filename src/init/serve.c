@@ -103,6 +103,37 @@ static int open_stream(struct part *part, struct command_session *s, const struc
 	return stream_respond(part->stream, &(struct head){ .status = 200 }, part_pull, false);
 }
 
+/* A stream of a command that was there before the link was: joined to what it was joined to. */
+static int join_stream(struct part *part, struct command_session *s, const struct route *to)
+{
+	int which = str_eq(to->verb, "tty") ? 3 : to->verb[0] - '0';
+	static const enum part_kind kinds[] = { PART_IN, PART_OUT, PART_ERR, PART_TTY };
+	int r;
+
+	if (which < 0 || which > 3 || (which < 3 && to->verb[1] != '\0'))
+		return -EBADMSG;
+	r = park_again(s, part, which);
+	if (r < 0)
+		return r == -ENOENT ? answer(part, 404) : r;
+	part->kind = kinds[which];
+	if (part->to)
+		stream_widen(part->stream, WIDE_STDIO);
+	if (part->kind == PART_IN)
+		return 0;
+	return stream_respond(part->stream, &(struct head){ .status = 200 }, part_pull, false);
+}
+
+static int join_session(struct part *part, struct command_session *s)
+{
+	if (!s->is_parked || s->main)
+		return -EBADMSG;
+	part->kind = PART_SESSION;
+	part->session = s;
+	part->has_end = true; /* there is no request to come */
+	s->main = part;
+	return session_again(s);
+}
+
 static int on_session(struct part *part, const struct head *h, const char *path)
 {
 	struct server *sv = part->server;
@@ -111,6 +142,7 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 	uint64_t signo;
 	uint16_t rows, cols;
 	struct err ignored;
+	bool is_again;
 
 	if (sv->has_failed)
 		return answer(part, 503);
@@ -130,11 +162,14 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 		}
 		return answer(part, 204);
 	}
-	s = session_get(sv, to.id, true);
+	is_again = head_get(h, "again") != NULL;
+	s = session_get(sv, to.id, !is_again);
 	if (s == NULL)
-		return answer(part, 503);
+		return answer(part, is_again ? 404 : 503);
 	if (to.verb[0] != '\0')
-		return open_stream(part, s, h, &to);
+		return is_again ? join_stream(part, s, &to) : open_stream(part, s, h, &to);
+	if (is_again)
+		return join_session(part, s);
 	if (s->main || head_get(h, "stdio") == NULL)
 		return -EBADMSG;
 	part->kind = PART_SESSION;
@@ -160,6 +195,8 @@ static int on_request(struct part *part, const struct head *h)
 		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
 		return answer(part, 204);
 	}
+	if (str_eq(path, "/park"))
+		return park_ask(part);
 	if (str_eq(path, "/gate"))
 		return net_wait(part);
 	if (str_starts(path, "/connect/"))
@@ -261,7 +298,7 @@ static int on_end(void *arg, struct stream *s)
 	if (part->kind == PART_START)
 		return end_start(part);
 	if (part->kind == PART_SESSION)
-		return end_session(part);
+		return part->has_end ? 0 : end_session(part);
 	if (part->kind == PART_FILE)
 		return file_end(part);
 	if (part->kind == PART_IN) {
@@ -283,6 +320,8 @@ static void on_gone(void *arg, struct stream *s)
 	if (part == NULL)
 		return;
 	stream_set_arg(s, NULL);
+	if (park_keep(part))
+		return;
 	port_join(part->from, NULL);
 	port_join(part->to, NULL);
 	net_part_gone(part);
@@ -319,4 +358,5 @@ const struct link_ops server_ops = {
 	.on_end = on_end,
 	.on_gone = on_gone,
 	.on_down = on_down,
+	.on_parted = park_parted,
 };

@@ -197,7 +197,7 @@ static void try_end(struct command_session *s)
 {
 	struct head h = { 0 };
 
-	if (!s->has_ended || !s->is_used || !has_said_all(s))
+	if (!s->has_ended || !s->is_used || s->is_parked || !has_said_all(s))
 		return;
 	head_add(&h, "exit", "%d", s->status);
 	head_add(&h, "cpu", "%llu", (unsigned long long)s->cpu_ns);
@@ -245,7 +245,9 @@ void session_reap(struct server *sv)
 ssize_t part_pull(void *arg, void *p, size_t n)
 {
 	struct part *part = arg;
-	ssize_t r = part->from ? source_pull(part->from, p, n) : PULL_END;
+	ssize_t r = part->server->is_parting ? 0
+		    : part->from             ? source_pull(part->from, p, n)
+					     : PULL_END;
 
 	if (r == PULL_END && part->session)
 		try_end(part->session);
@@ -266,6 +268,18 @@ void session_part_gone(struct part *part)
 	if (s->main == part)
 		s->main = NULL;
 	try_end(s);
+}
+
+int session_again(struct command_session *s)
+{
+	struct head h = { .status = 200 };
+	int r;
+
+	s->is_parked = false;
+	head_add(&h, "pid", "%d", s->pid);
+	r = stream_respond(s->main->stream, &h, NULL, true);
+	try_end(s);
+	return r;
 }
 
 void session_signal(struct command_session *s, int signo)

@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "init/init.h"
+#include "init/steward.h"
 #include "link/wake.h"
 
 static void load(const char *path)
@@ -50,18 +51,20 @@ void vm_load_extra(void)
 }
 
 /* The kernel makes the port a moment after its driver has come. */
-static int open_port(void)
+static int open_port(int number)
 {
 	struct timespec nap = { .tv_nsec = 2000000 };
 
 	for (int i = 0; i < 5000; i++) {
-		int fd = open("/dev/vport0p1", O_RDWR | O_CLOEXEC);
+		char path[32];
+		int fd;
 
-		if (fd < 0)
-			fd = open("/dev/vport1p1", O_RDWR | O_CLOEXEC);
+		(void)snprintf(path, sizeof(path), "/dev/vport%dp%d", i % 2, number);
+		fd = open(path, O_RDWR | O_CLOEXEC);
 		if (fd >= 0)
 			return fd;
-		(void)nanosleep(&nap, NULL);
+		if (i % 2)
+			(void)nanosleep(&nap, NULL);
 	}
 	return FD_NONE;
 }
@@ -74,7 +77,7 @@ bool vm_is_one(const char *name)
 /* ---- wake ---- */
 
 /* All of it, however it comes. A port whose other side is not there yet reads as ended: wait for it. */
-static bool read_all(int fd, void *to, size_t n)
+bool vm_read(int fd, void *to, size_t n)
 {
 	char *p = to;
 
@@ -94,7 +97,7 @@ static bool read_all(int fd, void *to, size_t n)
 }
 
 /* Counted as good randomness, and taken up at once: a kernel that was kept believes that it has enough of its own. */
-static bool seed(const uint8_t *bytes, size_t n)
+bool vm_seed(const uint8_t *bytes, size_t n)
 {
 	struct { /* struct rand_pool_info, with its bytes */
 		int entropy_bits, n;
@@ -116,8 +119,8 @@ int vm_wake(int port, bool is_kept)
 		vm_load_extra(); /* paid once, for all who come after */
 	if (is_kept && io_write_all(port, &awake, 1) < 0)
 		return -EIO;
-	if (!read_all(port, &wake, sizeof(wake)) || wake.magic != LINK_WAKE_MAGIC ||
-	    !seed(wake.seed, sizeof(wake.seed)))
+	if (!vm_read(port, &wake, sizeof(wake)) || wake.magic != LINK_WAKE_MAGIC ||
+	    !vm_seed(wake.seed, sizeof(wake.seed)))
 		return -EIO;
 	explicit_bzero(&wake, sizeof(wake));
 	return 0;
@@ -133,7 +136,7 @@ int vm_boot(void)
 		return FD_NONE;
 	(void)mount("devtmpfs", "/dev", "devtmpfs", 0, NULL); /* some kernels have done so */
 	load_all("");
-	return open_port();
+	return open_port(1);
 }
 
 /* ---- the view ---- */
@@ -201,7 +204,16 @@ static int set_clock(const struct plan *p)
 	return clock_settime(CLOCK_REALTIME, &now) < 0 ? -errno : 0;
 }
 
+/* What it was about when it failed. */
+static const char *place = "";
+
+const char *vm_where(void)
+{
+	return place;
+}
+
 #define SHARE_OPTIONS "trans=virtio,version=9p2000.L,msize=262144,cache="
+#define STREAM_OPTIONS "trans=fd,rfdno=%d,wfdno=%d,version=9p2000.L,msize=131072,cache=%s"
 
 static bool can_write_system(const struct plan *p)
 {
@@ -230,20 +242,145 @@ static int mount_share(void)
 	return mount("view", "/v", "virtiofs", MS_NOSUID | MS_NODEV, NULL);
 }
 
-int vm_view_enter(const struct plan *p)
+/* ---- the same of a machine that can be saved ---- */
+
+static int mount_stream(int kernel, const char *dst, unsigned long flags, const char *cache)
 {
+	place = dst;
+	char options[128];
+
+	(void)snprintf(options, sizeof(options), STREAM_OPTIONS, kernel, kernel, cache);
+	return mount("view", dst, "9p", MS_NOSUID | MS_NODEV | flags, options) < 0 ? -errno : 0;
+}
+
+/* As many ports as the machine has. */
+static int mount_live(const struct plan *p, int *ret_steward)
+{
+	bool has_system = access("/dev/vport0p3", F_OK) == 0 || access("/dev/vport1p3", F_OK) == 0;
+	int ports[STEWARD_WAYS] = { open_port(2), has_system ? open_port(3) : FD_NONE };
+	int kernel[STEWARD_WAYS] = { FD_NONE, FD_NONE };
 	int r;
 
-	if (mkdir("/v", 0755) < 0 || mount_share() < 0 ||
-	    /* The threads of this kernel are no more to be seen than another's would be. */
-	    mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+	if (ports[0] < 0 || (has_system && ports[1] < 0))
+		return -ENODEV;
+	*ret_steward = steward_start(ports, has_system ? 2 : 1, kernel);
+	r = *ret_steward < 0 ? *ret_steward : mount_stream(kernel[0], "/v", 0, "mmap");
+	if (r == 0 && has_system && !can_write_system(p))
+		r = mount_stream(kernel[1], "/v/usr", MS_RDONLY, "loose");
+	fd_close(kernel[0]); /* the mounts have theirs */
+	fd_close(kernel[1]);
+	return r;
+}
+
+static int make_point(const char *path, bool is_dir)
+{
+	_free_ char *parent = path_parent(path);
+	int r = path_make(is_dir ? path : parent, 0755);
+	_close_ int fd = FD_NONE;
+
+	if (r < 0 || is_dir)
+		return r;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd < 0 ? -errno : 0;
+}
+
+/* The name of a private directory says what it is for; all but the home are as everywhere. */
+static unsigned mode_of(const char *name)
+{
+	return str_eq(name, "home") ? 0700 : str_eq(name, "run") ? 0755 : 01777;
+}
+
+static int add_private(const struct plan *p, const struct mount *m)
+{
+	_free_ char *own = mem_fmt("/private/%s", m->src);
+	_free_ char *dst = mem_fmt("/v%s", m->dst);
+
+	place = m->dst;
+	(void)make_point(dst, true); /* it may lie in another one; else it is there */
+	if (mkdir(own, 0700) < 0 || chown(own, p->ids.uid_in, p->ids.gid_in) < 0 ||
+	    chmod(own, mode_of(m->src)) < 0)
+		return -errno;
+	return mount(own, dst, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+}
+
+/* What of the host lies below private space: a tree of its own, taken while it can still be seen. */
+static int take_through(const struct mount *m, bool *ret_is_dir)
+{
+	_free_ char *dst = mem_fmt("/v%s", m->dst);
+	int tree = (int)syscall(SYS_open_tree, AT_FDCWD, dst,
+				1U /* OPEN_TREE_CLONE */ | O_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	struct stat st;
+
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return -errno;
+	*ret_is_dir = S_ISDIR(st.st_mode);
+	return tree;
+}
+
+static int add_through(const struct mount *m, int tree, bool is_dir)
+{
+	_free_ char *dst = mem_fmt("/v%s", m->dst);
+	int r = make_point(dst, is_dir);
+
+	place = m->dst;
+	if (r == 0 && syscall(SYS_move_mount, tree, "", AT_FDCWD, dst, 4U /* F_EMPTY_PATH */) < 0)
+		r = -errno;
+	return r;
+}
+
+/* Private space is this machine's memory, so that it is saved with it. Owners of what is made on the way to a mount are ours. */
+static int make_private(const struct plan *p)
+{
+	_free_ int *trees = mem_new(p->n_mounts + 1, sizeof(*trees));
+	_free_ bool *dirs = mem_new(p->n_mounts + 1, sizeof(*dirs));
+	char options[96];
+	int r = 0;
+
+	(void)snprintf(options, sizeof(options), "mode=0755,size=%llu,nr_inodes=%llu",
+		       (unsigned long long)p->private_bytes, (unsigned long long)p->private_inodes);
+	if (mkdir("/private", 0755) < 0 || mount("tmpfs", "/private", "tmpfs", MS_NOSUID | MS_NODEV,
+						 p->private_bytes ? options : "mode=0755") < 0)
+		return -errno;
+	for (size_t i = 0; i < p->n_mounts; i++)
+		trees[i] = p->mounts[i].kind == MOUNT_PRIVATE
+				   ? FD_NONE
+				   : take_through(&p->mounts[i], &dirs[i]);
+	for (size_t i = 0; r == 0 && i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_PRIVATE)
+			r = add_private(p, &p->mounts[i]);
+		else if (trees[i] >= 0) /* a name that has gone covers nothing */
+			r = add_through(&p->mounts[i], trees[i], dirs[i]);
+	for (size_t i = 0; i < p->n_mounts; i++)
+		fd_close(trees[i]);
+	return r;
+}
+
+static int mount_view(const struct plan *p, int *ret_steward)
+{
+	if (mkdir("/v", 0755) < 0)
+		return -errno;
+	if (p->is_live)
+		return mount_live(p, ret_steward);
+	return mount_share() < 0 ? -errno : 0;
+}
+
+int vm_view_enter(const struct plan *p, int *ret_steward)
+{
+	int r = mount_view(p, ret_steward);
+
+	if (r < 0)
+		return r;
+	/* The threads of this kernel are no more to be seen than another's would be. */
+	if (mount("proc", "/v/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		  "hidepid=invisible") < 0)
 		return -errno;
 	r = netns_loopback();
-	if (r == 0)
+	if (r == 0 && !p->is_live)
 		r = mount_system(p);
 	if (r == 0)
 		r = set_clock(p);
+	if (r == 0 && p->is_live)
+		r = make_private(p);
 	if (r == 0)
 		r = hide("/v/proc/keys");
 	if (r == 0)
@@ -252,6 +389,7 @@ int vm_view_enter(const struct plan *p)
 		r = make_dev();
 	if (r < 0)
 		return r;
+	place = "root";
 	if (chdir("/v") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 	    chdir("/") < 0)
 		return -errno;

@@ -61,6 +61,7 @@ void client_drop(struct client *c)
 {
 	struct init_msg thaw = { .type = INIT_THAW };
 	bool has_paused = c->state & (CLIENT_PAUSING | CLIENT_PAUSED);
+	bool has_parked = c->state == CLIENT_PARKED;
 
 	leave_seat(c);
 	watch_free(c->watch);
@@ -69,6 +70,8 @@ void client_drop(struct client *c)
 	if (has_paused && !clients_pause(c->k))
 		(void)init_send(c->k->native.ctl, &thaw, NULL,
 				0); /* init's end is seen elsewhere */
+	if (has_parked)
+		machine_go_on(c->k);
 }
 
 /* A client that does not read has lost its claim to be told. */
@@ -80,8 +83,9 @@ void client_say(struct client *c, const struct keep_msg *m)
 bool clients_any(const struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
-		if (k->clients[i].is_used && k->clients[i].state & (CLIENT_NEW | CLIENT_FILE |
-								    CLIENT_PAUSING | CLIENT_PAUSED))
+		if (k->clients[i].is_used &&
+		    k->clients[i].state & (CLIENT_NEW | CLIENT_FILE | CLIENT_PAUSING |
+					   CLIENT_PAUSED | CLIENT_PARKING | CLIENT_PARKED))
 			return true;
 	return false;
 }
@@ -338,7 +342,7 @@ static void note_command(struct session *s, int request)
 		s->command[i] = (char)(p[i] ? p[i] : ' ');
 }
 
-static void refuse(struct client *c, enum end_reason why, const char *text)
+void client_refuse(struct client *c, enum end_reason why, const char *text)
 {
 	struct keep_msg m = { .type = KEEP_ENDED, .a = 125, .b = (int32_t)why };
 
@@ -369,9 +373,14 @@ static void on_exec(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	struct stdio io = { 0 };
 	struct err e = ERR_INIT;
 
+	if (machine_is_parked(k)) {
+		client_refuse(c, END_ERROR, "the machine is being saved; ask again in a moment");
+		return;
+	}
 	if (k->is_ending || s == NULL || !request_is_sealed(fds[0])) {
-		refuse(c, k->is_ending ? END_CLOSING : END_ERROR,
-		       s ? "the sandbox is ending" : "the sandbox runs as many commands as it can");
+		client_refuse(c, k->is_ending ? END_CLOSING : END_ERROR,
+			      s ? "the sandbox is ending"
+				: "the sandbox runs as many commands as it can");
 		return;
 	}
 	if (!keeper_is_named(k))
@@ -403,11 +412,12 @@ static void on_attach(struct client *c, const struct keep_msg *m, int fds[PACKET
 	bool has_screen = s && s->pty && s->feed;
 
 	if (s == NULL || s->feed == NULL || feed_n_viewers(s->feed) == FEED_VIEWERS) {
-		refuse(c, END_ERROR,
-		       s == NULL         ? "no such session is running"
-		       : s->feed == NULL ? "this session has neither a terminal nor a record; "
-					   "its output goes where it was started"
-					 : "as many look at this session as can");
+		client_refuse(c, END_ERROR,
+			      s == NULL         ? "no such session is running"
+			      : s->feed == NULL ? "this session has neither a terminal nor a "
+						  "record; "
+						  "its output goes where it was started"
+						: "as many look at this session as can");
 		return;
 	}
 	client_enter(c, s, m);
@@ -491,7 +501,7 @@ static void on_wait(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 
 	(void)fds;
 	if (m->session && s == NULL) {
-		refuse(c, END_ERROR, "no such session is running");
+		client_refuse(c, END_ERROR, "no such session is running");
 		return;
 	}
 	c->state = CLIENT_WAITING;
@@ -524,7 +534,7 @@ static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET
 	(void)m;
 	(void)fds;
 	if (k->is_ending) {
-		refuse(c, END_CLOSING, "the sandbox is ending");
+		client_refuse(c, END_CLOSING, "the sandbox is ending");
 		return;
 	}
 	usage_take(k);
@@ -546,7 +556,7 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	(void)m;
 	(void)fds;
 	if (c->k->is_ending) {
-		refuse(c, END_CLOSING, "the sandbox is ending");
+		client_refuse(c, END_CLOSING, "the sandbox is ending");
 		return;
 	}
 	c->k->in->is_kept = true;
@@ -560,7 +570,7 @@ static void on_pause(struct client *c, const struct keep_msg *m, int fds[PACKET_
 	(void)m;
 	(void)fds;
 	if (c->k->is_ending) {
-		refuse(c, END_CLOSING, "the sandbox is ending");
+		client_refuse(c, END_CLOSING, "the sandbox is ending");
 		return;
 	}
 	c->state = CLIENT_PAUSING;
@@ -619,6 +629,7 @@ static const struct {
 	{ KEEP_STATUS, CLIENT_NEW, 0, on_status },
 	{ KEEP_STAY, CLIENT_NEW, 0, on_stay },
 	{ KEEP_PAUSE, CLIENT_NEW, 0, on_pause },
+	{ KEEP_PARK, CLIENT_NEW, 0, client_park },
 	{ KEEP_NET, CLIENT_NEW, 0, on_net },
 	{ KEEP_FILE, CLIENT_NEW, 1, client_file },
 };

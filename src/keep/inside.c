@@ -267,6 +267,12 @@ static void on_origin(struct keeper *k, const struct init_msg *m, int take_fd)
 		origin_told(k, m);
 }
 
+static void on_parked(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)take_fd;
+	clients_on_parked(k, m->a);
+}
+
 static const struct {
 	enum init_msg_type type;
 	bool may_have_fd;
@@ -283,6 +289,7 @@ static const struct {
 	{ INIT_ORIGIN, false, on_origin },
 	{ INIT_FILE_DONE, true, on_file_done },
 	{ INIT_RECEIVER, true, on_receiver },
+	{ INIT_PARKED, false, on_parked },
 };
 
 static void dispatch(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -34,6 +34,8 @@ enum keep_msg_type {
 	KEEP_NET,    /* a = enum net_op; err.msg: a rule; answered by KEEP_NET_DONE */
 	KEEP_FILE,   /* a = enum file_op, b = mode; one descriptor: the paths */
 	KEEP_PAUSE, /* answered by KEEP_DONE when all inside stand still; they go on when the connection ends */
+	KEEP_PARK, /* a machine shall be saved; answered by a KEEP_SAVED for each session, KEEP_PARKED. It goes on when the
+		    * connection ends */
 	/* to the client */
 	KEEP_STARTED, /* session; the command runs, or the sandbox that has none stands */
 	KEEP_NOTE,    /* err.msg: one line for the person; a: at once */
@@ -45,6 +47,8 @@ enum keep_msg_type {
 			 * socket (link/link.h), of what b = mode and VALUE_FILE_SIZE say */
 	KEEP_NET_DONE, /* a = errno or 0, err; with one descriptor for NET_SHOW: the rules */
 	KEEP_DONE,
+	KEEP_SAVED, /* session, a = pid, b = its number for init, flags: on a terminal; rows, cols, v; err.msg: the command */
+	KEEP_PARKED, /* nothing of it is on the way; four descriptors: its monitor, who serves its files (twice), its key */
 	KEEP_MSG_COUNT_
 };
 
@@ -142,8 +146,9 @@ struct keeper_in {
 	size_t n_values;
 	char **env; /* the caller's, for secrets that are read anew; NULL: none is */
 	struct keeper_saved saved;
-	bool is_rm;   /* a named sandbox goes with its last session */
-	bool is_kept; /* started to stay */
+	const char *again; /* the folder of a saved machine that goes on; NULL: none does */
+	bool is_rm;        /* a named sandbox goes with its last session */
+	bool is_kept;      /* started to stay */
 	uint16_t rows, cols;
 	uint8_t keys[KEEP_KEYS];
 };

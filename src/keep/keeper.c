@@ -217,7 +217,8 @@ static int start(struct keeper *k, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	r = engine_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, &k->native, e);
+	r = engine_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, in->again,
+			 &k->native, e);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
 	if (r < 0)
@@ -249,7 +250,10 @@ static int start(struct keeper *k, struct err *e)
 	gate_start(k);
 	listening_start(k);
 	spread_behind(false);
-	return in->plan->has_cgroup ? limits_attach(k, e) : 0;
+	if (in->plan->is_live)
+		machine_watch(k);
+	r = in->plan->has_cgroup ? limits_attach(k, e) : 0;
+	return r == 0 && in->again ? machine_adopt(k, e) : r;
 }
 
 /* Messages that init sent before it died are still in the socket. */

@@ -26,6 +26,8 @@ enum client_state {
 	CLIENT_FILE = 8,     /* for init's answer to a file operation */
 	CLIENT_PAUSING = 16, /* for all inside to stand still */
 	CLIENT_PAUSED = 32,  /* they do, because of it */
+	CLIENT_PARKING = 64, /* for the machine to be still */
+	CLIENT_PARKED = 128, /* it is, because of it */
 };
 
 struct keeper;
@@ -53,7 +55,7 @@ struct keeper {
 	struct native native;
 	struct cgroup cgroup;
 	struct loop *loop;
-	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener;
+	struct watch *on_ctl, *on_pidfd, *on_term, *on_listener, *on_files[2];
 	struct watch *on_time, *on_sample, *on_claim, *on_grace, *on_usage, *on_story, *on_drain;
 	int dir, lock, listener;
 	int sessions_dir; /* sessions/ of a named sandbox, made when first needed */
@@ -164,6 +166,15 @@ bool request_is_sealed(int fd); /* nobody changes it any more */
 /* clients_file.c */
 void client_file(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
 void clients_file_done(struct keeper *k, const struct init_msg *said, int take_fd);
+
+/* machine.c: a machine is saved while it works, or goes on from there. */
+void client_park(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);
+void clients_on_parked(struct keeper *k, int error);
+bool machine_is_parked(const struct keeper *k); /* or about to be */
+void machine_go_on(struct keeper *k);
+void machine_watch(struct keeper *k);               /* it ends with whoever serves its files */
+int machine_adopt(struct keeper *k, struct err *e); /* the commands that are in it */
+void client_refuse(struct client *c, enum end_reason why, const char *text);
 
 /* inside.c: what init says. */
 void inside_message(struct keeper *k);

@@ -34,8 +34,9 @@ struct link {
 	bool is_busy; /* nghttp2 is calling us */
 	bool is_deaf; /* the peer reads no more */
 	bool is_down;
-	char *chunk;      /* for reading */
-	struct head head; /* being received */
+	bool may_part, wants_part, has_said, has_heard; /* farewell: said last, and heard */
+	char *chunk;                                    /* for reading */
+	struct head head;                               /* being received */
 	struct stream *streams;
 	size_t n_streams;
 };
@@ -186,7 +187,7 @@ static void drop_stream(struct link *l, struct stream *gone)
 /* Everything nghttp2 wants to say goes into `pending`, as long as that is not full; then out. */
 static void fill(struct link *l)
 {
-	while (l->pending.n < OUT_FULL) {
+	while (l->pending.n < OUT_FULL && !l->has_said) {
 		const uint8_t *p;
 		ssize_t n;
 
@@ -248,14 +249,49 @@ static void kick(struct link *l)
 		pump(l);
 }
 
-static void on_out(void *arg)
-{
-	pump(arg);
-}
-
 bool link_is_flushed(const struct link *l)
 {
 	return l->is_down || (l->pending.n == l->pending_at && !nghttp2_session_want_write(l->h2));
+}
+
+/* Farewell is the last thing that is said, and when it has been heard too there is nothing on the way. The owner may free us
+ * here, so this is the last thing that is done. */
+static void try_part(struct link *l)
+{
+	if (l->is_down || !l->wants_part)
+		return;
+	if (!l->has_said && link_is_flushed(l)) {
+		if (nghttp2_submit_goaway(l->h2, 0, nghttp2_session_get_last_proc_stream_id(l->h2),
+					  NGHTTP2_NO_ERROR, NULL, 0) != 0) {
+			go_down(l, "it cannot part");
+			return;
+		}
+		fill(l);
+		l->has_said = true;
+		pump(l);
+	}
+	if (l->is_down || !l->has_said || !l->has_heard || l->pending.n != l->pending_at)
+		return;
+	watch_set(l->on_in, false);
+	l->ops->on_parted(l->arg);
+}
+
+static void on_out(void *arg)
+{
+	pump(arg);
+	try_part(arg);
+}
+
+void link_part(struct link *l)
+{
+	l->wants_part = true;
+	if (!l->is_busy)
+		try_part(l);
+}
+
+void link_may_part(struct link *l)
+{
+	l->may_part = true;
 }
 
 /* ---- in ---- */
@@ -272,9 +308,13 @@ int link_feed(struct link *l, const void *p, size_t n)
 	if (!l->is_down)
 		pump(l);
 	/* What is against the protocol is answered with a farewell; after that there is nothing to say or hear. */
-	if (!l->is_down && !nghttp2_session_want_read(l->h2) && !nghttp2_session_want_write(l->h2))
+	if (!l->is_down && !l->wants_part && !nghttp2_session_want_read(l->h2) &&
+	    !nghttp2_session_want_write(l->h2))
 		go_down(l, "protocol error");
-	return l->is_down ? -EPIPE : 0;
+	if (l->is_down)
+		return -EPIPE;
+	try_part(l);
+	return 0;
 }
 
 static void on_in(void *arg)
@@ -327,8 +367,12 @@ static int cb_frame(nghttp2_session *h2, const nghttp2_frame *f, void *arg)
 		f->hd.stream_id ? nghttp2_session_get_stream_user_data(h2, f->hd.stream_id) : NULL;
 	int r = 0;
 
-	if (f->hd.type == NGHTTP2_GOAWAY)
-		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (f->hd.type == NGHTTP2_GOAWAY) {
+		if (!l->may_part && !l->wants_part)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+		l->has_heard = l->wants_part = true;
+		return 0;
+	}
 	if (s == NULL)
 		return 0;
 	if (f->hd.type == NGHTTP2_HEADERS) {
@@ -490,6 +534,14 @@ void link_free(struct link *l)
 	buf_done(&l->pending);
 	free(l->chunk);
 	free(l);
+}
+
+void link_release(struct link *l, int *ret_in, int *ret_out)
+{
+	*ret_in = l->in;
+	*ret_out = l->out;
+	l->in = l->out = FD_NONE;
+	link_free(l);
 }
 
 /* ---- streams ---- */

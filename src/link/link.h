@@ -23,6 +23,12 @@
  *                                 of what is made the rest of the request's body is its bytes, and the trailer `errno` says
  *                                 what became of them. Outside that is a socket: the bytes, and at last four of errno.
  *
+ *     POST /park                  of a machine that can be saved: 204 when nothing of its files is on the way. Then both sides part
+ *                                 (link_part), commands and their pipes stay, and the machine can be stopped anywhere. It goes on
+ *                                 with struct link_again (link/wake.h), a new link, and for each session the requests above with
+ *                                 the field `again`: 404 where there is nothing of that kind any more. Connections to the gate
+ *                                 are not among them.
+ *
  * Both sides treat the other as foreign: names, values and sizes are bounded, anything else ends the link, and an
  * ended link ends the sandbox.
  */
@@ -73,6 +79,8 @@ struct link_ops {
 	void (*on_gone)(void *arg, struct stream *s);
 	/* The link is no more. */
 	void (*on_down)(void *arg, const char *why);
+	/* Both sides have parted: nothing is on the way, and nothing may be said. The owner frees the link, here or later. */
+	void (*on_parted)(void *arg);
 };
 
 /* What a stream sends is pulled: > 0 bytes, 0 nothing now (stream_wake() later), or one of these. */
@@ -84,6 +92,12 @@ typedef ssize_t stream_pull(void *arg, void *p, size_t n);
 struct link *link_new(enum link_side side, struct loop *l, int take_in, int take_out,
 		      const struct link_ops *ops, void *arg);
 void link_free(struct link *l);
+/* The descriptors, which the link has done with, are the caller's again. */
+void link_release(struct link *l, int *ret_in, int *ret_out);
+/* Outer side: this link shall end in order. Who wants to part has stopped sending bodies. */
+void link_part(struct link *l);
+/* Inner side: the peer may part from now on. */
+void link_may_part(struct link *l);
 /* All that was said has left. */
 bool link_is_flushed(const struct link *l);
 /* Bytes from the peer, without a descriptor: for the fuzzers. < 0: the link is down. */

@@ -15,7 +15,7 @@ struct side {
 	struct stream *stream;
 	struct head head, trailer;
 	size_t got, sent, limit;
-	bool has_head, has_trailer, has_ended, is_gone, is_down, holds;
+	bool has_head, has_trailer, has_ended, is_gone, is_down, holds, has_parted;
 	char path[64];
 };
 
@@ -90,7 +90,14 @@ static void on_down(void *arg, const char *why)
 	loop_stop(s->loop);
 }
 
-static const struct link_ops ops = { on_head, on_data, on_end, on_gone, on_down };
+static void on_parted(void *arg)
+{
+	struct side *s = arg;
+
+	s->has_parted = true;
+}
+
+static const struct link_ops ops = { on_head, on_data, on_end, on_gone, on_down, on_parted };
 
 static void on_tick(void *arg)
 {
@@ -181,6 +188,53 @@ TEST(a_stream_can_be_cut)
 	run_for(p.loop, 50);
 	CHECK(p.inner.is_gone && p.outer.is_gone);
 	CHECK(!p.inner.is_down && !p.outer.is_down);
+	pair_close(&p);
+}
+
+static bool is_empty(int fd)
+{
+	char byte;
+
+	return read(fd, &byte, 1) < 0 && errno == EAGAIN;
+}
+
+/* In the middle of a body: nothing is left in the pipes, and another link can begin on them. */
+TEST(both_part_and_meet_again)
+{
+	int in[2], out[2];
+	struct pair p;
+
+	pair_open(&p);
+	p.inner.holds = true;
+	CHECK(ask(&p) != NULL);
+	run_for(p.loop, 50);
+	link_may_part(p.inner.link);
+	p.outer.limit = p.outer.sent + 1; /* it has stopped sending, but for what waits for room */
+	link_part(p.outer.link);
+	run_for(p.loop, 100);
+	CHECK(p.outer.has_parted && p.inner.has_parted);
+	CHECK(!p.outer.is_down && !p.inner.is_down);
+	link_release(p.outer.link, &in[0], &out[0]);
+	link_release(p.inner.link, &in[1], &out[1]);
+	CHECK(is_empty(in[0]) && is_empty(in[1]));
+	p.outer = p.inner = (struct side){ .loop = p.loop };
+	p.outer.link = link_new(LINK_OUTER, p.loop, in[0], out[0], &ops, &p.outer);
+	p.inner.link = link_new(LINK_INNER, p.loop, in[1], out[1], &ops, &p.inner);
+	CHECK(ask(&p) != NULL);
+	run_for(p.loop, 500);
+	CHECK_INT(p.inner.got, BODY);
+	CHECK_INT(p.outer.got, BODY);
+	pair_close(&p);
+}
+
+TEST(a_farewell_that_nobody_asked_for_ends_the_link)
+{
+	struct pair p;
+
+	pair_open(&p);
+	link_part(p.outer.link);
+	run_for(p.loop, 50);
+	CHECK(p.inner.is_down && !p.inner.has_parted);
 	pair_close(&p);
 }
 

@@ -23,6 +23,7 @@ struct port {
 	struct watch *watch;
 	struct buf held;
 	size_t at;
+	size_t past; /* of what is held: came on a stream that is no more */
 	port_fn *fn;
 	void *arg;
 };
@@ -63,8 +64,10 @@ void port_option(struct port *p, int level, int name, const void *value, unsigne
 
 void port_join(struct port *p, struct stream *s)
 {
-	if (p)
-		p->stream = s;
+	if (p == NULL)
+		return;
+	p->stream = s;
+	p->past = p->held.n - p->at;
 }
 
 /* ---- source ---- */
@@ -153,6 +156,10 @@ struct port *sink_new(struct loop *l, int take_fd)
 
 static void let_go(struct port *p, size_t n)
 {
+	size_t past = n < p->past ? n : p->past;
+
+	p->past -= past;
+	n -= past;
 	if (p->stream && n > 0)
 		stream_consumed(p->stream, n);
 }

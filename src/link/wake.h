@@ -18,6 +18,15 @@ struct link_wake {
 	uint8_t seed[64];
 };
 
+/* What a machine that was parked is told before its link begins anew: it may be a copy, and some time may have passed. */
+#define LINK_AGAIN_MAGIC 0x314e494147415654U /* "TVAGAIN1" */
+
+struct link_again {
+	uint64_t magic;
+	uint64_t clock_ns; /* since 1970 */
+	uint8_t seed[64];
+};
+
 /* The word of the kernel's command line, behind "--", that makes init say it. */
 #define LINK_KEEP "keep"
 

@@ -38,6 +38,39 @@ static void put_net(struct buf *out, const struct plan_net *n)
 			put(out, "rule", *v);
 }
 
+/* The first mount below a directory that is private; what is below that comes with it. */
+static bool is_in_private(const struct plan *p, size_t i)
+{
+	const struct mount *over = NULL;
+
+	for (size_t j = 0; j < i; j++)
+		if (!str_eq(p->mounts[j].dst, p->mounts[i].dst) &&
+		    path_is_beneath(p->mounts[i].dst, p->mounts[j].dst) &&
+		    (over == NULL || path_is_beneath(p->mounts[j].dst, over->dst)))
+			over = &p->mounts[j];
+	return over && over->kind == MOUNT_PRIVATE;
+}
+
+/* Of a machine that can be saved, private space is its own memory: where, and what of the host shows through it. */
+static void put_private(struct buf *out, const struct plan *p)
+{
+	put_number(out, "live", 1);
+	put_number(out, "private_bytes", p->private_bytes);
+	put_number(out, "private_inodes", p->private_inodes);
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (path_is_beneath(m->dst, "/proc") || path_is_beneath(m->dst, "/dev"))
+			continue;
+		if (m->kind == MOUNT_PRIVATE) {
+			buf_printf(out, "private %s %s", m->src, m->dst);
+			buf_putc(out, '\0');
+		} else if (is_in_private(p, i)) {
+			put(out, "through", m->dst);
+		}
+	}
+}
+
 void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf *out)
 {
 	put_number(out, "uid", p->ids.uid_in);
@@ -46,6 +79,8 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "named", p->is_named);
 	put_number(out, "check_reads", p->check_reads);
 	put_number(out, "containers", p->has_containers);
+	if (p->is_live)
+		put_private(out, p);
 	put_number(out, "own_kernel", w->has_own_kernel);
 	put_number(out, "landlock", w->has_own_kernel ? 0 : p->landlock_abi);
 	put_number(out, "umask", w->umask);
@@ -106,6 +141,8 @@ static bool take_number(struct reader *r, const char *key, const char *value)
 		p->check_reads = n != 0;
 	else if (str_eq(key, "containers"))
 		p->has_containers = n != 0;
+	else if (str_eq(key, "live"))
+		p->is_live = n != 0;
 	else if (str_eq(key, "own_kernel"))
 		r->walls->has_own_kernel = n != 0;
 	else if (str_eq(key, "landlock"))
@@ -177,6 +214,24 @@ static bool take_host_port(struct plan_net *n, const char *value)
 	       take_text(&n->host_ports, &n->n_host_ports, value);
 }
 
+static bool take_mount(struct plan *p, enum mount_kind kind, const char *src, const char *dst)
+{
+	if (!path_is_clean(dst) || p->n_mounts >= GUEST_LINES)
+		return false;
+	vec_reserve(p->mounts, p->n_mounts, p->cap_mounts);
+	p->mounts[p->n_mounts++] =
+		(struct mount){ .kind = kind, .src = mem_str(src), .dst = mem_str(dst) };
+	return true;
+}
+
+static bool take_private(struct plan *p, const char *value)
+{
+	_free_ char *name = mem_strn(value, strcspn(value, " "));
+
+	value += strlen(name);
+	return *value == ' ' && take_mount(p, MOUNT_PRIVATE, name, value + 1);
+}
+
 static bool take_line(struct reader *r, const char *line)
 {
 	_free_ char *key = mem_strn(line, strcspn(line, " "));
@@ -198,6 +253,14 @@ static bool take_line(struct reader *r, const char *line)
 		r->plan->cwd = mem_str(value);
 		return true;
 	}
+	if (str_eq(key, "private"))
+		return take_private(r->plan, value);
+	if (str_eq(key, "through"))
+		return take_mount(r->plan, MOUNT_BIND, "", value);
+	if (str_eq(key, "private_bytes"))
+		return to_number(value, UINT64_MAX, &r->plan->private_bytes) == 0;
+	if (str_eq(key, "private_inodes"))
+		return to_number(value, UINT64_MAX, &r->plan->private_inodes) == 0;
 	return take_number(r, key, value);
 }
 

@@ -205,10 +205,16 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 			  .landlock_abi = f->landlock_abi,
 			  .debug = pol->debug,
 			  .check_reads = pol->check_reads,
-			  .has_containers = pol->containers };
+			  .has_containers = pol->containers,
+			  .is_live = pol->live };
 	int r;
 
 	r = plan_check_workspace(f, e);
+	if (r == 0 && pol->live && pol->containers)
+		r = err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			    "--live and --containers exclude each other: what serves the files of "
+			    "a machine that can "
+			    "be saved must be out of reach of a root inside");
 	if (r == 0)
 		r = check_policy(pol, f, e);
 	if (r < 0)

@@ -280,6 +280,7 @@ struct plan {
 	struct plan_net net;
 	bool check_reads;    /* Landlock judges reading too */
 	bool has_containers; /* root of a kernel of its own: a container engine works inside */
+	bool is_live;        /* a machine that can be saved while it works */
 	bool may_suid; /* set-user-id files can be made: there is a root inside, and nothing of the host's to write */
 	struct plan_broker broker;
 	char *state_dir;

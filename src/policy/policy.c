@@ -258,6 +258,8 @@ unsigned setting_get(const struct policy *p, enum setting_id id)
 		return p->telemetry;
 	case SETTING_CONTAINERS:
 		return p->containers;
+	case SETTING_LIVE:
+		return p->live;
 	case SETTING_TOOLS:
 		return p->tools;
 	case SETTING_ENGINE:
@@ -368,6 +370,9 @@ void setting_apply(struct policy *p, enum setting_id id, unsigned value, enum la
 		break;
 	case SETTING_CONTAINERS:
 		p->containers = value != 0;
+		break;
+	case SETTING_LIVE:
+		p->live = value != 0;
 		break;
 	case SETTING_TOOLS:
 		p->tools = (enum tools_mode)value;

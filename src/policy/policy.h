@@ -70,6 +70,7 @@ enum setting_id {
 	SETTING_CHECK_READS,
 	SETTING_TELEMETRY,
 	SETTING_CONTAINERS,
+	SETTING_LIVE,
 	SETTING_TOOLS,
 	SETTING_COUNT_
 };
@@ -158,9 +159,10 @@ struct policy {
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
 	bool containers; /* features.containers: root of its own kernel, for a container engine inside */
+	bool live; /* features.live: a machine that can be saved while it works */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
-		debug_origin, check_reads_origin, telemetry_origin, containers_origin;
+		debug_origin, check_reads_origin, telemetry_origin, containers_origin, live_origin;
 	enum layer isolation_origin, tools_origin;
 	enum layer tmp_origin, net_preset_origin, net_ask_origin;
 	unsigned widened; /* BIT(enum setting_id): its origin widened what an earlier layer had */

@@ -74,6 +74,7 @@ static void check_not_wider(const struct policy *before, const struct policy *af
 	bug_on(before->network == NET_NONE && after->network != NET_NONE);
 	bug_on(!before->debug && after->debug);
 	bug_on(!before->containers && after->containers);
+	bug_on(!before->live && after->live);
 	bug_on(before->check_reads && !after->check_reads);
 	bug_on(!before->telemetry && after->telemetry);
 	bug_on(!str_eq(before->engine, after->engine));

@@ -89,6 +89,7 @@ const struct setting_def setting_defs[SETTING_COUNT_] = {
 	[SETTING_CHECK_READS] = { WORDS(check_words, check_reads_origin), .is_bool = true },
 	[SETTING_TELEMETRY] = { WORDS(bool_words, telemetry_origin), .is_bool = true },
 	[SETTING_CONTAINERS] = { WORDS(bool_words, containers_origin), .is_bool = true },
+	[SETTING_LIVE] = { WORDS(bool_words, live_origin), .is_bool = true },
 	[SETTING_TOOLS] = { WORDS(tools_words, tools_origin) },
 };
 
@@ -168,6 +169,7 @@ const struct key_def key_defs[] = {
 	{ "features", "check_reads", KEY_SETTING, SETTING_CHECK_READS },
 	{ "features", "telemetry", KEY_SETTING, SETTING_TELEMETRY },
 	{ "features", "containers", KEY_SETTING, SETTING_CONTAINERS },
+	{ "features", "live", KEY_SETTING, SETTING_LIVE },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
 

@@ -7,7 +7,6 @@ machine (its name does not depend on where the state lies), so one of them boots
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,40 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from far import net  # noqa: E402
 from harness import PATH, Skip, eq, has, has_not, main, refused, test  # noqa: E402
+from machine import inside, kept, machine, machine_folder  # noqa: E402
 from tiny import tiny  # noqa: E402
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-KERNEL = ROOT / "build" / "guest-kernel"
-shared = None
-
-
-def machine(box):
-    """Words for the environment, and the place where booted machines are kept between tests."""
-    global shared
-    box.needs("qemu-system-x86_64")
-    env = {}
-    if not list(Path("/boot").glob("vmlinuz-*")):
-        made = subprocess.run([ROOT / "tools" / "guest-kernel", KERNEL], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, timeout=100, env={**os.environ, "PATH": PATH})
-        if made.returncode != 0:
-            raise Skip("no kernel for a guest: " + made.stderr.decode()[-200:])
-        env = {"VITRINE_VM_KERNEL": str(KERNEL / "vmlinuz"), "VITRINE_VM_MODULES": str(KERNEL / "modules")}
-    if shared is None:
-        shared = box.dir.parent / "kept"  # goes with all the tests' folders
-        shared.mkdir()
-        box.own(shared)
-    box.state.mkdir(parents=True)
-    (box.state / "vm").symlink_to(shared)
-    box.own(box.dir)
-    return env
-
-
-def inside(box, env, script, *options, **kw):
-    return box.sh(script, "--engine", "vm-emulated", *options, env=env, timeout=170, **kw)
-
-
-def kept():
-    return sorted(p.name for p in shared.iterdir() if not p.name.startswith("."))
 
 
 @test(who=("user",), timeout=400)
@@ -61,7 +28,7 @@ def booted_once(box):
     eq(first.rc, 0, first.err)
     names = kept()
     eq(len(names), 1, names)
-    eq(sorted(os.listdir(shared / names[0])), ["initrd", "ram", "state", "view", "words"])
+    eq(sorted(os.listdir(machine_folder() / names[0])), ["initrd", "ram", "state", "view", "words"])
     second = inside(box, env, script)
     eq((second.rc, kept()), (0, names), second.err)
     a, b = first.out.splitlines(), second.out.splitlines()
@@ -69,7 +36,7 @@ def booted_once(box):
     eq(a[0] == os.uname().release, False, "its own kernel")
     eq(abs(int(b[1]) - time.time()) < 60, True, "the clock")
     eq(a[2] != b[2] and a[3] != b[3], True, "random numbers")
-    eq((shared / names[0] / "ram").stat().st_mode & 0o077 & 0o022, 0)
+    eq((machine_folder() / names[0] / "ram").stat().st_mode & 0o077 & 0o022, 0)
 
 
 @test(who=("user",), timeout=400)

@@ -152,9 +152,9 @@ def ip05(c):
 
 @check("IP-06", prio="P0", title="container engines and their sockets", catches=("env",), null=True)
 def ip06(c):
-    named = {"CONTAINER_HOST": "unix://{run}/podman/podman.sock"}
-    if c.cfg.engine != "docker":  # which is found by it; the one that is real must not be seen inside either
-        named["DOCKER_HOST"] = "unix://{run}/docker.sock"
+    named = {"CONTAINER_HOST": "unix://{run}/podman/podman.sock", "DOCKER_HOST": "unix://{run}/docker.sock"}
+    # Not the one that the engine itself is found by; the one that is real must not be seen inside either.
+    named.pop({"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}.get(c.cfg.engine), None)
     service_sockets(c, ["docker.sock", "podman/podman.sock", "containerd/containerd.sock"], named,
                     [c.home / ".docker/run/docker.sock", c.home / ".colima/docker.sock"])
     got = attempts(c, [f"unix,{p},x" for p in (
@@ -163,7 +163,7 @@ def ip06(c):
         "/var/lib/lxd/unix.socket", "/run/crio/crio.sock")])
     c.must(THROUGH not in got.values(), f"reached: {got}")
     r = c.sandbox("env")
-    c.must("DOCKER_HOST" not in r.text, f"set inside: {r}")
+    c.must("DOCKER_HOST" not in r.text and "CONTAINER_HOST" not in r.text, f"set inside: {r}")
     return HELD
 
 

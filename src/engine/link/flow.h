@@ -15,6 +15,7 @@ enum role {
 	ROLE_SAMPLES,
 	ROLE_GATE,
 	ROLE_FILE,
+	ROLE_PARK,
 	ROLE_COUNT_
 };
 
@@ -22,6 +23,7 @@ struct session {
 	struct outer *outer;
 	uint32_t id;
 	bool is_used, has_started, has_exit, has_told;
+	bool is_again; /* its command was there before the link was */
 	int status;
 	uint64_t cpu_ns, rss, written;
 	struct flow *main;
@@ -70,14 +72,20 @@ struct outer {
 	bool is_idle;  /* has no first command */
 	bool is_named; /* lasts longer than its first command */
 	bool is_started, is_down, has_failed, has_samples;
-	unsigned sample_ms;
+	unsigned sample_ms, asked_ms; /* wanted from the start; asked for */
 	struct link_sample sample;
 	size_t sample_n;
 	struct outer_gate gate;
+	bool is_parking;    /* nothing more is said, because the link will end */
+	bool is_parting;    /* it does: what its streams were joined to stays */
+	int in, out;        /* while there is no link */
+	struct head *later; /* requests for when there is one again */
+	size_t n_later;
 	struct session sessions[INIT_SESSIONS];
 };
 
 /* outer.c */
+extern const struct link_ops outer_ops;
 struct head outer_request(const char *method, const char *fmt, ...) PRINTF(2, 3);
 struct flow *outer_ask(struct outer *o, enum role role, const struct head *h, stream_pull *pull);
 void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n);
@@ -88,6 +96,20 @@ int outer_pass(struct flow *f, const void *p, size_t n);
 /* The first reason is the one that the keeper hears. */
 void outer_fail(struct outer *o, const char *what);
 
+/* park.c: the link ends, and begins anew. */
+void park_begin(struct outer *o);
+void park_answer(struct outer *o, const struct head *h);
+void park_parted(void *outer);
+/* Keeps what a stream of a command was joined to. False: it is no such stream. */
+bool park_keep(struct flow *f);
+void park_again(struct outer *o, const struct init_msg *m);
+/* While there is no link: what can wait waits, the rest is refused. */
+void park_message(struct outer *o, const struct init_msg *m);
+void outer_refuse(struct outer *o, uint32_t session, int error);
+void outer_ask_short(struct outer *o, enum role role, const struct head *h);
+void outer_ask_samples(struct outer *o, unsigned ms);
+ssize_t outer_pull(void *flow, void *p, size_t n);
+
 /* gate.c: connections of the inside, to and from the gate. */
 size_t gate_most(size_t files); /* connections at once, of a process that may have so many files */
 void gate_open(struct outer *o, int take_fd);
@@ -95,6 +117,7 @@ void gate_ear(struct outer *o, int take_fd);
 int gate_head(struct flow *f, const struct head *h);
 void gate_end(struct flow *f);
 void gate_gone(struct flow *f);
+void gate_refill(struct outer *o);
 
 /* file.c: what `vitrine cp` asks for. `which` is the act, `id` the keeper's number for it. */
 void file_ask(struct outer *o, const struct init_msg *m, int fd);

@@ -168,12 +168,12 @@ size_t gate_most(size_t files)
 	return most > JOINED_MAX ? JOINED_MAX : most;
 }
 
-static void refill(struct outer *o)
+void gate_refill(struct outer *o)
 {
 	struct outer_gate *g = &o->gate;
 
-	while ((g->fd >= 0 || g->ear >= 0) && !o->is_down && g->n_waiting < LINK_WAITING &&
-	       g->n_waiting + g->n_joined < g->most) {
+	while ((g->fd >= 0 || g->ear >= 0) && !o->is_down && o->link && !o->is_parking &&
+	       g->n_waiting < LINK_WAITING && g->n_waiting + g->n_joined < g->most) {
 		struct head h = outer_request("POST", "/gate");
 		struct flow *f = outer_ask(o, ROLE_GATE, &h, pull);
 
@@ -210,7 +210,7 @@ static void on_out(void *arg)
 	for (struct flow *f = o->gate.flows; f; f = f->next)
 		if (f->hello && !give(f))
 			return;
-	refill(o);
+	gate_refill(o);
 }
 
 /* What the stream says and hears is what goes through this socket. */
@@ -276,7 +276,9 @@ static void open_inside(struct outer *o, const struct gate_msg *m)
 {
 	struct head h = outer_request("POST", "/connect/%u", m->port);
 	struct gate_msg no = { .type = GATE_OPENED, .id = m->id };
-	struct flow *f = o->gate.n_joined < o->gate.most ? outer_ask(o, ROLE_GATE, &h, pull) : NULL;
+	struct flow *f = o->link && o->gate.n_joined < o->gate.most
+				 ? outer_ask(o, ROLE_GATE, &h, pull)
+				 : NULL;
 
 	if (f == NULL) {
 		(void)gate_send(o->gate.fd, &no, NULL, 0); /* unheard, the caller waits in vain */
@@ -315,7 +317,7 @@ int gate_head(struct flow *f, const struct head *h)
 	}
 	if (is_said(h) ? !hand_to_ear(f) : g->fd < 0 || !join(f)) {
 		stream_reset(f->stream);
-		refill(f->outer);
+		gate_refill(f->outer);
 		return 0;
 	}
 	if (g->n_joined <= WIDE_GATES)
@@ -329,7 +331,7 @@ int gate_head(struct flow *f, const struct head *h)
 		*f->hello = m;
 	}
 	if (f->hello == NULL || give(f))
-		refill(f->outer);
+		gate_refill(f->outer);
 	stream_wake(f->stream);
 	return 0;
 }
@@ -364,10 +366,10 @@ void gate_gone(struct flow *f)
 		sink_abandon(f->to);
 	else
 		port_free(f->to);
-	if (!f->is_joined && !f->opens && !o->is_down)
+	if (!f->is_joined && !f->opens && !o->is_down && !o->is_parting)
 		outer_fail(o, "init let go of the gate");
 	else if (!o->is_down)
-		refill(o);
+		gate_refill(o);
 }
 
 /* ---- from front ---- */
@@ -423,12 +425,12 @@ void gate_open(struct outer *o, int take_fd)
 	g->on_in = watch_fd(o->loop, take_fd, WATCH_READ, on_in, o);
 	g->on_out = watch_fd(o->loop, take_fd, WATCH_WRITE, on_out, o);
 	watch_set(g->on_out, false);
-	refill(o);
+	gate_refill(o);
 }
 
 void gate_ear(struct outer *o, int take_fd)
 {
 	fd_close(o->gate.ear);
 	o->gate.ear = take_fd;
-	refill(o);
+	gate_refill(o);
 }

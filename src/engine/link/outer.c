@@ -47,11 +47,13 @@ static struct session *find(struct outer *o, uint32_t id)
 
 /* ---- streams ---- */
 
-static ssize_t pull_body(void *arg, void *p, size_t n)
+ssize_t outer_pull(void *arg, void *p, size_t n)
 {
 	struct flow *f = arg;
 	size_t left = f->body.n - f->at;
 
+	if (f->role == ROLE_STDIO && f->outer->is_parking)
+		return 0;
 	if (f->from)
 		return source_pull(f->from, p, n);
 	if (left == 0) {
@@ -90,7 +92,7 @@ static struct flow *ask(struct outer *o, enum role role, const struct head *h,
 		f->body = *take_body;
 		*take_body = BUF(0);
 	}
-	f->stream = link_request(o->link, h, has_body ? pull_body : NULL, f);
+	f->stream = link_request(o->link, h, has_body ? outer_pull : NULL, f);
 	if (f->stream == NULL) {
 		port_free(f->from);
 		buf_done(&f->body);
@@ -113,7 +115,7 @@ struct head outer_request(const char *method, const char *fmt, ...)
 	return h;
 }
 
-static void ask_short(struct outer *o, enum role role, const struct head *h)
+void outer_ask_short(struct outer *o, enum role role, const struct head *h)
 {
 	if (ask(o, role, h, NULL, NULL) == NULL && !o->is_down)
 		outer_fail(o, "too many requests at once");
@@ -132,12 +134,23 @@ static bool is_quiet(const struct session *s)
 	return true;
 }
 
+static void free_flow(struct flow *f)
+{
+	port_free(f->from);
+	sink_abandon(f->to);
+	buf_done(&f->body);
+	free(f);
+}
+
 static void close_session(struct session *s)
 {
 	for (int i = 0; i < 4; i++)
 		if (s->stdio[i]) {
 			s->stdio[i]->session = NULL;
-			stream_reset(s->stdio[i]->stream);
+			if (s->stdio[i]->stream)
+				stream_reset(s->stdio[i]->stream);
+			else /* there is no link now */
+				free_flow(s->stdio[i]);
 		}
 	for (int i = 0; i < 3; i++)
 		port_free(s->tail[i]);
@@ -247,6 +260,8 @@ static bool open_tty(struct session *s, const struct init_msg *m, int *ret_their
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return false;
 	head_add(&h, "size", "%ux%u", m->rows, m->cols);
+	if (s->is_again)
+		head_add(&h, "again", "1");
 	f = ask(s->outer, ROLE_STDIO, &h, NULL, source_new(s->outer->loop, pair[0]));
 	if (f == NULL) {
 		fd_close(pair[1]);
@@ -267,6 +282,8 @@ static bool open_stdio(struct session *s, int i, int take_fd)
 	struct head h = outer_request(i == 0 ? "POST" : "GET", "/session/%u/%d", s->id, i);
 	struct flow *f;
 
+	if (s->is_again)
+		head_add(&h, "again", "1");
 	f = ask(o, ROLE_STDIO, &h, NULL, i == 0 ? source_new(o->loop, take_fd) : NULL);
 	if (f == NULL) {
 		if (i > 0)
@@ -282,7 +299,7 @@ static bool open_stdio(struct session *s, int i, int take_fd)
 	return true;
 }
 
-static void refuse(struct outer *o, uint32_t id, int error)
+void outer_refuse(struct outer *o, uint32_t id, int error)
 {
 	struct init_msg m = { .type = INIT_NOT_STARTED, .session = id, .a = error };
 
@@ -322,27 +339,30 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 	struct head h = outer_request("POST", "/session/%u", m->session);
 	char stdio[4] = "";
 	int tty = FD_NONE;
+	bool is_again = m->type == INIT_ADOPT;
 
 	for (size_t i = 0; s == NULL && i < INIT_SESSIONS; i++)
 		if (!o->sessions[i].is_used)
 			s = &o->sessions[i];
 	if (!o->is_started)
 		watch_set(o->on_ctl, false);
-	if (s == NULL || s->is_used || outer_read(fds[0], &body) < 0) {
-		refuse(o, m->session, s ? EBADMSG : EAGAIN);
+	if (s == NULL || s->is_used || (!is_again && outer_read(fds[0], &body) < 0)) {
+		outer_refuse(o, m->session, s ? EBADMSG : EAGAIN);
 		return;
 	}
-	*s = (struct session){ .outer = o, .is_used = true, .id = m->session };
+	*s = (struct session){
+		.outer = o, .is_used = true, .id = m->session, .is_again = is_again
+	};
 	if (!open_all(s, m, fds, stdio, &tty)) {
-		refuse(o, m->session, EAGAIN);
+		outer_refuse(o, m->session, EAGAIN);
 		close_session(s);
 		return;
 	}
-	head_add(&h, "stdio", "%s", stdio);
-	s->main = ask(o, ROLE_MAIN, &h, &body, NULL);
+	head_add(&h, is_again ? "again" : "stdio", "%s", is_again ? "1" : stdio);
+	s->main = ask(o, ROLE_MAIN, &h, is_again ? NULL : &body, NULL);
 	if (s->main == NULL) {
 		fd_close(tty);
-		refuse(o, m->session, EAGAIN);
+		outer_refuse(o, m->session, EAGAIN);
 		close_session(s);
 		return;
 	}
@@ -351,25 +371,37 @@ static void on_start(struct outer *o, const struct init_msg *m, int fds[PACKET_F
 }
 
 /* Their /proc is behind other walls; what it says comes as samples. */
-static void ask_samples(struct outer *o, unsigned ms)
+void outer_ask_samples(struct outer *o, unsigned ms)
 {
 	struct head h = outer_request("GET", "/samples/%u", ms);
 
 	o->has_samples = true;
-	ask_short(o, ROLE_SAMPLES, &h);
+	o->asked_ms = ms;
+	outer_ask_short(o, ROLE_SAMPLES, &h);
 }
 
 void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS])
 {
 	struct head h;
 
+	if (o->link == NULL && m->type != INIT_AGAIN && m->type != INIT_GATE &&
+	    m->type != INIT_EAR) {
+		park_message(o, m);
+		return;
+	}
 	switch (m->type) {
+	case INIT_PARK:
+		park_begin(o);
+		break;
+	case INIT_AGAIN:
+		park_again(o, m);
+		break;
 	case INIT_GUEST:
 		on_plan(o, m, fds);
 		break;
 	case INIT_WANT_PROC:
 		if (!o->has_samples)
-			ask_samples(o, 1000);
+			outer_ask_samples(o, 1000);
 		break;
 	case INIT_FILE:
 		file_ask(o, m, fds[0]);
@@ -381,23 +413,24 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 		gate_ear(o, take_fd(fds[0]));
 		break;
 	case INIT_START:
+	case INIT_ADOPT:
 		on_start(o, m, fds);
 		break;
 	case INIT_SIGNAL:
 		h = outer_request("POST", "/session/%u/signal/%d", m->session, m->a);
-		ask_short(o, ROLE_NONE, &h);
+		outer_ask_short(o, ROLE_NONE, &h);
 		break;
 	case INIT_RESIZE:
 		h = outer_request("POST", "/session/%u/size/%ux%u", m->session, m->rows, m->cols);
-		ask_short(o, ROLE_NONE, &h);
+		outer_ask_short(o, ROLE_NONE, &h);
 		break;
 	case INIT_FREEZE:
 		h = outer_request("POST", "/freeze");
-		ask_short(o, ROLE_FREEZE, &h);
+		outer_ask_short(o, ROLE_FREEZE, &h);
 		break;
 	case INIT_THAW:
 		h = outer_request("POST", "/thaw");
-		ask_short(o, ROLE_NONE, &h);
+		outer_ask_short(o, ROLE_NONE, &h);
 		break;
 	default:
 		break; /* INIT_GO: what it waits for has been done before we were started */
@@ -447,7 +480,7 @@ static int start_answer(struct outer *o, const struct head *h)
 	if (net)
 		tell_net(o, net);
 	if (o->sample_ms)
-		ask_samples(o, o->sample_ms);
+		outer_ask_samples(o, o->sample_ms);
 	if (o->is_idle)
 		outer_tell(o, &ready, NULL, 0);
 	return 0;
@@ -459,6 +492,10 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 	uint64_t n;
 	int tty = f->which;
 
+	/* It is the same as ever, or has ended and said so just before. */
+	if (s->has_started && s->is_again &&
+	    (h->status == 200 || (h->status == 404 && s->has_exit)))
+		return 0;
 	if (s->has_started || !s->outer->is_started)
 		return -EBADMSG;
 	s->has_started = true;
@@ -472,6 +509,11 @@ static int main_answer(struct session *s, struct flow *f, const struct head *h)
 		return 0;
 	}
 	fd_close(tty);
+	if (s->is_again && h->status == 404) {
+		outer_refuse(s->outer, s->id, ESRCH);
+		close_session(s);
+		return 0;
+	}
 	if (h->status != 422 || head_number(h, "errno", 4095, &n) < 0)
 		return -EBADMSG;
 	m.type = INIT_NOT_STARTED;
@@ -520,6 +562,9 @@ static int on_head(void *arg, struct stream *st, const struct head *h, bool is_t
 		return gate_head(f, h);
 	case ROLE_FILE:
 		return file_head(f, h, is_trailer);
+	case ROLE_PARK:
+		park_answer(f->outer, h);
+		return 0;
 	case ROLE_STDIO:
 	case ROLE_SAMPLES:
 	case ROLE_NONE:
@@ -646,6 +691,8 @@ static void on_gone(void *arg, struct stream *st)
 		return;
 	s = f->session;
 	stream_set_arg(st, NULL);
+	if (park_keep(f))
+		return;
 	if (f->role == ROLE_STDIO) {
 		stdio_gone(f);
 	} else if (f->role == ROLE_GATE) {
@@ -687,12 +734,13 @@ static void on_down(void *arg, const char *why)
 	loop_stop(o->loop);
 }
 
-static const struct link_ops outer_ops = {
+const struct link_ops outer_ops = {
 	.on_head = on_head,
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_gone = on_gone,
 	.on_down = on_down,
+	.on_parted = park_parted,
 };
 
 /* ---- life ---- */
@@ -722,6 +770,7 @@ void outer_free(struct outer *o)
 		if (o->sessions[i].is_used)
 			close_session(&o->sessions[i]);
 	link_free(o->link);
+	free(o->later);
 	gate_open(o, FD_NONE);
 	fd_close(o->gate.ear);
 	watch_free(o->on_ctl);

@@ -315,6 +315,8 @@ void native_done(struct native *n)
 	fd_close(n->words);
 	fd_close(n->alive);
 	fd_close(n->monitor);
+	fd_close(n->files[0]);
+	fd_close(n->files[1]);
 	*n = NATIVE_NONE;
 }
 

@@ -37,6 +37,7 @@ enum init_msg_type {
 		      * far as init sees them; flags = 1: it says no more */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
+	INIT_PARKED, /* a = 0, or errno: it cannot */
 	/* to init */
 	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
@@ -54,8 +55,12 @@ enum init_msg_type {
 	INIT_GUEST, /* one descriptor: the guest half of the plan; a = milliseconds between samples, 0: none; flags = 1:
 		      * the sandbox outlives its first command; b = 1: it has none */
 	INIT_RESIZE, /* session, rows, cols: its terminal is not ours to size */
-	INIT_GATE,   /* one descriptor: the way to the gate, in its messages */
-	INIT_EAR,    /* one descriptor: connections to the receiver go there, each with one byte */
+	INIT_PARK,   /* the link ends in order, commands stay; answered by INIT_PARKED */
+	INIT_AGAIN, /* it begins anew: err.msg is struct link_again. Or, first of all, init stands for long: a, flags as above;
+		     * answered by INIT_READY */
+	INIT_ADOPT, /* session, flags, descriptors as of INIT_START: a command that is there; answered by INIT_STARTED */
+	INIT_GATE,  /* one descriptor: the way to the gate, in its messages */
+	INIT_EAR,   /* one descriptor: connections to the receiver go there, each with one byte */
 	INIT_MSG_COUNT_
 };
 
@@ -111,10 +116,11 @@ struct native {
 	int idmap; /* root's, until its trees are made: the user namespace that maps the files' owner... */
 	pid_t carrier; /* ...and who carried it; 0: nobody */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
-	pid_t tool;  /* the engine's program; 0: the native engine */
-	int words;   /* what it says on its standard error */
-	int alive;   /* hangs up when init and the program are gone */
-	int monitor; /* of a machine; FD_NONE: it is none */
+	pid_t tool;   /* the engine's program; 0: the native engine */
+	int words;    /* what it says on its standard error */
+	int alive;    /* hangs up when init and the program are gone */
+	int monitor;  /* of a machine; FD_NONE: it is none */
+	int files[2]; /* of one that can be saved: to those who serve its files */
 };
 
 #define NATIVE_NONE                                                                                \
@@ -126,7 +132,8 @@ struct native {
 			  .idmap = FD_NONE,                                                        \
 			  .words = FD_NONE,                                                        \
 			  .alive = FD_NONE,                                                        \
-			  .monitor = FD_NONE })
+			  .monitor = FD_NONE,                                                      \
+			  .files = { FD_NONE, FD_NONE } })
 
 /* The two ends of what keeper and init speak over: the keeper's, init's. */
 int native_pair(int ret_ctl[2], struct err *e);

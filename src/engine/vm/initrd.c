@@ -9,8 +9,9 @@
 #include "engine/vm/vm.h"
 
 /* By bus (either is there), by device, by file system. What a kernel has built in is not in its list. */
-static const char *const wanted[] = { "virtio_pci",   "virtio_mmio", "virtio_console",
-				      "9pnet_virtio", "9p",          NULL };
+static const char *const wanted[] = {
+	"virtio_pci", "virtio_mmio", "virtio_console", "9pnet_virtio", "9pnet_fd", "9p", NULL
+};
 static const char *const virtiofs[] = { "virtiofs", NULL };
 /* What only some sandboxes need: the redirection of connections to the gate (whose tables ask for a checksum by name, and
  * nobody is there to load it), layers of containers. */

@@ -48,23 +48,30 @@ static void add_file(struct buf *b, const char *path)
 		   st.st_mtim.tv_nsec);
 }
 
-char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated)
+void vm_key_text(const struct plan *p, const struct vm_kernel *k, const char *tool,
+		 bool is_emulated, struct buf *b)
 {
-	_cleanup_(buf_done) struct buf b = BUF(MIB);
 	_cleanup_(args_done) struct args words = { 0 };
 	_free_ char *dep = mem_fmt("%s/modules.dep", k->modules);
 	struct render_in in = {
 		.plan = p, .tool = tool, .dir = "", .kernel = k->image, .kept = ""
 	};
-	char hex[SHA256_HEX_BYTES];
 
 	vm_words(&in, VM_KEEP, is_emulated, &words);
-	args_print(&words, &b);
-	add_file(&b, tool);
-	add_file(&b, k->image);
-	add_file(&b, dep);
-	add_file(&b, vm_init_of(p));
-	add_file(&b, "/proc/self/exe"); /* we lay out the archive it starts from */
+	args_print(&words, b);
+	add_file(b, tool);
+	add_file(b, k->image);
+	add_file(b, dep);
+	add_file(b, vm_init_of(p));
+	add_file(b, "/proc/self/exe"); /* we lay out the archive it starts from */
+}
+
+char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	char hex[SHA256_HEX_BYTES];
+
+	vm_key_text(p, k, tool, is_emulated, &b);
 	sha256_hex(b.p, b.n, hex);
 	hex[32] = '\0';
 	return mem_str(hex);

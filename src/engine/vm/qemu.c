@@ -53,9 +53,13 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 		args_addf(a, "memory-backend-memfd,id=ram,size=%lluM,share=on",
 			  (unsigned long long)mib);
 	}
-	if (use == VM_COLD)
+	if (use == VM_COLD && !in->plan->is_live)
 		return;
 	args_add(a, "-object");
+	if (use == VM_AGAIN || use == VM_COLD) {
+		args_addf(a, "memory-backend-ram,id=ram,size=%lluM", (unsigned long long)mib);
+		return;
+	}
 	args_addf(a, "memory-backend-file,id=ram,size=%lluM,mem-path=%s/ram,share=%s",
 		  (unsigned long long)mib, in->kept, use == VM_KEEP ? "on" : "off");
 }
@@ -63,7 +67,7 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 /* The programs: a share of their own, of which the guest may remember what it has read as long as nothing in it can be
  * written; of everything else it may not, because the host changes it too. Where something can, our init leaves the share
  * alone (init/vm.c): the machine is the same, and a kept one serves both. */
-static bool has_system(const struct plan *p)
+bool vm_has_system(const struct plan *p)
 {
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
@@ -96,23 +100,45 @@ static void add_virtiofs(struct args *a, const char *bus)
 		args_put(a, "-global", "virtio-mmio.force-legacy=false", NULL);
 }
 
-static void add_shares(struct args *a, const struct render_in *in, const char *bus)
+/* A share as a stream of 9P, served by a program of ours: what is open is not in the machine. One that is booted to be kept has
+ * nobody to serve it yet. */
+static void add_stream(struct args *a, const char *tag, int fd, enum vm_use use)
 {
+	args_add(a, "-chardev");
+	if (use == VM_KEEP)
+		args_addf(a, "null,id=%s", tag);
+	else
+		args_addf(a, "socket,id=%s,fd=%d", tag, fd);
+	args_add(a, "-device");
+	args_addf(a, "virtserialport,chardev=%s,name=%s", tag, tag);
+}
+
+static void add_shares(struct args *a, const struct render_in *in, enum vm_use use, const char *bus)
+{
+	bool has_system = vm_has_system(in->plan);
+
+	if (in->plan->is_live) {
+		add_stream(a, "view", VM_FD_VIEW, use);
+		if (has_system)
+			add_stream(a, "system", VM_FD_SYSTEM, use);
+		return;
+	}
 	if (in->is_virtiofs) {
 		add_virtiofs(a, bus);
 		return;
 	}
 	add_share(a, in->dir, "", "view", bus);
-	if (has_system(in->plan))
+	if (has_system)
 		add_share(a, in->dir, "/usr", "system", bus);
 }
 
-static void add_devices(struct args *a, const struct render_in *in, const char *bus)
+static void add_devices(struct args *a, const struct render_in *in, enum vm_use use,
+			const char *bus)
 {
 	args_put(a, "-chardev", "stdio,id=link,signal=off", "-device", NULL);
 	args_addf(a, "virtio-serial-%s", bus);
 	args_put(a, "-device", "virtserialport,chardev=link,name=vitrine", NULL);
-	add_shares(a, in, bus);
+	add_shares(a, in, use, bus);
 	args_add(a, "-chardev");
 	args_addf(a, "socket,id=monitor,fd=%d", VM_FD_MONITOR);
 	args_put(a, "-mon", "chardev=monitor,mode=control", NULL);
@@ -121,15 +147,15 @@ static void add_devices(struct args *a, const struct render_in *in, const char *
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *a)
 {
 	args_add(a, in->tool);
-	add_machine(a, is_emulated, use != VM_COLD || in->is_virtiofs);
+	add_machine(a, is_emulated, use != VM_COLD || in->is_virtiofs || in->plan->is_live);
 	add_memory(a, in, use);
 	args_put(a, "-kernel", in->kernel, "-initrd", NULL);
 	args_addf(a, "%s/initrd", in->kept ? in->kept : in->dir);
 	args_add(a, "-append");
 	args_addf(a, "%s%s", is_emulated ? CMDLINE_EMULATED : CMDLINE,
 		  use == VM_COLD ? "" : " -- " LINK_KEEP);
-	add_devices(a, in, is_emulated ? "pci" : "device");
-	if (use == VM_WARM)
+	add_devices(a, in, use, is_emulated ? "pci" : "device");
+	if (use == VM_WARM || use == VM_AGAIN)
 		args_put(a, "-incoming", "defer", NULL);
 }
 
@@ -147,7 +173,11 @@ static int render(const struct render_in *in, bool is_emulated, struct rendering
 	if (strchr(in->dir, ',') || (in->kept && strchr(in->kept, ',')))
 		return err_set(e, ERR_UNSUPPORTED, EINVAL,
 			       "engine 'vm' cannot honour: a state directory with ',' in its path");
-	vm_words(in, in->kept ? VM_WARM : VM_COLD, is_emulated, &out->args);
+	vm_words(in,
+		 in->is_again ? VM_AGAIN
+		 : in->kept   ? VM_WARM
+			      : VM_COLD,
+		 is_emulated, &out->args);
 	return 0;
 }
 

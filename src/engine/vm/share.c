@@ -66,7 +66,12 @@ int vm_share_find(const struct plan *p, char **ret, struct err *e)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "engine 'vm' cannot honour: containers inside with files by "
 			       "virtiofs; 9p can");
-	if (share == VM_SHARE_9P || p->has_containers)
+	if (share == VM_SHARE_VIRTIOFS && p->is_live)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "engine 'vm' cannot honour: --live with files by virtiofs; without "
+			       "it "
+			       "vitrine-files serves them");
+	if (share == VM_SHARE_9P || p->has_containers || p->is_live)
 		return 0;
 	program = find(p);
 	if (program == NULL && share == VM_SHARE_VIRTIOFS)

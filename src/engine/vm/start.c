@@ -4,8 +4,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/io.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "engine/vm/vm.h"
 #include "link/wake.h"
@@ -31,6 +33,28 @@ static int open_state(struct vm_start *s, struct err *e)
 								     : 0;
 }
 
+/* What was saved of it: its memory and devices, and the files it has open. */
+static int open_saved(struct vm_start *s, const char *again, struct err *e)
+{
+	static const char *const names[] = { "view", "system" };
+	_free_ char *memory = mem_fmt("%s/memory", again);
+	const char *words = vm_warm_words();
+
+	s->state = open(memory, O_RDONLY | O_CLOEXEC);
+	if (s->state < 0)
+		return err_sys(e, "'%s'", memory);
+	for (size_t i = 0; i < s->files.n; i++) {
+		_free_ char *path = mem_fmt("%s/%s", again, names[i]);
+
+		s->files.table[i] = open(path, O_RDONLY | O_CLOEXEC);
+		if (s->files.table[i] < 0)
+			return err_sys(e, "'%s'", path);
+	}
+	return io_write_all(s->monitor[0], words, strlen(words)) < 0 ? err_sys(e, "the machine's "
+										  "monitor")
+								     : 0;
+}
+
 /* Software in its place would be another wall than the one that was asked for, and thirty times as slow. */
 static int check_kvm(struct err *e)
 {
@@ -44,7 +68,7 @@ static int check_kvm(struct err *e)
 }
 
 int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
-		  struct vm_start *ret, struct err *e)
+		  const char *again, struct vm_start *ret, struct err *e)
 {
 	_free_ char *view = mem_fmt("%s/view", dir);
 	int r = is_emulated ? 0 : check_kvm(e);
@@ -58,9 +82,17 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret->monitor) < 0)
 		return err_sys(e, "the machine's monitor");
-	r = vm_share_find(p, &ret->virtiofsd, e);
+	r = vm_files_open(p, &ret->files, e);
+	if (r == 0)
+		r = vm_share_find(p, &ret->virtiofsd, e);
 	if (r < 0)
 		return r;
+	if (again) {
+		r = vm_key_check(p, &ret->kernel, tool, is_emulated, again, e);
+		if (r == 0)
+			r = open_saved(ret, again, e);
+		return r < 0 ? r : vm_initrd_write(p, &ret->kernel, false, dir, e);
+	}
 	/* QEMU keeps no machine whose files somebody else serves. */
 	if (ret->virtiofsd || !is_warm(p))
 		return vm_initrd_write(p, &ret->kernel, ret->virtiofsd != NULL, dir, e);
@@ -76,12 +108,39 @@ void vm_start_done(struct vm_start *s)
 	fd_close(s->monitor[0]);
 	fd_close(s->monitor[1]);
 	fd_close(s->state);
+	vm_files_done(&s->files);
 }
 
-int vm_start_wake(int to_init, struct err *e)
+int vm_again(struct link_again *ret, struct err *e)
+{
+	struct timespec now;
+
+	*ret = (struct link_again){ .magic = LINK_AGAIN_MAGIC };
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0 ||
+	    getrandom(ret->seed, sizeof(ret->seed), 0) != (ssize_t)sizeof(ret->seed))
+		return err_sys(e, "random numbers for the machine");
+	ret->clock_ns = (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
+	return 0;
+}
+
+static int wake_again(int to_init, struct err *e)
+{
+	struct link_again again;
+	int r = vm_again(&again, e);
+
+	if (r == 0 && io_write_all(to_init, &again, sizeof(again)) < 0)
+		r = err_sys(e, "the machine's port");
+	explicit_bzero(&again, sizeof(again));
+	return r;
+}
+
+int vm_start_wake(int to_init, bool is_again, struct err *e)
 {
 	struct link_wake wake = { .magic = LINK_WAKE_MAGIC };
 	int r;
+
+	if (is_again)
+		return wake_again(to_init, e);
 
 	if (getrandom(wake.seed, sizeof(wake.seed), 0) != (ssize_t)sizeof(wake.seed))
 		return err_sys(e, "random numbers for the machine");

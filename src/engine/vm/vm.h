@@ -34,13 +34,18 @@ void vm_modules(const char *dep, const char *const *wanted, struct args *out);
 /* ---- the machine's words ---- */
 
 enum vm_use {
-	VM_COLD, /* boots */
-	VM_KEEP, /* boots, and is kept as it is then */
-	VM_WARM, /* goes on from there */
+	VM_COLD,  /* boots */
+	VM_KEEP,  /* boots, and is kept as it is then */
+	VM_WARM,  /* goes on from there */
+	VM_AGAIN, /* goes on from where it was saved, in the middle of its work */
 };
 
 /* Descriptors that the program finds besides its stdio. */
-enum { VM_FD_MONITOR = 3, VM_FD_STATE };
+/* The last two: files of a machine that can be saved (plan.is_live). */
+enum { VM_FD_MONITOR = 3, VM_FD_STATE, VM_FD_VIEW, VM_FD_SYSTEM, VM_FD_END_ };
+
+/* Has /usr a share of its own? */
+bool vm_has_system(const struct plan *p);
 
 /* The connection to virtiofsd, made at the last moment: a number that is nobody's. */
 enum { VM_FD_SHARE = 40 };
@@ -74,6 +79,30 @@ int qmp_command(struct qmp *q, const char *command, int fd, uint64_t deadline, s
 /* All of a running machine into a file. With `ram_is_kept` its memory is a shared file already. */
 int qmp_save(struct qmp *q, int fd, bool ram_is_kept, uint64_t deadline, struct err *e);
 
+/* ---- who serves its files ---- */
+
+struct vm_files {
+	size_t n; /* shares; 0: QEMU serves them itself */
+	char *program;
+	int guest[2][2]; /* the server's end, the machine's */
+	int ctl[2][2];   /* ours, its */
+	int table[2];    /* what it goes on from; FD_NONE: from nothing */
+};
+
+#define VM_FILES_NONE                                                                              \
+	((struct vm_files){                                                                        \
+		.guest = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } },                           \
+		.ctl = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } },                             \
+		.table = { FD_NONE, FD_NONE },                                                     \
+	})
+
+int vm_files_open(const struct plan *p, struct vm_files *f, struct err *e);
+void vm_files_done(struct vm_files *f);
+/* In the process that becomes the machine, when the view is built; its descriptors lie behind the machine's, three for
+ * each share. 0 or -errno. */
+int vm_files_spawn(const struct vm_files *f, const char *dir, char *const *env);
+/* Has what is open written down. Nothing may be on its way. */
+int vm_files_save(int ctl, int to, uint64_t *ret_lost, struct err *e);
 /* ---- virtiofsd ---- */
 
 /* VITRINE_VM_SHARE: who serves the machine's files. VM_SHARE_AUTO: virtiofsd where it is, else QEMU. */
@@ -94,15 +123,26 @@ struct vm_start {
 	int monitor[2];  /* ours, its */
 	int state;       /* what a VM_WARM machine goes on from */
 	char *virtiofsd; /* NULL: QEMU serves the files itself */
+	struct vm_files files;
 };
 
-#define VM_START_NONE ((struct vm_start){ .monitor = { FD_NONE, FD_NONE }, .state = FD_NONE })
+#define VM_START_NONE                                                                              \
+	((struct vm_start){                                                                        \
+		.monitor = { FD_NONE, FD_NONE }, .state = FD_NONE, .files = VM_FILES_NONE })
 
 int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
-		  struct vm_start *ret, struct err *e);
+		  const char *again, struct vm_start *ret, struct err *e);
+/* All that the machine of this plan depends on, one line each. */
+void vm_key_text(const struct plan *p, const struct vm_kernel *k, const char *tool,
+		 bool is_emulated, struct buf *out);
+/* It must be the same as the one that was saved. */
+int vm_key_check(const struct plan *p, const struct vm_kernel *k, const char *tool,
+		 bool is_emulated, const char *again, struct err *e);
 void vm_start_done(struct vm_start *s);
 /* The first bytes of the link. */
-int vm_start_wake(int to_init, struct err *e);
+int vm_start_wake(int to_init, bool is_again, struct err *e);
+struct link_again;
+int vm_again(struct link_again *ret, struct err *e);
 
 /* In the child that becomes the machine: a mount namespace in which dir/view is what the guest may see, and nothing
  * else is handed to it. 0 or -errno; *where says at what. */
