@@ -97,7 +97,7 @@ static bool tell(const struct last_words *w, const char *verb, const char *optio
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		null = open("/dev/null", O_RDWR);
+		null = open("/dev/null", O_RDWR | O_CLOEXEC);
 		(void)dup2(null, 1);
 		(void)dup2(null, 2);
 		(void)alarm(ANSWER_S);

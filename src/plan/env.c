@@ -81,13 +81,12 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 }
 
 /* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
-static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",        "DOCKER_HOST",
-					   "DOCKER_CONTEXT",         "DOCKER_CONFIG",
-					   "CONTAINER_HOST",         "DBUS_SESSION_BUS_ADDRESS",
-					   "VITRINE_VM_KERNEL",      "VITRINE_VM_MODULES",
-					   "VITRINE_VM_KEEP",        "VITRINE_VM_DIR",
-					   "VITRINE_VM_SHARE",       "VITRINE_VM_VIRTIOFSD",
-					   "VITRINE_GVISOR_PLATFORM" };
+static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",          "DOCKER_HOST",
+					   "DOCKER_CONTEXT",           "DOCKER_CONFIG",
+					   "DBUS_SESSION_BUS_ADDRESS", "VITRINE_VM_KERNEL",
+					   "VITRINE_VM_MODULES",       "VITRINE_VM_KEEP",
+					   "VITRINE_VM_DIR",           "VITRINE_VM_SHARE",
+					   "VITRINE_VM_VIRTIOFSD",     "VITRINE_GVISOR_PLATFORM" };
 
 void plan_engine(struct plan *p, const struct facts *f)
 {
@@ -98,12 +97,13 @@ void plan_engine(struct plan *p, const struct facts *f)
 	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
 	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
 				     "sbin:/bin");
-	/* What podman keeps for itself lies with our state and not in the user's home. */
+	/* What podman keeps for itself lies with our state and not in the user's home; and nobody is asked for control groups. */
 	p->engine_env[n++] = is_podman ? mem_fmt("HOME=%s/podman/home", f->state_dir)
 				       : mem_fmt("HOME=%s", f->home);
 	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
 		for (char *const *v = f->environ; v && *v; v++)
-			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=') {
+			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=' &&
+			    !(is_podman && str_starts(*v, "DBUS_"))) {
 				p->engine_env[n++] = mem_str(*v);
 				break; /* a caller may name one twice */
 			}
