@@ -187,16 +187,18 @@ static void sweep(struct loop *l)
 	l->n = kept;
 }
 
-/* Milliseconds until the next timer, rounded up; -1 when there is none. */
+/* Milliseconds until the next timer, rounded up; -1 when there is none, and then nobody need ask for the time, which in some
+ * places is a dear call. */
 static int timeout(const struct loop *l)
 {
-	uint64_t now = clock_now(), next = UINT64_MAX;
+	uint64_t now, next = UINT64_MAX;
 
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i]->kind == WATCH_TIMER && l->v[i]->is_on && l->v[i]->due_ns < next)
 			next = l->v[i]->due_ns;
 	if (next == UINT64_MAX)
 		return -1;
+	now = clock_now();
 	if (next <= now)
 		return 0;
 	next = (next - now + NS_PER_MS - 1) / NS_PER_MS;
@@ -205,12 +207,15 @@ static int timeout(const struct loop *l)
 
 static void run_timers(struct loop *l, size_t n)
 {
-	uint64_t now = clock_now();
+	uint64_t now = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct watch *w = l->v[i];
 
-		if (w->kind != WATCH_TIMER || !w->is_on || w->due_ns > now)
+		if (w->kind != WATCH_TIMER || !w->is_on)
+			continue;
+		now = now ? now : clock_now();
+		if (w->due_ns > now)
 			continue;
 		w->is_on = w->is_repeating;
 		w->due_ns = now + w->every_ns;
@@ -220,11 +225,13 @@ static void run_timers(struct loop *l, size_t n)
 
 static void run_signals(struct loop *l, size_t n)
 {
-	unsigned char c;
+	unsigned char c[64];
+	/* What comes meanwhile, or does not fit, wakes us again. */
+	ssize_t got = signal_pipe[0] < 0 ? 0 : read(signal_pipe[0], c, sizeof(c));
 
-	while (signal_pipe[0] >= 0 && read(signal_pipe[0], &c, 1) == 1)
+	for (ssize_t k = 0; k < got; k++)
 		for (size_t i = 0; i < n; i++)
-			if (l->v[i]->kind == WATCH_SIGNAL && l->v[i]->fd == c && l->v[i]->is_on)
+			if (l->v[i]->kind == WATCH_SIGNAL && l->v[i]->fd == c[k] && l->v[i]->is_on)
 				l->v[i]->fn(l->v[i]->arg);
 }
 

@@ -83,7 +83,6 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS,
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
-	  .leaves_some = true,
 	  .is_deaf = true,
 	  .counts_no_files = true,
 	  .dies_by_child = true,

@@ -137,8 +137,8 @@ int engine_save(int monitor, const int *files, size_t n_files, int dir, uint64_t
 /* Whatever came of it: the machine goes on. */
 int engine_go_on(const struct native *n, struct err *e);
 
-/* stage.c: in the child that becomes the tool: namespaces of its own, as the engine needs them. Where it leaves processes behind it
- * returns in the first process of a pid namespace. 0 or -errno. */
+/* stage.c: in the child that becomes the tool. 0 or -errno. Where the engine `leaves_some`, this returns in another process: the
+ * first of a pid namespace. */
 int stage_enter(const struct engine *en);
 /* Runs a program from a read-only mount of its own, and tells it so. Returns only when it cannot. */
 void stage_exec_sealed(char *const *argv, char *const *env);

@@ -74,7 +74,8 @@ int stage_enter(const struct engine *en)
 		   (en->leaves_some ? CLONE_NEWPID : 0);
 	int r = userns_enter(0, 0, also);
 
-	if (r == 0 && also && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (r == 0 && (hides || en->leaves_some) &&
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		r = -errno;
 	if (r == 0 && hides)
 		r = hide_unified();

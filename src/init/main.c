@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "init/init.h"
 #include "link/wake.h"
@@ -36,8 +37,9 @@ static bool null_stdio(int *ret_null)
 /* The link's descriptors out of the reach of commands, /dev/null in their place. */
 static bool move_stdio(int *in, int *out, int *null)
 {
-	*in = fcntl(0, F_DUPFD_CLOEXEC, 3);
-	*out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	/* Not musl's fcntl(), for the same reason. */
+	*in = (int)syscall(SYS_fcntl, 0, F_DUPFD_CLOEXEC, 3);
+	*out = (int)syscall(SYS_fcntl, 1, F_DUPFD_CLOEXEC, 3);
 	return *in >= 0 && *out >= 0 && null_stdio(null);
 }
 

@@ -7,10 +7,12 @@ Each engine that is here; the internet is the fake one of tests/internet.py, and
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -18,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import daemons  # noqa: E402
 from far import net  # noqa: E402
-from harness import Skip, below, children, describe, eq, has, lasting, main, soon, test  # noqa: E402
+from harness import Skip, below, children, describe, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 
 LOCAL = ("crun", "bwrap", "runc", "gvisor")
 
@@ -69,13 +71,28 @@ def reap_conmon(over):
                 pass
 
 
+def its_own_and_nothing_left(box, engine, env):
+    """Places to write, a control group namespace and both addresses of the loopback; then the container is gone."""
+    r = box.sh("for d in /tmp /var/tmp ~; do echo kept >$d/f && cat $d/f; done; readlink /proc/self/ns/cgroup; "
+               "python3 -c \"import socket; socket.create_server(('::1', 0), family=socket.AF_INET6)\"",
+               "--engine", engine, env=env)
+    eq((r.rc, r.out.split("\n")[:3]), (0, ["kept"] * 3), f"{engine}: {r.err}")
+    has_not(r.out, os.readlink("/proc/self/ns/cgroup"))
+    if engine == "docker":
+        left = subprocess.run(["docker", "ps", "-aq"], env={**os.environ, **env}, capture_output=True, text=True).stdout
+        eq(left, "", "containers that were not removed")
+    else:
+        kept = list(box.state.glob("podman/data/containers/storage/*-containers/containers.json"))
+        eq([f.read_text() for f in kept], ["[]"] * len(kept), "containers that were not removed")
+
+
 @test(who=("user",), timeout=120)
 def containers(box):
     """Podman and a docker of our own, where they can be had."""
     n = net()
-    (box.dir / "run").mkdir(mode=0o700)
-    box.own(box.dir / "run")
-    places = {"podman": {"XDG_RUNTIME_DIR": str(box.dir / "run")}}
+    run = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))  # podman's tidying up takes no name over 50 characters
+    box.own(run)
+    places = {"podman": {"XDG_RUNTIME_DIR": str(run)}}
     over = threading.Event()
     reaper = threading.Thread(target=reap_conmon, args=(over,))
     reaper.start()
@@ -86,11 +103,13 @@ def containers(box):
             places["docker"] = {"DOCKER_HOST": host}
         for engine in here(box, *places):
             allowed_and_denied(box, n, engine, env=places[engine])
+            its_own_and_nothing_left(box, engine, places[engine])
     finally:
         over.set()
         reaper.join()
         daemons.stop()
-        daemons.stop_podman(box.dir / "run")
+        daemons.stop_podman(run)
+        shutil.rmtree(run, ignore_errors=True)
 
 
 @test(who=("user",), timeout=60)

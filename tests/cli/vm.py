@@ -149,13 +149,16 @@ def a_container_engine_inside(box):
 
 def with_comm(name, below):
     """Processes of this name below that one."""
-    found, todo = [], [below]
+    found, todo = [], [str(below)]
     while todo:
         for path in Path(f"/proc/{todo.pop()}/task").glob("*/children"):
-            for pid in path.read_text().split():
-                todo.append(pid)
-                if Path(f"/proc/{pid}/comm").read_text().strip() == name:
-                    found.append(int(pid))
+            try:
+                for pid in path.read_text().split():
+                    todo.append(pid)
+                    if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                        found.append(int(pid))
+            except OSError:
+                continue    # it has ended
     return found
 
 

@@ -24,9 +24,10 @@ def supervisors():
 
 
 def insiders():
-    """Host pids of what this check started in a pid namespace of its own."""
+    """Host pids of what this check started in a pid namespace of its own: the innermost, for a tool may stand in one too."""
     mine = ns_depth(os.getpid())
-    found = [p for p, _ in descendants(os.getpid()) if ns_depth(p) > mine]
+    depths = {p: ns_depth(p) for p, _ in descendants(os.getpid())}
+    found = [p for p, d in depths.items() if mine < d == max(depths.values())]
     return found if found or "DOCKER_HOST" not in os.environ else of_a_daemon(mine)
 
 

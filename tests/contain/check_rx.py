@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from check_pr import insiders, supervisors
-from harness import COUNTS, HELD, check, descendants, needs_step
+from harness import COUNTS, HELD, check, descendants, host_mounts, needs_step
 from outside import THROUGH, Sentinel, bounded, fork_latency
 
 MIB = 1 << 20
@@ -291,14 +291,18 @@ def left_groups():
     return found
 
 
+# What the other suites make, perhaps beside us; the program itself makes no such name.
+OTHER_TESTS = ("vitrine-cli-", "vitrine-internet-", "vitrine-resolv-", "vitrine-engines-")
+
+
 def leftovers(c):
     """What a run could leave on the host, by name: all of it ours; others may work beside us."""
     tops = (Path(d) for d in ("/tmp", "/var/tmp", "/dev/shm", "/run"))
-    places = [p for d in tops for p in d.glob("*vitrine*")]
+    places = [p for d in tops for p in d.glob("*vitrine*") if not p.name.startswith(OTHER_TESTS)]
     # The record of what happened is meant to stay, and bounds itself.
     record = tuple(str(c.state / "vitrine" / n) for n in ("journal", "runs", "vitrine.db"))
     files = [p for d in (c.state, c.run_dir) for p in d.rglob("*") if not str(p).startswith(record)]
-    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    mounts = host_mounts()
     sockets = [x for x in Path("/proc/net/unix").read_text().splitlines() if str(c.root) in x]
     return {"mounts": mounts, "groups": left_groups(), "files": files, "places": places,
             "sockets": sockets, "processes": descendants(os.getpid())}
