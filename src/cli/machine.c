@@ -134,7 +134,7 @@ static int save_home(const struct machine *m, const struct spot *s, struct err *
 	_close_ int fd = open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct tree_note note = { .root_fd = fd, .kind = TREE_MANUAL, .message = "", .root = home };
 	struct tree_options o = { .with_ignored = true };
-	struct tree_saved saved;
+	struct tree_saved saved = { 0 };
 	struct store *store = NULL;
 	char id[24];
 	int r;

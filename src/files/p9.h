@@ -10,7 +10,7 @@
 #include "base/buf.h"
 
 #define P9_HEAD 7             /* size[4] type[1] tag[2] */
-#define P9_MSIZE (128 * 1024) /* the longest message */
+#define P9_MSIZE 131072U      /* the longest message */
 #define P9_IO (P9_MSIZE - 24) /* what may be read or written by one */
 #define P9_WALK_MAX 16
 #define P9_NO_FID UINT32_MAX

@@ -183,6 +183,19 @@ static int on_session(struct part *part, const struct head *h, const char *path)
 
 /* ---- the rest ---- */
 
+/* To whoever has not told us the plan: that it holds, and how much comes to the gate. */
+static int stands(struct part *part)
+{
+	struct head h = { .status = 200 };
+
+	if (!part->server->is_locked)
+		return -EBADMSG;
+	part->kind = PART_DONE;
+	if (part->server->net.mode)
+		head_add(&h, "net", "%s", part->server->net.mode);
+	return stream_respond(part->stream, &h, NULL, false);
+}
+
 static int on_request(struct part *part, const struct head *h)
 {
 	const char *path = h->path;
@@ -195,6 +208,8 @@ static int on_request(struct part *part, const struct head *h)
 		sessions_all(path[1] == 'f' ? SIGSTOP : SIGCONT);
 		return answer(part, 204);
 	}
+	if (str_eq(path, "/again"))
+		return stands(part);
 	if (str_eq(path, "/park"))
 		return park_ask(part);
 	if (str_eq(path, "/gate"))

@@ -20,8 +20,8 @@
 #include "init/init.h"
 #include "init/steward.h"
 
-#define MESSAGE_MAX (256 * 1024)
-#define PIECE (64 * 1024)
+#define MESSAGE_MAX 262144U
+#define PIECE 65536U
 
 /* One share. */
 struct way {

@@ -23,6 +23,7 @@
  *                                 of what is made the rest of the request's body is its bytes, and the trailer `errno` says
  *                                 what became of them. Outside that is a socket: the bytes, and at last four of errno.
  *
+ *     POST /again                 200 `net`: the plan holds, somebody else has told it
  *     POST /park                  of a machine that can be saved: 204 when nothing of its files is on the way. Then both sides part
  *                                 (link_part), commands and their pipes stay, and the machine can be stopped anywhere. It goes on
  *                                 with struct link_again (link/wake.h), a new link, and for each session the requests above with

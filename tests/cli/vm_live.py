@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import inside, machine  # noqa: E402
+from far import net  # noqa: E402
 from harness import eq, has, has_not, main, refused, test  # noqa: E402
-
+from machine import inside, machine  # noqa: E402
 
 SMALL = ("--live", "--memory", "192m,optional")  # less to be written
 
@@ -85,8 +85,8 @@ def counts_on(box):
     until(lambda: len(numbers(box)) > n + 2)
 
 
-def begin(box, env):
-    r = box.cli("run", "-d", "--engine", "vm-emulated", *SMALL, "--name", "m", "--", "sh", "-c", COUNT, env=env, timeout=170)
+def begin(box, env, *options):
+    r = box.cli("run", "-d", "--engine", "vm-emulated", *SMALL, *options, "--name", "m", "--", "sh", "-c", COUNT, env=env, timeout=170)
     eq(r.rc, 0, r.err)
     until(lambda: (box.ws / "log").exists() and len(numbers(box)) > 3)
 
@@ -100,8 +100,8 @@ def folders(box):
 def saved_and_back(box):
     """A command counts in its memory, holds a file of the workspace open and has one in /tmp; another reads a terminal. Both are
     saved and go on; the files are changed. Restored, they go on from where they were, into the same file."""
-    env = machine(box)
-    begin(box, env)
+    env, far = machine(box), net()
+    begin(box, env, "--allow", "ok.test")
     r = box.cli("exec", "-d", "-t", "m", "--", "sh", "-c", "x=first; while read y; do echo $x then $y; x=$y; done", timeout=60)
     eq(r.rc, 0, r.err)
     box.write("other", "then\n")
@@ -134,6 +134,9 @@ def saved_and_back(box):
     got = r.out.split()
     eq((r.rc, int(got[0]) >= before, got[1:3]), (0, True, ["then", "then"]), r.err)
     eq(abs(int(got[3]) - time.time()) < 60, True, "the clock")
+    far.clear()
+    r = box.cli("exec", "m", "--", "curl", "-sSf", "-m", "100", "-o", "/dev/null", "http://ok.test/", timeout=120)
+    eq((r.rc, len(far.hits("ok.test", 80))), (0, 1), r.err)
     sessions = {n["command"][:9]: n["session"] for n in json.loads(box.cli("ps", "--json", "m").out)}
     t = box.term("attach", "m", str(sessions["sh -c x=f"]))
     t.send("hello\r")
@@ -153,9 +156,10 @@ def saved_and_back(box):
 
 @test(who=("user",), timeout=400)
 def cut_off_or_full(box):
-    """Whoever saves it is killed, or the disk is full: there is no checkpoint of a machine, one line says why, and it goes on."""
-    env = machine(box)
-    begin(box, env)
+    """Whoever saves it is killed, or the disk is full: there is no checkpoint of a machine, one line says why, and it goes on,
+    with its network."""
+    env, far = machine(box), net()
+    begin(box, env, "--allow", "ok.test")
     live = box.state / "sandboxes" / "m" / "live"
     p = box.start("checkpoint", "--live", "m")
     until(lambda: (live / ".part" / "memory").exists() or p.poll() is not None)
@@ -172,8 +176,9 @@ def cut_off_or_full(box):
         finally:
             subprocess.run(["umount", "-l", live], check=True)
         counts_on(box)
-    r = box.cli("exec", "m", "--", "echo", "inside", timeout=100)
-    eq((r.rc, r.out), (0, "inside\n"), r.err)
+    far.clear()
+    r = box.cli("exec", "m", "--", "sh", "-c", "curl -sSf -m 100 -o /dev/null http://ok.test/ && echo inside", timeout=120)
+    eq((r.rc, r.out, len(far.hits("ok.test", 80))), (0, "inside\n", 1), r.err)
     box.cli("stop", "-t", "0", "m", timeout=60)
 
 

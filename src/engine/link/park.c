@@ -152,7 +152,7 @@ static void reconnect(struct outer *o, const struct init_msg *m)
 
 void park_again(struct outer *o, const struct init_msg *m)
 {
-	struct init_msg ready = { .type = INIT_READY };
+	struct head h = outer_request("POST", "/again");
 
 	_Static_assert(sizeof(struct link_again) <= sizeof(m->err.msg), "it fits");
 	if (o->link == NULL) {
@@ -160,9 +160,8 @@ void park_again(struct outer *o, const struct init_msg *m)
 		return;
 	}
 	/* A link of our own to an init that stands for long: another told it the plan. */
-	o->is_started = o->is_named = true;
+	o->is_named = o->is_idle = true;
 	o->sample_ms = m->a > 0 ? (unsigned)m->a : 0;
-	if (o->sample_ms)
-		outer_ask_samples(o, o->sample_ms);
-	outer_tell(o, &ready, NULL, 0);
+	watch_set(o->on_ctl, false); /* as behind a plan: nothing else before it has answered */
+	outer_ask_short(o, ROLE_START, &h);
 }

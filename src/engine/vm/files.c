@@ -89,7 +89,7 @@ int vm_files_save(int ctl, int to, uint64_t *ret_lost, struct err *e)
 {
 	struct files_msg m = { .is_save = 1 };
 	struct pollfd p = { .fd = ctl, .events = POLLIN };
-	int fds[PACKET_FDS];
+	int fds[PACKET_FDS] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE };
 	int r = packet_send(ctl, &m, sizeof(m), &to, 1);
 
 	if (r == 0 && poll(&p, 1, SAVE_MS) <= 0)
