@@ -9,6 +9,8 @@ from pathlib import Path
 import random
 import shlex
 import signal
+import socket
+import struct
 import subprocess
 import time
 
@@ -479,4 +481,62 @@ def sv40(c: Ctx):
         status = dict(x.split(":\t", 1) for x in Path(f"/proc/{p}/status").read_text().splitlines() if ":\t" in x)
         c.must((status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), f"it is open: {status['Seccomp']} {status['NoNewPrivs']}")
         c.must(os.stat(f"/proc/{p}/mem").st_uid == 0, "it can be looked into")
+    return HELD
+
+
+def nine(kind, body, tag=1):
+    """One message of 9P2000.L."""
+    return struct.pack("<IBH", 7 + len(body), kind, tag) + body
+
+
+def words(*names):
+    return struct.pack("<H", len(names)) + b"".join(struct.pack("<H", len(n)) + n for n in names)
+
+
+def ask(guest, kind, body):
+    """The kind of the answer: the question's plus one, or 7 for a refusal."""
+    guest.sendall(nine(kind, body))
+    head = guest.recv(7, socket.MSG_WAITALL)
+    size, answer, _ = struct.unpack("<IBH", head)
+    guest.recv(size - 7, socket.MSG_WAITALL)
+    return answer
+
+
+@check("SV-41", prio="P0", forms=("run",), idents=("user",), catches=("files",),
+       title="the program that serves a machine's files is locked in and leaves its directory by no name")
+def sv41(c: Ctx):
+    version, attach, walk, lopen, refused = 100, 104, 110, 12, 7
+    c.plant(c.out / "f", "x\n", 0o666)
+    c.symlink(c.ws / "l", c.out)
+    guest, its = socket.socketpair()
+    keeper, its_keeper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    fds = (its.fileno(), its_keeper.fileno())
+    become = ("import os, sys; a, b = int(sys.argv[1]), int(sys.argv[2]); os.dup2(a, 3); os.dup2(b, 4); "
+              "os.execv(sys.argv[3], sys.argv[3:])")
+    p = c._popen(["python3", "-c", become, str(fds[0]), str(fds[1]), Path(c.cfg.vitrine).parent / "vitrine-files", c.ws],
+                 env=c._vitrine_env(None), pass_fds=fds)
+    try:
+        its.close()
+        its_keeper.close()
+        guest.settimeout(20)
+        c.need_control(ask(guest, version, struct.pack("<I", 65536) + struct.pack("<H", 8) + b"9P2000.L") == version + 1,
+                       "it does not answer")
+        c.need_control(ask(guest, attach, struct.pack("<II", 0, 0xffffffff) + words()[:2] + words()[:2]
+                           + struct.pack("<I", 0)) == attach + 1, "its directory cannot be had")
+        c.need_control(ask(guest, walk, struct.pack("<II", 0, 1) + words(b"l")) == walk + 1, "the link cannot be seen")
+        for what, kind, body in (
+                ("through a link", walk, struct.pack("<II", 1, 2) + words(b"f")),
+                ("a link opened", lopen, struct.pack("<II", 1, 0)),
+                ("the parent", walk, struct.pack("<II", 0, 2) + words(b"..")),
+                ("a path", walk, struct.pack("<II", 0, 2) + words(b"l/f")),
+                ("nothing", walk, struct.pack("<II", 0, 2) + words(b""))):
+            c.must(ask(guest, kind, body) == refused, f"out by {what}")
+        status = dict(x.split(":\t", 1) for x in Path(f"/proc/{p.pid}/status").read_text().splitlines() if ":\t" in x)
+        c.must((status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), f"it is open: {status['Seccomp']} {status['NoNewPrivs']}")
+    finally:
+        guest.close()
+        keeper.close()
+        p.wait(20)
+        p.stdout.close()
+        p.stderr.close()
     return HELD
