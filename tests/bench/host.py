@@ -57,6 +57,7 @@ class Who:
 
     def workspace(self, name):
         path = os.path.join(self.space, name)
+        shutil.rmtree(path, ignore_errors=True)  # of a part that is measured again
         os.mkdir(path, 0o755)
         os.chown(path, self.uid, self.gid)
         return path

@@ -89,9 +89,10 @@ class ShortBubblewrap(Bubblewrap):
 
 
 def bwrap_mount(m):
-    """bubblewrap's words for one mount of a plan; what --dev makes is not said twice."""
+    """bubblewrap's words for one mount of a plan. What --dev makes is not said twice, and what a scan of the workspace found
+    not at all: that is work nobody else does."""
     dst = m["dst"]
-    if m["kind"] in ("device", "pts") or dst == "/dev/shm":
+    if m["kind"] in ("device", "pts", "pin", "protect") or dst == "/dev/shm":
         return []
     if m["kind"] == "proc":
         return ["--proc", dst]
@@ -99,9 +100,8 @@ def bwrap_mount(m):
         return ["--tmpfs", dst]
     if m["kind"] == "hide":
         return ["--tmpfs", dst] if m["src"] == "dir" else ["--ro-bind", "/dev/null", dst]
-    if m["kind"] in ("bind", "pin", "protect"):
-        src = m["src"] if m["kind"] == "bind" else dst
-        return ["--ro-bind" if "ro" in m["flags"] or m["kind"] == "protect" else "--bind", src, dst]
+    if m["kind"] == "bind":
+        return ["--ro-bind" if "ro" in m["flags"] else "--bind", m["src"], dst]
     raise host.Unmeasurable(f"bubblewrap has no mount like {m['kind']} on {dst}")
 
 
