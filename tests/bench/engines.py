@@ -41,15 +41,16 @@ class Engines:
         self.vitrine, self.who, self.rounds = os.path.abspath(vitrine), who, rounds
         self.wanted = wanted or list(MOST)
         self.dir = Path(tempfile.mkdtemp(prefix="engines-", dir=who.home))
-        self.ws, run = self.dir / "work", self.dir / "run"
+        self.ws = self.dir / "work"
+        # Podman's own tidying up fails where its place has a long name, and every call then takes seconds longer.
+        self.run = Path(tempfile.mkdtemp(prefix="vb-", dir="/tmp"))
         self.ws.mkdir()
-        run.mkdir(mode=0o700)
         self.env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.dir),
-                    "LANG": "C.UTF-8", "XDG_STATE_HOME": str(self.dir / "state"), "XDG_RUNTIME_DIR": str(run)}
+                    "LANG": "C.UTF-8", "XDG_STATE_HOME": str(self.dir / "state"), "XDG_RUNTIME_DIR": str(self.run)}
         self.count = 0
         self.stage = None
         if who.uid != os.geteuid():
-            for p in (self.dir, self.ws, run):
+            for p in (self.dir, self.ws, self.run):
                 os.chown(p, who.uid, who.gid)
 
     # ---- what is run
@@ -193,7 +194,8 @@ class Engines:
             self.stage.kill()
             self.stage.wait()
         daemons.stop_podman(self.dir)
-        shutil.rmtree(self.dir, ignore_errors=True)
+        for place in (self.dir, self.run):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def cmdline(pid):
