@@ -234,3 +234,15 @@ int path_cmp(const char *a, const char *b)
 		return 1;
 	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
 }
+
+int path_make_point(const char *path, bool is_dir)
+{
+	_free_ char *parent = path_parent(path);
+	int r = path_make(is_dir ? path : parent, 0755);
+	_close_ int fd = FD_NONE;
+
+	if (r < 0 || is_dir)
+		return r;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd < 0 ? -errno : 0;
+}

@@ -40,6 +40,8 @@ int path_mkdirs(int dirfd, const char *rel, mode_t mode);
 
 /* mkdir -p of a path of our own on the host; links on the way are the user's and are followed. 0 or -errno. */
 int path_make(const char *path, mode_t mode);
+/* Something to mount on, where there may be nothing yet: a directory or an empty file. 0 or -errno. */
+int path_make_point(const char *path, bool is_dir);
 
 /* Removes name below dirfd with all that is in it: no link followed, no other file system entered, directories that
  * were closed on purpose opened first. What cannot go stays. 0 when it is gone, else -errno. */

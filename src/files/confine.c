@@ -4,24 +4,11 @@
  * Landlock: this tree and no other. System calls: those that serve files, reading, writing, waiting and memory; nothing that
  * makes a socket, a process or a mount.
  */
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/sabotage.h"
 #include "files/serve.h"
 #include "sys/confine.h"
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#else
-#error "say which audit architecture this is"
-#endif
 
 static const int allowed[] = {
 	SYS_read,      SYS_write,      SYS_close,        SYS_ppoll,           SYS_recvmsg,
@@ -47,29 +34,6 @@ static const int allowed[] = {
 #endif
 };
 
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
-
-static int filter(void)
-{
-	struct sock_filter prog[8 + 2 * ARRAY_LEN(allowed)];
-	struct sock_fprog f = { .filter = prog };
-	unsigned short n = 0;
-
-	prog[n++] = (struct sock_filter)LOAD(arch);
-	prog[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
-	prog[n++] = (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS);
-	prog[n++] = (struct sock_filter)LOAD(nr);
-	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
-		prog[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-							 (unsigned)allowed[i], 0, 1);
-		prog[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
-	}
-	prog[n++] = (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS);
-	f.len = n;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &f) < 0 ? -errno : 0;
-}
-
 int files_confine(const char *root, struct err *e)
 {
 	const char *const none[] = { NULL }, *const tree[] = { root, NULL };
@@ -81,7 +45,7 @@ int files_confine(const char *root, struct err *e)
 	r = confine_program(&c, e);
 	if (r < 0)
 		return r;
-	r = filter();
+	r = confine_calls(allowed, ARRAY_LEN(allowed));
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "system call filter: %s", strerrordesc_np(-r))
 		     : 0;
 }

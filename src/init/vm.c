@@ -272,18 +272,6 @@ static int mount_live(const struct plan *p, int *ret_steward)
 	return r;
 }
 
-static int make_point(const char *path, bool is_dir)
-{
-	_free_ char *parent = path_parent(path);
-	int r = path_make(is_dir ? path : parent, 0755);
-	_close_ int fd = FD_NONE;
-
-	if (r < 0 || is_dir)
-		return r;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	return fd < 0 ? -errno : 0;
-}
-
 /* The name of a private directory says what it is for; all but the home are as everywhere. */
 static unsigned mode_of(const char *name)
 {
@@ -296,7 +284,7 @@ static int add_private(const struct plan *p, const struct mount *m)
 	_free_ char *dst = mem_fmt("/v%s", m->dst);
 
 	place = m->dst;
-	(void)make_point(dst, true); /* it may lie in another one; else it is there */
+	(void)path_make_point(dst, true); /* it may lie in another one; else it is there */
 	if (mkdir(own, 0700) < 0 || chown(own, p->ids.uid_in, p->ids.gid_in) < 0 ||
 	    chmod(own, mode_of(m->src)) < 0)
 		return -errno;
@@ -320,7 +308,7 @@ static int take_through(const struct mount *m, bool *ret_is_dir)
 static int add_through(const struct mount *m, int tree, bool is_dir)
 {
 	_free_ char *dst = mem_fmt("/v%s", m->dst);
-	int r = make_point(dst, is_dir);
+	int r = path_make_point(dst, is_dir);
 
 	place = m->dst;
 	if (r == 0 && syscall(SYS_move_mount, tree, "", AT_FDCWD, dst, 4U /* F_EMPTY_PATH */) < 0)

@@ -22,6 +22,13 @@ int confine(unsigned promises, struct err *e);
 /* Tries what must not work: files, processes, and sockets where they are not promised. ERR_BUG names the open door. */
 int confine_prove(unsigned promises, struct err *e);
 
+/* ---- confine_calls.c ---- */
+
+#define CONFINE_CALLS 64 /* at most */
+
+/* Those system calls and no other: one that is not in the list ends the process. no_new_privs must be set. 0 or -errno. */
+int confine_calls(const int *allowed, size_t n_allowed);
+
 /* ---- confine_program.c ---- */
 
 /* What of a network a program gets that is not ours. Each has less than the next. */

@@ -42,19 +42,6 @@ static int bind(const char *src, const char *dst, bool is_ro)
 	return 0;
 }
 
-/* A mount point in private space, which only exists now. */
-static int make_point(const char *path, bool is_dir)
-{
-	_free_ char *parent = path_parent(path);
-	int r = path_make(is_dir ? path : parent, 0755);
-	_close_ int fd = FD_NONE;
-
-	if (r < 0 || is_dir)
-		return r;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	return fd < 0 ? -errno : 0;
-}
-
 static int make_private(const struct plan *p, const char *dir)
 {
 	char options[96];
@@ -106,7 +93,7 @@ static int add_one(struct child *c, const struct render_in *in, size_t i, const 
 	if (path_is_beneath(m->dst, "/proc") || path_is_beneath(m->dst, "/dev"))
 		return 0;
 	if (m->flags & MOUNT_MKDIR)
-		r = make_point(dst, m->flags & MOUNT_DIR);
+		r = path_make_point(dst, m->flags & MOUNT_DIR);
 	if (r < 0)
 		return r;
 	if (m->kind == MOUNT_OVERLAY)
