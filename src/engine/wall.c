@@ -25,6 +25,7 @@
 #include "base/program.h"
 #include "base/sabotage.h"
 #include "engine/engine.h"
+#include "engine/mapped.h"
 #include "engine/vm/vm.h"
 #include "plan/guest.h"
 
@@ -111,10 +112,18 @@ struct launch {
 	const struct engine *en;
 	const struct plan *plan;
 	const char *skel, *dir;
+	struct mapped *mapped; /* of root's sandboxes */
 	const struct args *args;
 	const struct vm_start *vm; /* of a machine */
 	const char *again;         /* of one that goes on: its folder; NULL: it is new */
 };
+
+/* As the tool would: the keeper reads it there. */
+static _Noreturn void give_up(const char *what, int r)
+{
+	(void)fprintf(stderr, "%s: %s\n", what, strerror(-r));
+	_exit(125);
+}
 
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
@@ -132,6 +141,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
+	const char *where = "";
 	char go;
 	int r;
 
@@ -140,33 +150,35 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fd_close(p->go[1]);
-	if (read(p->go[0], &go, 1) != 1 || !arrange(fds, n_fds, 0))
+	if (read(p->go[0], &go, 1) != 1)
 		_exit(125);
+	r = l->mapped->trees ? mapped_place(l->mapped, l->plan, &where) : 0;
+	if (!arrange(fds, n_fds, 0))
+		_exit(125);
+	if (r < 0)
+		give_up(where, r);
+	if (en->has_helpers && mind_tool(&last) < 0)
+		_exit(125);
+	r = l->mapped->trees ? mapped_become(&l->plan->ids) : 0;
+	if (r < 0)
+		give_up("other ids", r);
 	if (en->strength == STRENGTH_VM) {
-		const char *where = "";
-
 		r = vm_view(l->plan, l->skel, l->dir, &where);
 		if (r < 0) {
-			(void)fprintf(stderr, "the machine's view: %s: %s\n", where, strerror(-r));
-			_exit(125);
+			(void)fprintf(stderr, "the machine's view: ");
+			give_up(where, r);
 		}
 		if (f->n && vm_files_spawn(f, l->dir, sabotage_bare_env()) < 0)
 			_exit(125);
 	}
 	if (l->vm->virtiofsd) {
 		r = vm_share_spawn(l->vm->virtiofsd, l->dir, l->plan->engine_env);
-		if (r < 0) {
-			(void)fprintf(stderr, "virtiofsd: %s\n", strerror(-r));
-			_exit(125);
-		}
+		if (r < 0)
+			give_up("virtiofsd", r);
 	}
-	if (en->has_helpers && mind_tool(&last) < 0)
-		_exit(125);
 	r = en->needs_stage ? stage_enter(en) : 0;
-	if (r < 0) {
-		(void)fprintf(stderr, "cannot make namespaces for it: %s\n", strerror(-r));
-		_exit(125);
-	}
+	if (r < 0)
+		give_up("cannot make namespaces for it", r);
 	if (en->seals_itself)
 		stage_exec_sealed(argv, l->plan->engine_env);
 	(void)execve(argv[0], argv, l->plan->engine_env);
@@ -370,10 +382,12 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 static int render(const struct launch *l, const char *tool, struct rendering *out, struct err *e)
 {
 	_free_ bool *gone = find_gone(l->en, l->plan);
+	bool is_root = l->plan->ids.is_root;
 	struct render_in in = { .plan = l->plan,
 				.tool = tool,
-				.skel = l->skel,
-				.dir = l->dir,
+				.skel = is_root ? MAPPED_SKEL : l->skel,
+				.place = is_root ? MAPPED_PLACE : NULL,
+				.dir = is_root ? MAPPED_DIR : l->dir,
 				.id = path_name(l->dir),
 				.gone = gone,
 				.kernel = l->vm->kernel.image,
@@ -419,12 +433,14 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
 	_cleanup_(ends_done) struct ends ends = NO_ENDS;
 	_cleanup_(vm_start_done) struct vm_start vm = VM_START_NONE;
+	_cleanup_(mapped_done) struct mapped mapped = MAPPED_NONE;
 	_free_ char *dir = dir_for(p);
 	char skel[4096];
 	struct launch launch = { .en = en,
 				 .plan = p,
 				 .skel = skel,
 				 .dir = dir,
+				 .mapped = &mapped,
 				 .args = &out.args,
 				 .vm = &vm,
 				 .again = again };
@@ -440,6 +456,9 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	r = verify(en, p, e);
 	if (r == 0)
 		r = prepare(&launch, &vm, &out, e);
+	if (r == 0 && p->ids.is_root)
+		r = mapped_open(&(struct mapped_in){ p, skel, dir, en->makes_points }, &n, &mapped,
+				e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)
