@@ -91,8 +91,10 @@ const struct engine engines[] = {
 	{ .name = "podman",
 	  .summary = "a container of podman, without a daemon",
 	  .tool = "podman",
-	  .steps = BY_INIT | (BY_MOUNTS & ~BIT(STEP_COUNTS)) | BY_LIMITS | BIT(STEP_DIRECT),
+	  .steps = BY_INIT | (BY_MOUNTS & ~BIT(STEP_COUNTS)) | BY_LIMITS | BIT(STEP_DIRECT) |
+		   BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
+	  .wants_ids = true,
 	  .counts_no_files = true,
 	  .has_helpers = true,
 	  .prepare = podman_prepare,

@@ -6,7 +6,8 @@
  * the plan shows, by the native engine's own code: what belongs to root belongs in it to an id that nobody else has. The
  * child that becomes the tool puts them, in a mount namespace of its own, below a directory that everybody may look
  * into, and then takes that id for itself. From there on the tool is an ordinary user's: it can reach what is in
- * that place and what the host shows to anybody, and nothing of root's.
+ * that place and what the host shows to anybody, and nothing of root's. A container engine, which for an ordinary user wants
+ * a range of ids, gets one that belongs to nobody.
  *
  * The place is a small tmpfs over /tmp. Nothing of it is in the host's mount table, and it is gone with the last process
  * that is in it.
@@ -20,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/path.h"
 
@@ -85,6 +87,7 @@ int mapped_open(const struct mapped_in *in, struct native *n, struct mapped *ret
 {
 	int r = native_idmap(&in->plan->ids, n, e);
 
+	ret->wants_ids = in->wants_ids;
 	if (r == 0)
 		r = open_all(in, n, ret, e);
 	native_idmap_end(n);
@@ -106,8 +109,17 @@ void mapped_done(struct mapped *m)
 static int enter(void)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("none", MAPPED_PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0 ||
+	    mount("none", MAPPED_PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m") < 0 ||
 	    chdir("/") < 0)
+		return -errno;
+	return 0;
+}
+
+/* What a tool keeps for itself, and what it shares with others of the same user, is gone with it. */
+static int make_own(const struct ids *ids)
+{
+	if (mount("none", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=1m") < 0 ||
+	    mkdir(MAPPED_OWN, 0700) < 0 || chown(MAPPED_OWN, ids->uid_out, ids->gid_out) < 0)
 		return -errno;
 	return 0;
 }
@@ -128,6 +140,8 @@ int mapped_place(const struct mapped *m, const struct plan *p, const char **wher
 	int r = enter();
 
 	*where = MAPPED_PLACE;
+	if (r == 0 && m->wants_ids)
+		r = make_own(&p->ids);
 	if (r == 0)
 		r = put(m->skel, MAPPED_SKEL);
 	if (r == 0)
@@ -143,15 +157,95 @@ int mapped_place(const struct mapped *m, const struct plan *p, const char **wher
 	return r;
 }
 
-/* Other ids end what the kernel was told of our parent's death and of who may look at us: the tool needs both. */
-int mapped_become(const struct ids *ids)
+/* Maps the ids of its parent's new namespace, when that is there: who is in it may not. */
+static _Noreturn void map_parent(const struct ids *ids, int told)
 {
+	struct id_map uids = { .v = { { 0, ids->uid_out, 1 },
+				      { 1, PLAN_ROOT_SUBIDS + 1, SUBIDS_COUNT - 1 } },
+			       .n = 2 };
+	struct id_map gids = uids;
+	struct err ignored = ERR_INIT;
 	pid_t parent = getppid();
+	char go;
 
-	if (setgroups(0, NULL) < 0 || setresgid(ids->gid_out, ids->gid_out, ids->gid_out) < 0 ||
-	    setresuid(ids->uid_out, ids->uid_out, ids->uid_out) < 0)
+	gids.v[0].out = ids->gid_out;
+	_exit(read(told, &go, 1) != 1 || subids_write(parent, &uids, &gids, &ignored) < 0);
+}
+
+/* A namespace in which the sandbox's outer id is 0, and the ids after it are some that nothing on this host belongs to. */
+static int enter_range(const struct ids *ids)
+{
+	int told[2], status = 0, r = 0;
+	pid_t pid;
+
+	if (pipe2(told, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		fd_close(told[1]);
+		map_parent(ids, told[0]);
+	}
+	if (pid < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || write(told[1], "g", 1) != 1)
+		r = -errno;
+	fd_close(told[0]);
+	fd_close(told[1]);
+	if (pid > 0 && waitpid(pid, &status, 0) != pid && r == 0)
+		r = -errno;
+	return r < 0 ? r : status == 0 ? 0 : -EPERM;
+}
+
+/* Other ids end what the kernel was told of our parent's death and of who may look at us: the tool needs both. */
+int mapped_become(const struct mapped *m, const struct ids *ids)
+{
+	uid_t uid = m->wants_ids ? 0 : ids->uid_out;
+	gid_t gid = m->wants_ids ? 0 : ids->gid_out;
+	pid_t parent = getppid();
+	int r = m->wants_ids ? enter_range(ids) : 0;
+
+	if (r < 0)
+		return r;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return -errno;
 	return getppid() == parent ? 0 : -ESRCH;
+}
+
+/* Which mount does this one's place lie in? The last before it that is above it. */
+static size_t holder_of(const struct plan *p, size_t at)
+{
+	size_t i = at;
+
+	while (i-- > 0)
+		if (p->mounts[i].flags & MOUNT_DIR &&
+		    path_is_beneath(p->mounts[at].dst, p->mounts[i].dst))
+			return i;
+	return at;
+}
+
+static int make_point(const struct plan *p, size_t i, size_t holder)
+{
+	struct mount point = p->mounts[i];
+	_close_ int root = FD_NONE;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), MAPPED_PLACE "/%zu", holder);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	point.dst += strlen(p->mounts[holder].dst);
+	return root < 0 ? -errno : mounts_point(root, &point);
+}
+
+int mapped_points(const struct mapped *m, const struct plan *p, const char **where)
+{
+	int r = 0;
+
+	for (size_t i = 0; m->wants_ids && r == 0 && i < p->n_mounts; i++) {
+		size_t holder = holder_of(p, i);
+
+		*where = p->mounts[i].dst;
+		if (p->mounts[i].flags & MOUNT_MKDIR && m->trees[holder] >= 0 &&
+		    p->mounts[holder].flags & MOUNT_IDMAP)
+			r = make_point(p, i, holder);
+	}
+	return r;
 }

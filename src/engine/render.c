@@ -20,6 +20,7 @@ static const struct {
 void rendering_done(struct rendering *r)
 {
 	args_done(&r->args);
+	args_done(&r->env);
 	free(r->file);
 	buf_done(&r->text);
 }

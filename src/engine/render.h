@@ -34,7 +34,8 @@ struct render_in {
 /* What to run, and a file it wants to find in `dir` first. */
 struct rendering {
 	struct args args;
-	char *file; /* name below dir; NULL: none */
+	struct args env; /* of the tool; none: the plan's */
+	char *file;      /* name below dir; NULL: none */
 	struct buf text;
 };
 

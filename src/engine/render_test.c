@@ -89,6 +89,8 @@ TEST(golden_words_of_every_engine)
 			make_for(en, i, &s);
 			CHECK_INT(render_one(en, &s, &out, &e), 0);
 			args_print(&out.args, &got);
+			for (size_t k = 0; k < out.env.n; k++)
+				buf_printf(&got, "%s%s\n", k ? "" : "\n", out.env.v[k]);
 			/* The profile of system calls is the same for all of them, and in the table's own tests. */
 			if (out.file && str_eq(out.file, "config.json")) {
 				buf_printf(&got, "\n%s\n", out.file);

@@ -114,6 +114,7 @@ struct launch {
 	const char *skel, *dir;
 	struct mapped *mapped; /* of root's sandboxes */
 	const struct args *args;
+	char *const *env;
 	const struct vm_start *vm; /* of a machine */
 	const char *again;         /* of one that goes on: its folder; NULL: it is new */
 };
@@ -159,9 +160,12 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		give_up(where, r);
 	if (en->has_helpers && mind_tool(&last) < 0)
 		_exit(125);
-	r = l->mapped->trees ? mapped_become(&l->plan->ids) : 0;
+	r = l->mapped->trees ? mapped_become(l->mapped, &l->plan->ids) : 0;
 	if (r < 0)
 		give_up("other ids", r);
+	r = l->mapped->trees ? mapped_points(l->mapped, l->plan, &where) : 0;
+	if (r < 0)
+		give_up(where, r);
 	if (en->strength == STRENGTH_VM) {
 		r = vm_view(l->plan, l->skel, l->dir, &where);
 		if (r < 0) {
@@ -180,8 +184,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	if (r < 0)
 		give_up("cannot make namespaces for it", r);
 	if (en->seals_itself)
-		stage_exec_sealed(argv, l->plan->engine_env);
-	(void)execve(argv[0], argv, l->plan->engine_env);
+		stage_exec_sealed(argv, l->env);
+	(void)execve(argv[0], argv, l->env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
@@ -442,6 +446,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 				 .dir = dir,
 				 .mapped = &mapped,
 				 .args = &out.args,
+				 .env = p->engine_env,
 				 .vm = &vm,
 				 .again = again };
 	int r;
@@ -456,9 +461,12 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	r = verify(en, p, e);
 	if (r == 0)
 		r = prepare(&launch, &vm, &out, e);
+	if (out.env.n > 0)
+		launch.env = out.env.v;
 	if (r == 0 && p->ids.is_root)
-		r = mapped_open(&(struct mapped_in){ p, skel, dir, en->makes_points }, &n, &mapped,
-				e);
+		r = mapped_open(
+			&(struct mapped_in){ p, skel, dir, en->makes_points, en->wants_ids }, &n,
+			&mapped, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)

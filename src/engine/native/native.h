@@ -219,6 +219,8 @@ int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);
+/* The directories to m->dst below a root, and a file or directory to mount on; over no link. */
+int mounts_point(int root, const struct mount *m);
 /* Mount i of the plan as a tree that hangs nowhere yet; one that is open already is that. < 0: -errno */
 int mounts_source(const struct child *c, size_t i);
 /* The layers before mount i, whose trees are open, as one below c->root; the working directory is another then. */
