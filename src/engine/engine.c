@@ -114,7 +114,7 @@ const struct engine engines[] = {
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS) |
-		   BIT(STEP_LIVE),
+		   BIT(STEP_LIVE) | BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .render = render_vm },
@@ -123,7 +123,7 @@ const struct engine engines[] = {
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS) |
-		   BIT(STEP_LIVE),
+		   BIT(STEP_LIVE) | BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,

@@ -37,12 +37,12 @@ static int plain_tree(const char *src, struct err *e)
 
 static bool is_shown(const struct mount *m)
 {
-	return m->kind == MOUNT_BIND;
+	return m->kind == MOUNT_BIND || m->kind == MOUNT_LAYER;
 }
 
-static int open_mounts(const struct plan *p, const struct native *n, struct mapped *m,
-		       struct err *e)
+int mapped_open(const struct plan *p, int idmap, struct mapped *m, struct err *e)
 {
+	m->idmap = idmap;
 	m->trees = mem_new(p->n_mounts, sizeof(*m->trees));
 	for (size_t i = 0; i < p->n_mounts; i++)
 		m->trees[i] = FD_NONE;
@@ -52,7 +52,7 @@ static int open_mounts(const struct plan *p, const struct native *n, struct mapp
 
 		if (!is_shown(at))
 			continue;
-		m->trees[i] = at->flags & MOUNT_IDMAP ? native_tree(at, n->idmap, e)
+		m->trees[i] = at->flags & MOUNT_IDMAP ? native_tree(at, idmap, e)
 						      : plain_tree(at->src, e);
 		if (m->trees[i] < 0)
 			return m->trees[i];
@@ -60,38 +60,17 @@ static int open_mounts(const struct plan *p, const struct native *n, struct mapp
 	return 0;
 }
 
-/* A directory of ours. Without further attributes: a tool that did not know of one could not mount it anew. */
-static int own_tree(const char *src, const struct native *n, struct err *e)
+/* Without further attributes: a tool that did not know of one could not mount it anew. */
+int mapped_add(struct mapped *m, const char *src, const char *at, bool is_own, struct err *e)
 {
 	_close_ int tree = plain_tree(src, e);
-	int r = tree < 0 ? tree : native_map_tree(tree, src, 0, n->idmap, e);
-
-	return r < 0 ? r : take_fd(tree);
-}
-
-static int open_all(const struct mapped_in *in, const struct native *n, struct mapped *m,
-		    struct err *e)
-{
-	int r = open_mounts(in->plan, n, m, e);
+	int r = tree < 0 ? tree : is_own ? native_map_tree(tree, src, 0, m->idmap, e) : 0;
 
 	if (r < 0)
 		return r;
-	m->dir = own_tree(in->dir, n, e);
-	if (m->dir < 0)
-		return m->dir;
-	m->skel = in->has_own_skel ? own_tree(in->skel, n, e) : plain_tree(in->skel, e);
-	return m->skel < 0 ? m->skel : 0;
-}
-
-int mapped_open(const struct mapped_in *in, struct native *n, struct mapped *ret, struct err *e)
-{
-	int r = native_idmap(&in->plan->ids, n, e);
-
-	ret->wants_ids = in->wants_ids;
-	if (r == 0)
-		r = open_all(in, n, ret, e);
-	native_idmap_end(n);
-	return r;
+	bug_on(m->n_also == MAPPED_ALSO_MAX);
+	m->also[m->n_also++] = (struct mapped_also){ at, take_fd(tree) };
+	return 0;
 }
 
 void mapped_done(struct mapped *m)
@@ -99,8 +78,8 @@ void mapped_done(struct mapped *m)
 	for (size_t i = 0; i < m->n; i++)
 		fd_close(m->trees[i]);
 	free(m->trees);
-	fd_close(m->skel);
-	fd_close(m->dir);
+	for (size_t i = 0; i < m->n_also; i++)
+		fd_close(m->also[i].tree);
 	*m = MAPPED_NONE;
 }
 
@@ -142,10 +121,10 @@ int mapped_place(const struct mapped *m, const struct plan *p, const char **wher
 	*where = MAPPED_PLACE;
 	if (r == 0 && m->wants_ids)
 		r = make_own(&p->ids);
-	if (r == 0)
-		r = put(m->skel, MAPPED_SKEL);
-	if (r == 0)
-		r = put(m->dir, MAPPED_DIR);
+	for (size_t i = 0; r == 0 && i < m->n_also; i++) {
+		*where = m->also[i].at;
+		r = put(m->also[i].tree, m->also[i].at);
+	}
 	for (size_t i = 0; r == 0 && i < m->n; i++) {
 		char path[64];
 

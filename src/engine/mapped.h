@@ -11,28 +11,32 @@
 #define MAPPED_SKEL MAPPED_PLACE "/skel"
 #define MAPPED_DIR MAPPED_PLACE "/dir"
 #define MAPPED_OWN MAPPED_PLACE "/own" /* in memory, for what a tool keeps for itself */
+/* Of a machine: */
+#define MAPPED_KERNEL MAPPED_PLACE "/kernel"
+#define MAPPED_KEPT MAPPED_PLACE "/kept"
+#define MAPPED_FILES MAPPED_PLACE "/files"
+#define MAPPED_ALSO_MAX 6
 
 /* Trees that hang nowhere yet. */
 struct mapped {
 	int *trees; /* per mount; NULL: the caller is not root */
 	size_t n;
-	int skel, dir;
-	bool wants_ids;
-};
-
-#define MAPPED_NONE ((struct mapped){ .skel = FD_NONE, .dir = FD_NONE })
-
-/* What a tool of root's needs besides the plan. */
-struct mapped_in {
-	const struct plan *plan;
-	const char *skel, *dir; /* the skeleton, and the tool's own directory */
-	bool has_own_skel;      /* the skeleton is to belong to the sandbox's outer id as well */
+	struct mapped_also { /* what the tool needs besides what the plan shows */
+		const char *at;
+		int tree;
+	} also[MAPPED_ALSO_MAX];
+	size_t n_also;
+	int idmap; /* while it is made: of struct native */
 	bool wants_ids; /* the tool is to be root of a range of ids that are nobody's, in a namespace of its own */
 };
 
-/* In the keeper: trees of all that the tool will need of the host, as the sandbox's outer id may see it. `n` holds the
- * mapped ids meanwhile. */
-int mapped_open(const struct mapped_in *in, struct native *n, struct mapped *ret, struct err *e);
+#define MAPPED_NONE ((struct mapped){ .idmap = FD_NONE })
+
+/* In the keeper: trees of all that the plan shows of the host, as the sandbox's outer id may see them. `idmap` is
+ * native_idmap()'s, and is borrowed. */
+int mapped_open(const struct plan *p, int idmap, struct mapped *ret, struct err *e);
+/* And of something else, which will lie at `at`; `is_own`: it is to belong to that id. */
+int mapped_add(struct mapped *m, const char *src, const char *at, bool is_own, struct err *e);
 void mapped_done(struct mapped *m);
 
 /* In the child that becomes the tool: a mount namespace with all of it in its place. 0 or -errno, of *where. */

@@ -48,7 +48,8 @@ static const struct mount *shown_by(const struct plan *p, const char *path)
 /* A name over itself is taken from the tree that it lies in. */
 static char *placed_source(const struct render_in *in, const struct mount *m)
 {
-	const struct mount *from = m->kind == MOUNT_BIND ? m : shown_by(in->plan, m->src);
+	bool is_itself = m->kind == MOUNT_BIND || m->kind == MOUNT_LAYER;
+	const struct mount *from = is_itself ? m : shown_by(in->plan, m->src);
 
 	if (from == NULL)
 		return mem_str(m->src);
@@ -66,12 +67,12 @@ char *render_source(const struct render_in *in, const struct mount *m)
 	case MOUNT_BIND:
 	case MOUNT_PROTECT:
 	case MOUNT_PIN:
+	case MOUNT_LAYER: /* only machines stack them */
 		return in->place ? placed_source(in, m) : mem_str(m->src);
 	case MOUNT_PRIVATE:
 	case MOUNT_PROC:
 	case MOUNT_PTS:
-	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
-	case MOUNT_OVERLAY:
+	case MOUNT_OVERLAY: /* STEP_LAYERS: refused before */
 	case MOUNT_PART:
 	case MOUNT_KIND_COUNT_:
 		break;

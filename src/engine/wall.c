@@ -126,6 +126,19 @@ static _Noreturn void give_up(const char *what, int r)
 	_exit(125);
 }
 
+/* Where the tool finds its things: root's are elsewhere. */
+static struct render_in places_of(const struct launch *l)
+{
+	bool is_root = l->plan->ids.is_root;
+
+	return (struct render_in){ .plan = l->plan,
+				   .skel = is_root ? MAPPED_SKEL : l->skel,
+				   .place = is_root ? MAPPED_PLACE : NULL,
+				   .dir = is_root ? MAPPED_DIR : l->dir,
+				   .kernel = is_root ? MAPPED_KERNEL : l->vm->kernel.image,
+				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
+}
+
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
@@ -142,6 +155,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
+	struct render_in in = places_of(l);
 	const char *where = "";
 	char go;
 	int r;
@@ -167,16 +181,17 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	if (r < 0)
 		give_up(where, r);
 	if (en->strength == STRENGTH_VM) {
-		r = vm_view(l->plan, l->skel, l->dir, &where);
+		r = vm_view(&in, &where);
 		if (r < 0) {
 			(void)fprintf(stderr, "the machine's view: ");
 			give_up(where, r);
 		}
-		if (f->n && vm_files_spawn(f, l->dir, sabotage_bare_env()) < 0)
+		if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
+					   sabotage_bare_env()) < 0)
 			_exit(125);
 	}
 	if (l->vm->virtiofsd) {
-		r = vm_share_spawn(l->vm->virtiofsd, l->dir, l->plan->engine_env);
+		r = vm_share_spawn(l->vm->virtiofsd, in.dir, l->plan->engine_env);
 		if (r < 0)
 			give_up("virtiofsd", r);
 	}
@@ -386,21 +401,16 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 static int render(const struct launch *l, const char *tool, struct rendering *out, struct err *e)
 {
 	_free_ bool *gone = find_gone(l->en, l->plan);
-	bool is_root = l->plan->ids.is_root;
-	struct render_in in = { .plan = l->plan,
-				.tool = tool,
-				.skel = is_root ? MAPPED_SKEL : l->skel,
-				.place = is_root ? MAPPED_PLACE : NULL,
-				.dir = is_root ? MAPPED_DIR : l->dir,
-				.id = path_name(l->dir),
-				.gone = gone,
-				.kernel = l->vm->kernel.image,
-				.kept = l->vm->kept,
-				.is_again = l->again != NULL,
-				.is_virtiofs = l->vm->virtiofsd != NULL,
-				.runtime = stage_is_hybrid() ? "runc" : NULL };
-	int r = l->en->render(&in, out, e);
+	struct render_in in = places_of(l);
+	int r;
 
+	in.tool = tool;
+	in.id = path_name(l->dir);
+	in.gone = gone;
+	in.is_again = l->again != NULL;
+	in.is_virtiofs = l->vm->virtiofsd != NULL;
+	in.runtime = stage_is_hybrid() ? "runc" : NULL;
+	r = l->en->render(&in, out, e);
 	return r == 0 && out->file ? write_file(l->dir, out->file, &out->text, e) : r;
 }
 
@@ -423,6 +433,35 @@ static int prepare(const struct launch *l, struct vm_start *vm, struct rendering
 	if (r == 0 && en->prepare)
 		r = en->prepare(l->plan, tool, l->dir, e);
 	return r < 0 ? r : render(l, tool, out, e);
+}
+
+/* All that the tool of root's sandbox will ask for, for somebody who is not root. */
+static int open_mapped(const struct launch *l, struct native *n, struct err *e)
+{
+	const struct vm_start *vm = l->vm;
+	bool is_kvm = l->en->strength == STRENGTH_VM && !l->en->is_emulated;
+	const struct {
+		const char *src, *at;
+		bool is_own;
+	} also[] = {
+		{ l->skel, MAPPED_SKEL, l->en->makes_points },
+		{ l->dir, MAPPED_DIR, true },
+		{ vm->kernel.image, MAPPED_KERNEL, true },
+		{ vm->kept, MAPPED_KEPT, true },
+		{ vm->files.program, MAPPED_FILES, false },
+		{ is_kvm ? "/dev/kvm" : NULL, "/dev/kvm", true },
+	};
+	int r = native_idmap(&l->plan->ids, n, e);
+
+	_Static_assert(ARRAY_LEN(also) <= MAPPED_ALSO_MAX, "room for all of them");
+	if (r == 0)
+		r = mapped_open(l->plan, n->idmap, l->mapped, e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(also); i++)
+		if (also[i].src)
+			r = mapped_add(l->mapped, also[i].src, also[i].at, also[i].is_own, e);
+	l->mapped->wants_ids = l->en->wants_ids;
+	native_idmap_end(n);
+	return r;
 }
 
 static char *dir_for(const struct plan *p)
@@ -464,9 +503,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	if (out.env.n > 0)
 		launch.env = out.env.v;
 	if (r == 0 && p->ids.is_root)
-		r = mapped_open(
-			&(struct mapped_in){ p, skel, dir, en->makes_points, en->wants_ids }, &n,
-			&mapped, e);
+		r = open_mapped(&launch, &n, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)
