@@ -139,6 +139,37 @@ static struct render_in places_of(const struct launch *l)
 				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
 }
 
+static void drop_root(const struct launch *l)
+{
+	const char *where = "other ids";
+	int r = mapped_become(l->mapped, &l->plan->ids);
+
+	if (r == 0)
+		r = mapped_points(l->mapped, l->plan, &where);
+	if (r < 0)
+		give_up(where, r);
+}
+
+/* The view, and who serves it. */
+static void prepare_machine(const struct launch *l)
+{
+	struct render_in in = places_of(l);
+	const struct vm_files *f = &l->vm->files;
+	const char *where = "";
+	int r = vm_view(&in, &where);
+
+	if (r < 0) {
+		(void)fprintf(stderr, "the machine's view: ");
+		give_up(where, r);
+	}
+	if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
+				   sabotage_bare_env()) < 0)
+		_exit(125);
+	r = l->vm->virtiofsd ? vm_share_spawn(l->vm->virtiofsd, in.dir, l->plan->engine_env) : 0;
+	if (r < 0)
+		give_up("virtiofsd", r);
+}
+
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
@@ -155,7 +186,6 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
-	struct render_in in = places_of(l);
 	const char *where = "";
 	char go;
 	int r;
@@ -174,27 +204,10 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		give_up(where, r);
 	if (en->has_helpers && mind_tool(&last) < 0)
 		_exit(125);
-	r = l->mapped->trees ? mapped_become(l->mapped, &l->plan->ids) : 0;
-	if (r < 0)
-		give_up("other ids", r);
-	r = l->mapped->trees ? mapped_points(l->mapped, l->plan, &where) : 0;
-	if (r < 0)
-		give_up(where, r);
-	if (en->strength == STRENGTH_VM) {
-		r = vm_view(&in, &where);
-		if (r < 0) {
-			(void)fprintf(stderr, "the machine's view: ");
-			give_up(where, r);
-		}
-		if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
-					   sabotage_bare_env()) < 0)
-			_exit(125);
-	}
-	if (l->vm->virtiofsd) {
-		r = vm_share_spawn(l->vm->virtiofsd, in.dir, l->plan->engine_env);
-		if (r < 0)
-			give_up("virtiofsd", r);
-	}
+	if (l->mapped->trees)
+		drop_root(l);
+	if (en->strength == STRENGTH_VM)
+		prepare_machine(l);
 	r = en->needs_stage ? stage_enter(en) : 0;
 	if (r < 0)
 		give_up("cannot make namespaces for it", r);
@@ -444,12 +457,9 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 		const char *src, *at;
 		bool is_own;
 	} also[] = {
-		{ l->skel, MAPPED_SKEL, l->en->makes_points },
-		{ l->dir, MAPPED_DIR, true },
-		{ vm->kernel.image, MAPPED_KERNEL, true },
-		{ vm->kept, MAPPED_KEPT, true },
+		{ l->skel, MAPPED_SKEL, l->en->makes_points }, { l->dir, MAPPED_DIR, true },
+		{ vm->kernel.image, MAPPED_KERNEL, true },     { vm->kept, MAPPED_KEPT, true },
 		{ vm->files.program, MAPPED_FILES, false },
-		{ is_kvm ? "/dev/kvm" : NULL, "/dev/kvm", true },
 	};
 	int r = native_idmap(&l->plan->ids, n, e);
 
@@ -460,6 +470,7 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 		if (also[i].src)
 			r = mapped_add(l->mapped, also[i].src, also[i].at, also[i].is_own, e);
 	l->mapped->wants_ids = l->en->wants_ids;
+	l->mapped->device = is_kvm ? "/dev/kvm" : NULL;
 	native_idmap_end(n);
 	return r;
 }
