@@ -26,7 +26,7 @@ def machine(box):
             raise Skip("no kernel for a guest: " + made.stderr.decode()[-200:])
         env = {"VITRINE_VM_KERNEL": str(KERNEL / "vmlinuz"), "VITRINE_VM_MODULES": str(KERNEL / "modules")}
     if shared is None:
-        shared = box.dir.parent / "kept"  # goes with all the tests' folders
+        shared = box.dir.parent / f"kept-{box.who}"  # goes with all the tests' folders
         shared.mkdir()
         box.own(shared)
     box.state.mkdir(parents=True)
