@@ -114,7 +114,7 @@ struct launch {
 	const char *skel, *dir;
 	struct mapped *mapped; /* of root's sandboxes */
 	const struct args *args;
-	char *const *env;
+	const struct args *env;    /* none: the plan's */
 	const struct vm_start *vm; /* of a machine */
 	const char *again;         /* of one that goes on: its folder; NULL: it is new */
 };
@@ -173,10 +173,8 @@ static void prepare_machine(const struct launch *l)
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
-	char *const *argv = l->args->v;
-	struct last_words last = { .tool = en->is_told ? argv[0] : NULL,
-				   .id = path_name(l->dir),
-				   .env = l->plan->engine_env };
+	char *const *argv = l->args->v, *const *env = l->env->n ? l->env->v : l->plan->engine_env;
+	struct last_words last = { .id = path_name(l->dir), .env = l->plan->engine_env };
 	const struct vm_files *f = &l->vm->files;
 	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
 		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
@@ -191,6 +189,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	int r;
 
 	bug_on(argv == NULL);
+	last.tool = en->is_told ? argv[0] : NULL;
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -212,8 +211,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	if (r < 0)
 		give_up("cannot make namespaces for it", r);
 	if (en->seals_itself)
-		stage_exec_sealed(argv, l->env);
-	(void)execve(argv[0], argv, l->env);
+		stage_exec_sealed(argv, env);
+	(void)execve(argv[0], argv, env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
@@ -461,8 +460,11 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 		{ vm->kernel.image, MAPPED_KERNEL, true },     { vm->kept, MAPPED_KEPT, true },
 		{ vm->files.program, MAPPED_FILES, false },
 	};
-	int r = native_idmap(&l->plan->ids, n, e);
+	int r = 0;
 
+	if (!l->plan->ids.is_root)
+		return 0;
+	r = native_idmap(&l->plan->ids, n, e);
 	_Static_assert(ARRAY_LEN(also) <= MAPPED_ALSO_MAX, "room for all of them");
 	if (r == 0)
 		r = mapped_open(l->plan, n->idmap, l->mapped, e);
@@ -473,6 +475,22 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 	l->mapped->device = is_kvm ? "/dev/kvm" : NULL;
 	native_idmap_end(n);
 	return r;
+}
+
+/* The tool and vitrine-link, and what both are told first. */
+static int spawn_both(const struct launch *l, const struct ends *ends, const struct cgroup *cg,
+		      struct native *n, struct err *e)
+{
+	int r = spawn_tool(l, ends, cg, n, e);
+
+	if (r == 0 && l->en->strength == STRENGTH_VM)
+		r = vm_start_wake(ends->to_init[1], l->again != NULL, e);
+	if (r == 0)
+		r = spawn_link(ends, n, e);
+	if (r < 0)
+		return r;
+	return l->again ? send_again(l->plan, ends->ctl[0], e)
+			: send_plan(l->en, l->plan, ends->ctl[0], e);
 }
 
 static char *dir_for(const struct plan *p)
@@ -496,7 +514,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 				 .dir = dir,
 				 .mapped = &mapped,
 				 .args = &out.args,
-				 .env = p->engine_env,
+				 .env = &out.env,
 				 .vm = &vm,
 				 .again = again };
 	int r;
@@ -511,20 +529,12 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	r = verify(en, p, e);
 	if (r == 0)
 		r = prepare(&launch, &vm, &out, e);
-	if (out.env.n > 0)
-		launch.env = out.env.v;
-	if (r == 0 && p->ids.is_root)
+	if (r == 0)
 		r = open_mapped(&launch, &n, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)
-		r = spawn_tool(&launch, &ends, cg, &n, e);
-	if (r == 0 && en->strength == STRENGTH_VM)
-		r = vm_start_wake(ends.to_init[1], again != NULL, e);
-	if (r == 0)
-		r = spawn_link(&ends, &n, e);
-	if (r == 0)
-		r = again ? send_again(p, ends.ctl[0], e) : send_plan(en, p, ends.ctl[0], e);
+		r = spawn_both(&launch, &ends, cg, &n, e);
 	n.ctl = take_fd(ends.ctl[0]);
 	if (r == 0)
 		r = send_first(p, io, &n, e);
