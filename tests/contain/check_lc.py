@@ -145,7 +145,7 @@ def lc07(c: Ctx):
     return HELD
 
 
-@check("LC-13", prio="P2", forms=("run",), title="many runs: each has its own id, and listing them stays quick")
+@check("LC-13", prio="P2", forms=("run",), timeout=150, title="many runs: each has its own id, and listing them stays quick")
 def lc13(c: Ctx):
     n = 150
     for i in range(n):

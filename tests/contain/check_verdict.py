@@ -105,7 +105,8 @@ def sv25(c):
     r = c.vitrine("run", "--name", name, "--time", "1s", "--", "sh", "-c", "echo a; exec sleep 30", timeout=25)
     took = time.monotonic() - begin
     for i in range(3):
-        c.need_control(c.vitrine("run", "--name", name, "--", "true").rc == 0, "it does not run")
+        again = c.vitrine("run", "--name", name, "--", "true")
+        c.need_control(again.rc == 0, f"it does not run: {again}")
     rows = [json.loads(line) for line in c.vitrine("events", name, "--json").text.splitlines()]
     times = [r["time"] for r in rows]
     c.need_control(len(rows) > 10 and times != sorted(times), f"the clock was not set: {times}")

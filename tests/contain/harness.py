@@ -55,6 +55,8 @@ CLONE_NEWNS = 0x00020000
 MS_REC, MS_SLAVE, MS_SHARED = 0x4000, 0x80000, 0x100000
 # How much longer than the native engine one may take for a start, and with it for all that waits for one.
 PATIENCE = {"podman": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
+# What an engine has outside of a check's own folders.
+ENGINES_PLACES = ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES", "VITRINE_VM_DIR")
 
 # What a grandchild is: two shells between the first process and the command, the status kept.
 GRANDCHILD = ["sh", "-c", "sh -c '\"$@\"; exit $?' x \"$@\"; exit $?", "x"]
@@ -606,11 +608,11 @@ class Ctx:
         if os.geteuid() == 0 and not as_root:
             kw = {"user": self.uid, "group": self.gid, "extra_groups": list(self.account.groups)}
         full = dict(self.env)
-        if self.cfg.engine and list(argv[:1]) == [self.cfg.vitrine] and argv[1:2] in (["run"], ["explain"]) \
-                and "--engine" not in argv:
-            argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
-            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL",
-                                                    "VITRINE_VM_MODULES", "VITRINE_VM_DIR") if k in os.environ})
+        if self.cfg.engine and self.cfg.vitrine in argv[:1]:
+            # With every verb: more than one starts a sandbox again.
+            full.update({k: os.environ[k] for k in ENGINES_PLACES if k in os.environ})
+            if argv[1:2] in (["run"], ["explain"]) and "--engine" not in argv:
+                argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
         for k, v in (env or {}).items():
             if v is None:
                 full.pop(k, None)
