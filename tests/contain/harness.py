@@ -925,7 +925,7 @@ def host_mounts():
 
 DIRECT = "network without proxy variables"
 USERNS = "a user namespace of its own"
-OWN_DEVICES = {"fuse", "net"}  # of another kernel, on which nothing of the host stands behind them
+OWN_DEVICES = {"fuse", "net"}  # of gVisor's kernel, in which nothing of the host stands behind them
 COUNTS = "kernel objects counted apart"
 rows = {}
 
@@ -945,6 +945,16 @@ def has_step(c, step):
 def has_own_kernel(c):
     """What gets through to that one has not got through to the host's, and what it shows of itself is its own affair."""
     return bool(c.cfg.engine) and row(c)["kernel"] != "shared kernel"
+
+
+def has_lesser_kernel(c):
+    """gVisor's: it shows less than Linux does, has no 32-bit door, and devices of its own that nothing stands behind."""
+    return bool(c.cfg.engine) and row(c)["kernel"] == "user-space kernel"
+
+
+def is_machine(c):
+    """Commands stand in the first namespaces of a whole Linux that is theirs; the walls are around it."""
+    return bool(c.cfg.engine) and row(c)["kernel"] == "own kernel"
 
 
 def needs_hosts_kernel(c, what):
