@@ -107,6 +107,16 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* When memory runs out, what is inside goes first. Init says so of itself, but not to our kernel where it has another. */
+static void go_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, "300", 3);
+	fd_close(fd);
+}
+
 /* What the child that becomes the tool is told. */
 struct launch {
 	const struct engine *en;
@@ -139,6 +149,18 @@ static struct render_in places_of(const struct launch *l)
 				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
 }
 
+/* Root's: from here on somebody who has nothing but what was placed. */
+static void become_other(const struct launch *l)
+{
+	const char *where = "other ids";
+	int r = mapped_become(l->mapped, &l->plan->ids);
+
+	if (r == 0)
+		r = mapped_points(l->mapped, l->plan, &where);
+	if (r < 0)
+		give_up(where, r);
+}
+
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
@@ -167,6 +189,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	fd_close(p->go[1]);
 	if (read(p->go[0], &go, 1) != 1)
 		_exit(125);
+	if (en->strength > STRENGTH_PROCESS)
+		go_first();
 	r = l->mapped->trees ? mapped_place(l->mapped, l->plan, &where) : 0;
 	if (!arrange(fds, n_fds, 0))
 		_exit(125);
@@ -174,12 +198,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		give_up(where, r);
 	if (en->has_helpers && mind_tool(&last) < 0)
 		_exit(125);
-	r = l->mapped->trees ? mapped_become(l->mapped, &l->plan->ids) : 0;
-	if (r < 0)
-		give_up("other ids", r);
-	r = l->mapped->trees ? mapped_points(l->mapped, l->plan, &where) : 0;
-	if (r < 0)
-		give_up(where, r);
+	if (l->mapped->trees)
+		become_other(l);
 	if (en->strength == STRENGTH_VM) {
 		r = vm_view(&in, &where);
 		if (r < 0) {
