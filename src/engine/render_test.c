@@ -5,7 +5,9 @@
  * diff.
  */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/json.h"

@@ -144,7 +144,7 @@ static int go_on(struct qmp *q, uint64_t deadline, struct err *e)
 	return r;
 }
 
-int vm_start_plug(const struct vm_start *s, struct err *e)
+int vm_start_plug(struct vm_start *s, struct err *e)
 {
 	_cleanup_(qmp_done) struct qmp q = QMP(s->monitor[0]);
 	uint64_t deadline = clock_now() + PLUG_SECONDS * NS_PER_SEC;
@@ -152,6 +152,7 @@ int vm_start_plug(const struct vm_start *s, struct err *e)
 
 	if (s->ram < 0)
 		return 0;
+	fd_close(take_fd(s->monitor[1])); /* the machine's: it must be heard when it ends */
 	r = fill_ram(s, e);
 	if (r == 0)
 		r = go_on(&q, deadline, e);
@@ -159,7 +160,7 @@ int vm_start_plug(const struct vm_start *s, struct err *e)
 		r = qmp_wait_running(&q, deadline, e);
 	for (size_t i = s->n_shares; r == 0 && i > 0; i--)
 		r = qmp_command(&q, vm_plug_words(i - 1), FD_NONE, deadline, NULL, e);
-	return r < 0 ? err_wrap(e, r, "a machine with files by virtiofs") : 0;
+	return r < 0 ? err_wrap(e, r, "files by virtiofs (VITRINE_VM_SHARE=9p does without)") : 0;
 }
 
 int vm_again(struct link_again *ret, struct err *e)

@@ -165,7 +165,7 @@ void vm_key_text(const struct vm_kind *kind, struct buf *out);
 int vm_key_check(const struct vm_kind *kind, const char *again, struct err *e);
 void vm_start_done(struct vm_start *s);
 /* A copy whose files virtiofsd serves: its memory is filled, it goes on, and gets the device that a machine cannot be kept with. */
-int vm_start_plug(const struct vm_start *s, struct err *e);
+int vm_start_plug(struct vm_start *s, struct err *e);
 /* The first bytes of the link. */
 int vm_start_wake(int to_init, bool is_again, struct err *e);
 struct link_again;
