@@ -169,11 +169,13 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 				   .id = path_name(l->dir),
 				   .env = l->plan->engine_env };
 	const struct vm_files *f = &l->vm->files;
-	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
-		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
-		      f->ctl[0][1],  f->table[0],     f->guest[1][0], f->ctl[1][1],
+	int fds[] = { p->to_init[0],     p->from_init[1], p->words[1],
+		      l->vm->monitor[1], l->vm->state,    f->n ? f->guest[0][1] : l->vm->ram,
+		      f->guest[1][1],    f->guest[0][0],  f->ctl[0][1],
+		      f->table[0],       f->guest[1][0],  f->ctl[1][1],
 		      f->table[1] };
 	int n_fds = f->n                     ? (int)ARRAY_LEN(fds)
+		    : l->vm->ram >= 0        ? 6
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
@@ -211,7 +213,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 			_exit(125);
 	}
 	if (l->vm->virtiofsd) {
-		r = vm_share_spawn(l->vm->virtiofsd, in.dir, l->plan->engine_env);
+		r = vm_share_spawn(l->vm->virtiofsd, in.dir, l->vm->n_shares, l->plan->engine_env);
 		if (r < 0)
 			give_up("virtiofsd", r);
 	}
@@ -532,6 +534,8 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 		r = vm_start_wake(ends.to_init[1], again != NULL, e);
 	if (r == 0)
 		r = spawn_link(&ends, &n, e);
+	if (r == 0)
+		r = vm_start_plug(&vm, e);
 	if (r == 0)
 		r = again ? send_again(p, ends.ctl[0], e) : send_plan(en, p, ends.ctl[0], e);
 	n.ctl = take_fd(ends.ctl[0]);
