@@ -16,7 +16,7 @@ def machine(box):
     if lacking:
         raise Skip(lacking)
     if shared is None:
-        shared = box.dir.parent / "kept"  # goes with all the tests' folders
+        shared = box.dir.parent / f"kept-{box.who}"  # goes with all the tests' folders
         shared.mkdir()
         box.own(shared)
     box.state.mkdir(parents=True)

@@ -7,7 +7,7 @@
     ... --write docs/ENGINES.md                              put the matrix between its marks in that file
 
 A docker daemon of our own is started unless DOCKER_HOST names one, and podman gets a place of its own unless
-XDG_RUNTIME_DIR does. As an ordinary user only, because none of these engines maps root's ids away. An engine whose
+XDG_RUNTIME_DIR does. As an ordinary user only: root's sandboxes are such a user's to the tool (run.py --ident root looks at them). An engine whose
 checks take longer than --most is left out with a word. Exit status 1: a P0 check was breached somewhere, or an engine
 was not finished.
 """
