@@ -149,6 +149,18 @@ static struct render_in places_of(const struct launch *l)
 				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
 }
 
+/* Root's: from here on somebody who has nothing but what was placed. */
+static void become_other(const struct launch *l)
+{
+	const char *where = "other ids";
+	int r = mapped_become(l->mapped, &l->plan->ids);
+
+	if (r == 0)
+		r = mapped_points(l->mapped, l->plan, &where);
+	if (r < 0)
+		give_up(where, r);
+}
+
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
@@ -186,12 +198,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		give_up(where, r);
 	if (en->has_helpers && mind_tool(&last) < 0)
 		_exit(125);
-	r = l->mapped->trees ? mapped_become(l->mapped, &l->plan->ids) : 0;
-	if (r < 0)
-		give_up("other ids", r);
-	r = l->mapped->trees ? mapped_points(l->mapped, l->plan, &where) : 0;
-	if (r < 0)
-		give_up(where, r);
+	if (l->mapped->trees)
+		become_other(l);
 	if (en->strength == STRENGTH_VM) {
 		r = vm_view(&in, &where);
 		if (r < 0) {
