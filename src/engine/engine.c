@@ -113,8 +113,8 @@ const struct engine engines[] = {
 	  .summary = "a machine of QEMU's on KVM, with a kernel of its own",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS) |
-		   BIT(STEP_LIVE) | BIT(STEP_ROOT),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT) | BIT(STEP_LAYERS) |
+		   BIT(STEP_CONTAINERS) | BIT(STEP_LIVE) | BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .render = render_vm },
@@ -122,8 +122,8 @@ const struct engine engines[] = {
 	  .summary = "the same machine without KVM, in software: slow, and only when asked for",
 	  .tool = "qemu-system-x86_64",
 	  .strength = STRENGTH_VM,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_LAYERS) | BIT(STEP_CONTAINERS) |
-		   BIT(STEP_LIVE) | BIT(STEP_ROOT),
+	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_DIRECT) | BIT(STEP_LAYERS) |
+		   BIT(STEP_CONTAINERS) | BIT(STEP_LIVE) | BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
 	  .is_untested = true,
 	  .is_emulated = true,

@@ -107,6 +107,16 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* When memory runs out, what is inside goes first. Init says so of itself, but not to our kernel where it has another. */
+static void go_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, "300", 3);
+	fd_close(fd);
+}
+
 /* What the child that becomes the tool is told. */
 struct launch {
 	const struct engine *en;
@@ -114,9 +124,9 @@ struct launch {
 	const char *skel, *dir;
 	struct mapped *mapped; /* of root's sandboxes */
 	const struct args *args;
-	const struct args *env;    /* none: the plan's */
-	const struct vm_start *vm; /* of a machine */
-	const char *again;         /* of one that goes on: its folder; NULL: it is new */
+	const struct args *env; /* none: the plan's */
+	struct vm_start *vm;    /* of a machine */
+	const char *again;      /* of one that goes on: its folder; NULL: it is new */
 };
 
 /* As the tool would: the keeper reads it there. */
@@ -139,6 +149,7 @@ static struct render_in places_of(const struct launch *l)
 				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
 }
 
+/* Root's: from here on somebody who has nothing but what was placed. */
 static void drop_root(const struct launch *l)
 {
 	const char *where = "other ids";
@@ -165,7 +176,9 @@ static void prepare_machine(const struct launch *l)
 	if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
 				   sabotage_bare_env()) < 0)
 		_exit(125);
-	r = l->vm->virtiofsd ? vm_share_spawn(l->vm->virtiofsd, in.dir, l->plan->engine_env) : 0;
+	r = l->vm->virtiofsd
+		    ? vm_share_spawn(l->vm->virtiofsd, in.dir, l->vm->n_shares, l->plan->engine_env)
+		    : 0;
 	if (r < 0)
 		give_up("virtiofsd", r);
 }
@@ -176,11 +189,13 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	char *const *argv = l->args->v, *const *env = l->env->n ? l->env->v : l->plan->engine_env;
 	struct last_words last = { .id = path_name(l->dir), .env = l->plan->engine_env };
 	const struct vm_files *f = &l->vm->files;
-	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
-		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
-		      f->ctl[0][1],  f->table[0],     f->guest[1][0], f->ctl[1][1],
+	int fds[] = { p->to_init[0],     p->from_init[1], p->words[1],
+		      l->vm->monitor[1], l->vm->state,    f->n ? f->guest[0][1] : l->vm->ram,
+		      f->guest[1][1],    f->guest[0][0],  f->ctl[0][1],
+		      f->table[0],       f->guest[1][0],  f->ctl[1][1],
 		      f->table[1] };
 	int n_fds = f->n                     ? (int)ARRAY_LEN(fds)
+		    : l->vm->ram >= 0        ? 6
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
@@ -196,6 +211,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	fd_close(p->go[1]);
 	if (read(p->go[0], &go, 1) != 1)
 		_exit(125);
+	if (en->strength > STRENGTH_PROCESS)
+		go_first();
 	r = l->mapped->trees ? mapped_place(l->mapped, l->plan, &where) : 0;
 	if (!arrange(fds, n_fds, 0))
 		_exit(125);
@@ -487,6 +504,8 @@ static int spawn_both(const struct launch *l, const struct ends *ends, const str
 		r = vm_start_wake(ends->to_init[1], l->again != NULL, e);
 	if (r == 0)
 		r = spawn_link(ends, n, e);
+	if (r == 0)
+		r = vm_start_plug(l->vm, e);
 	if (r < 0)
 		return r;
 	return l->again ? send_again(l->plan, ends->ctl[0], e)

@@ -141,7 +141,24 @@ int vm_boot(void)
 
 /* ---- the view ---- */
 
-static int make_dev(void)
+/* As all private space, within --disk; what is left of it is the other one's. */
+static int make_shm(const struct plan *p)
+{
+	uint64_t bytes = plan_shm_part(p->private_bytes), files = plan_shm_part(p->private_inodes);
+	char options[96];
+
+	/* 0 would be no limit at all. */
+	(void)snprintf(options, sizeof(options), "mode=1777,size=%llu,nr_inodes=%llu",
+		       (unsigned long long)(bytes ? bytes : 1),
+		       (unsigned long long)(files ? files : 1));
+	if (mkdir("/v/dev/shm", 0755) < 0 ||
+	    mount("tmpfs", "/v/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
+		  p->private_bytes ? options : "mode=1777") < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_dev(const struct plan *p)
 {
 	static const struct {
 		const char *name;
@@ -169,12 +186,11 @@ static int make_dev(void)
 			return -errno;
 	}
 	(void)umask(old);
-	if (mkdir("/v/dev/pts", 0755) < 0 || mkdir("/v/dev/shm", 0755) < 0 ||
+	if (mkdir("/v/dev/pts", 0755) < 0 ||
 	    mount("devpts", "/v/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-		  "ptmxmode=0666,mode=0600") < 0 ||
-	    mount("tmpfs", "/v/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
+		  "ptmxmode=0666,mode=0600") < 0)
 		return -errno;
-	return 0;
+	return make_shm(p);
 }
 
 static int hide(const char *name)
@@ -212,6 +228,7 @@ const char *vm_where(void)
 	return place;
 }
 
+#define SHARE_NAPS 5000 /* of 2 ms and more */
 #define SHARE_OPTIONS "trans=virtio,version=9p2000.L,msize=262144,cache="
 #define STREAM_OPTIONS "trans=fd,rfdno=%d,wfdno=%d,version=9p2000.L,msize=131072,cache=%s"
 
@@ -223,23 +240,59 @@ static bool can_write_system(const struct plan *p)
 	return false;
 }
 
+/* A board without a firmware tells its kernel of no device that comes later: it is asked to look. */
+static void look_for_devices(void)
+{
+	_close_ int fd = FD_NONE;
+
+	(void)mkdir("/sys", 0755);
+	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return;
+	fd = open("/sys/bus/pci/rescan", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)io_write_all(fd, "1", 1);
+	(void)umount2("/sys", MNT_DETACH);
+}
+
+/* Served by QEMU, or else by virtiofsd: a machine has the one or the other. A machine that was kept gets the latter's device when
+ * it goes on, so it may be a moment till the kernel has found it. */
+static bool is_virtiofs;
+
+static int mount_share(void)
+{
+	struct timespec nap = { .tv_nsec = 2000000 };
+
+	if (mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") == 0)
+		return 0;
+	for (int i = 0; i < SHARE_NAPS; i++) {
+		is_virtiofs = mount("view", "/v", "virtiofs", MS_NOSUID | MS_NODEV, NULL) == 0;
+		if (is_virtiofs)
+			return 0;
+		if (errno != EINVAL) /* that is: no such device */
+			return -1;
+		look_for_devices();
+		(void)nanosleep(&nap, NULL);
+	}
+	return -1;
+}
+
 /* Where there is no such share, or something in it can be written, /usr is part of the view like everything else. */
 static int mount_system(const struct plan *p)
 {
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_RDONLY;
+
 	if (can_write_system(p))
 		return 0;
-	if (mount("system", "/v/usr", "9p", MS_NOSUID | MS_NODEV | MS_RDONLY,
-		  SHARE_OPTIONS "loose") == 0)
+	if (!is_virtiofs)
+		return mount("system", "/v/usr", "9p", flags, SHARE_OPTIONS "loose") == 0 ||
+				       errno == ENOENT
+			       ? 0
+			       : -errno;
+	if (mount("system", "/v/usr", "virtiofs", flags, NULL) == 0)
 		return 0;
-	return errno == ENOENT ? 0 : -errno;
-}
-
-/* Served by QEMU, or else by virtiofsd: a machine has the one or the other. */
-static int mount_share(void)
-{
-	if (mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") == 0)
-		return 0;
-	return mount("view", "/v", "virtiofs", MS_NOSUID | MS_NODEV, NULL);
+	look_for_devices(); /* it was there before the view */
+	return mount("system", "/v/usr", "virtiofs", flags, NULL) == 0 || errno == EINVAL ? 0
+											  : -errno;
 }
 
 /* ---- the same of a machine that can be saved ---- */
@@ -325,7 +378,8 @@ static int make_private(const struct plan *p)
 	int r = 0;
 
 	(void)snprintf(options, sizeof(options), "mode=0755,size=%llu,nr_inodes=%llu",
-		       (unsigned long long)p->private_bytes, (unsigned long long)p->private_inodes);
+		       (unsigned long long)(p->private_bytes - plan_shm_part(p->private_bytes)),
+		       (unsigned long long)(p->private_inodes - plan_shm_part(p->private_inodes)));
 	if (mkdir("/private", 0755) < 0 || mount("tmpfs", "/private", "tmpfs", MS_NOSUID | MS_NODEV,
 						 p->private_bytes ? options : "mode=0755") < 0)
 		return -errno;
@@ -374,7 +428,7 @@ int vm_view_enter(const struct plan *p, int *ret_steward)
 	if (r == 0)
 		r = hide("/v/proc/key-users");
 	if (r == 0)
-		r = make_dev();
+		r = make_dev(p);
 	if (r < 0)
 		return r;
 	place = "root";

@@ -19,13 +19,22 @@ from machine import inside, kept, machine, machine_folder  # noqa: E402
 from tiny import tiny  # noqa: E402
 
 
+def virtiofsd():
+    """One of the system's places, or none."""
+    return next((p for p in ("/usr/local/libexec/virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd",
+                             "/usr/lib/qemu/virtiofsd", "/usr/local/bin/virtiofsd", "/usr/bin/virtiofsd")
+                 if os.access(p, os.X_OK)), None)
+
+
 @test(who=("user",), timeout=400)
 def booted_once(box):
-    """The first start boots and keeps; the second is a copy with random numbers and a clock of its own."""
+    """The first start boots and keeps; the second is a copy with random numbers and a clock of its own. Files are virtiofsd's
+    where there is one."""
     env = machine(box)
-    script = "uname -r; date +%s; head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid"
+    script = "uname -r; date +%s; head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid; grep -E ' /(usr)? ' /proc/mounts"
     first = inside(box, env, script)
     eq(first.rc, 0, first.err)
+    has(first.out, " /usr virtiofs ro," if virtiofsd() else " /usr 9p ro,", " / virtiofs " if virtiofsd() else " / 9p ")
     names = kept()
     eq(len(names), 1, names)
     eq(sorted(os.listdir(machine_folder() / names[0])), ["initrd", "ram", "state", "view", "words"])
@@ -171,9 +180,13 @@ def status_of(pid):
 @test(who=("user",), timeout=400)
 def files_by_virtiofs(box):
     """Served by virtiofsd, which has no rights and sees the view alone; the same walls; its end is the sandbox's."""
+    if not virtiofsd():
+        raise Skip("no virtiofsd")
     env = {**machine(box), "VITRINE_VM_SHARE": "virtiofs"}
     box.write(".env", "SECRET=1\n")
     box.write(".vscode/tasks.json", "{}\n")
+    box.sh("true", "--engine", "vm-emulated", env=env, timeout=170)
+    before = kept()
     p = box.start("run", "--engine", "vm-emulated", "--", "sh", "-c",
                   "cat .env; touch /usr/x; echo x >.vscode/tasks.json; echo made >made; mv made moved; ln -s moved link; mkdir d; "
                   "rmdir d; cat link; grep -c ' / virtiofs ' /proc/mounts; grep -c 9p /proc/mounts; id -u; date +%s; echo up; "
@@ -188,7 +201,8 @@ def files_by_virtiofs(box):
     eq((box.read("moved"), os.readlink(box.ws / "link"), box.read(".vscode/tasks.json")), ("made\n", "moved", "{}\n"))
     eq((box.ws / "moved").stat().st_uid, box.account.pw_uid if box.account else os.getuid())
     servers = with_comm("virtiofsd", p.pid)
-    eq(len(servers), 2, "itself, and the first process of its namespace")
+    eq(len(servers), 4, "the view's and /usr's: itself, and the first process of its namespace")
+    eq(kept(), before, "a copy of the machine that was kept")
     for pid in servers:
         eq([status_of(pid)[c] for c in ("CapEff", "CapPrm", "CapBnd", "CapAmb")], ["0" * 16] * 4)
     status = status_of(servers[-1])
@@ -215,6 +229,18 @@ def virtiofs_is_asked_for_in_words(box):
     has(r.err, "containers inside with files by virtiofs")
     r = inside(box, {**env, "VITRINE_VM_SHARE": "virtiofs", "VITRINE_VM_VIRTIOFSD": "/bin/false"}, "true")
     eq(r.rc, 125, r.err)
+    has(r.err, "virtiofs")
+
+
+@test(who=("user",), timeout=400)
+def by_9p_where_there_is_no_virtiofsd(box):
+    """Not said in words: what is there serves them. Kept as well, apart from the machine of the other way."""
+    env = {**machine(box), "VITRINE_VM_VIRTIOFSD": "/none"}
+    r = inside(box, env, "grep -c ' / 9p ' /proc/mounts; grep -c virtiofs /proc/mounts")
+    eq(r.out, "1\n0\n", r.err)
+    before = kept()
+    r = inside(box, {**env, "VITRINE_VM_SHARE": "9p", "VITRINE_VM_VIRTIOFSD": ""}, "echo made >made")
+    eq((r.rc, kept(), box.read("made")), (0, before, "made\n"), r.err)
 
 
 @test(who=("user",), timeout=60)
