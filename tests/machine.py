@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines for tests: a kernel for the guest, and the place where booted machines are kept between the tests of a script.
+"""Machines for tests: a kernel for the guest (guest.py), and the place where booted machines are kept between the tests
+of a script."""
 
-The kernel is the newest of /boot, or the distribution's, unpacked once by tools/guest-kernel."""
+import guest
+from harness import Skip
 
-import os
-import subprocess
-from pathlib import Path
-
-from harness import PATH, Skip
-
-ROOT = Path(__file__).resolve().parent.parent
-KERNEL = ROOT / "build" / "guest-kernel"
 shared = None
 
 
@@ -18,15 +12,11 @@ def machine(box):
     """Words for the environment, and the place where booted machines are kept between tests."""
     global shared
     box.needs("qemu-system-x86_64")
-    env = {}
-    if not list(Path("/boot").glob("vmlinuz-*")):
-        made = subprocess.run([ROOT / "tools" / "guest-kernel", KERNEL], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, timeout=100, env={**os.environ, "PATH": PATH})
-        if made.returncode != 0:
-            raise Skip("no kernel for a guest: " + made.stderr.decode()[-200:])
-        env = {"VITRINE_VM_KERNEL": str(KERNEL / "vmlinuz"), "VITRINE_VM_MODULES": str(KERNEL / "modules")}
+    env, lacking = guest.kernel()
+    if lacking:
+        raise Skip(lacking)
     if shared is None:
-        shared = box.dir.parent / "kept"  # goes with all the tests' folders
+        shared = box.dir.parent / f"kept-{box.who}"  # goes with all the tests' folders
         shared.mkdir()
         box.own(shared)
     box.state.mkdir(parents=True)

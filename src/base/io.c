@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/io.c - see io.h */
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "base/io.h"
 
@@ -76,4 +77,16 @@ int io_write_file(const char *path, const char *text, struct err *e)
 		return err_sys(e, "write '%s'", path);
 	}
 	return 0;
+}
+
+size_t io_most_files(size_t most)
+{
+	struct rlimit l = { .rlim_cur = 1024, .rlim_max = 1024 };
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max > most ? most : l.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &l); /* what we have will do otherwise */
+		(void)getrlimit(RLIMIT_NOFILE, &l);
+	}
+	return l.rlim_cur;
 }

@@ -13,4 +13,7 @@ int io_read_file(const char *path, struct buf *b, struct err *e);
 int io_write_file(const char *path, const char *text,
 		  struct err *e); /* existing file, one write: /proc, cgroups */
 
+/* Raises this process's own limit of open files, to `most` where it may; what the limit is then. */
+size_t io_most_files(size_t most);
+
 #endif

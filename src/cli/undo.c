@@ -288,16 +288,21 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 			     (unsigned long long)s->unsaved);
 }
 
+static struct tree_note note_of(const struct spot *s, const struct args *a)
+{
+	return (struct tree_note){ .root_fd = s->undo.fd,
+				   .kind = TREE_MANUAL,
+				   .message = a->message,
+				   .root = s->undo.root };
+}
+
 /* The machine and its files, at one moment. */
 static int checkpoint_live(struct spot *s, const struct args *a, struct err *e)
 {
 	_cleanup_(machine_close) struct machine m = MACHINE_NONE;
 	uint64_t last;
 	struct tree_options o = options(a, progress_show(&last));
-	struct tree_note note = { .root_fd = s->undo.fd,
-				  .kind = TREE_MANUAL,
-				  .message = a->message,
-				  .root = s->undo.root };
+	struct tree_note note = note_of(s, a);
 	struct tree_saved saved;
 	struct also also = { .machine = &m };
 	int r = machine_save(&m, s, e);
@@ -319,10 +324,7 @@ static int checkpoint(struct spot *s, const struct args *a, struct err *e)
 {
 	uint64_t last;
 	struct tree_options o = options(a, progress_show(&last));
-	struct tree_note note = { .root_fd = s->undo.fd,
-				  .kind = TREE_MANUAL,
-				  .message = a->message,
-				  .root = s->undo.root };
+	struct tree_note note = note_of(s, a);
 	struct tree_saved saved;
 	struct also also = { 0 };
 	struct still still;

@@ -57,6 +57,8 @@ struct engine {
 	bool minds_hybrid; /* it looks at control groups though told not to, and two versions at once are too much for it */
 	bool leaves_some; /* killed while it starts it leaves processes: it is started in a pid namespace of its own */
 	bool has_helpers; /* processes of it that outlive it: they are minded */
+	bool makes_points; /* in the skeleton, where it lacks one: then that must belong to whom the tool runs as */
+	bool wants_ids; /* a range of them besides the user's: the account's, of /etc/subuid; root's is made for it */
 	bool is_deaf; /* no socket of the host's that lies in a directory it shows can be reached, or covered */
 	bool is_told; /* they are a daemon's, which is told to end them */
 	bool seals_itself; /* it would start a second time, from a read-only mount of its program: give it one */

@@ -3,6 +3,8 @@
  *
  * The native engine's private space is one tmpfs with one size. Other tools make one per directory, so the size is
  * divided: each gets its share, and the sum is never more than was allowed.
+ *
+ * Behind root's sandboxes what a tool is shown lies by number in a place of its own, see mapped.c.
  */
 #include "engine/render.h"
 #include "base/path.h"
@@ -18,6 +20,7 @@ static const struct {
 void rendering_done(struct rendering *r)
 {
 	args_done(&r->args);
+	args_done(&r->env);
 	free(r->file);
 	buf_done(&r->text);
 }
@@ -25,6 +28,33 @@ void rendering_done(struct rendering *r)
 bool render_skips(const struct render_in *in, size_t i)
 {
 	return in->gone && in->gone[i];
+}
+
+/* Who shows this path of the host: the mount of the plan that begins closest to it. */
+static const struct mount *shown_by(const struct plan *p, const char *path)
+{
+	const struct mount *best = NULL;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if (m->kind == MOUNT_BIND && path_is_beneath(path, m->src) &&
+		    (best == NULL || strlen(m->src) >= strlen(best->src)))
+			best = m;
+	}
+	return best;
+}
+
+/* A name over itself is taken from the tree that it lies in. */
+static char *placed_source(const struct render_in *in, const struct mount *m)
+{
+	bool is_itself = m->kind == MOUNT_BIND || m->kind == MOUNT_LAYER;
+	const struct mount *from = is_itself ? m : shown_by(in->plan, m->src);
+
+	if (from == NULL)
+		return mem_str(m->src);
+	return mem_fmt("%s/%zu%s", in->place, (size_t)(from - in->plan->mounts),
+		       m->src + strlen(from->src));
 }
 
 char *render_source(const struct render_in *in, const struct mount *m)
@@ -37,11 +67,12 @@ char *render_source(const struct render_in *in, const struct mount *m)
 	case MOUNT_BIND:
 	case MOUNT_PROTECT:
 	case MOUNT_PIN:
+	case MOUNT_LAYER: /* only machines stack them */
+		return in->place ? placed_source(in, m) : mem_str(m->src);
 	case MOUNT_PRIVATE:
 	case MOUNT_PROC:
 	case MOUNT_PTS:
-	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
-	case MOUNT_OVERLAY:
+	case MOUNT_OVERLAY: /* STEP_LAYERS: refused before */
 	case MOUNT_PART:
 	case MOUNT_KIND_COUNT_:
 		break;

@@ -16,8 +16,10 @@
 
 struct render_in {
 	const struct plan *plan;
-	const char *tool;   /* path of the program */
-	const char *skel;   /* the skeleton: the root directory inside */
+	const char *tool; /* path of the program */
+	const char *skel; /* the skeleton: the root directory inside */
+	const char *
+		place; /* of root's sandboxes: where mount i lies as "i" (engine/mapped.h); NULL: where the plan says */
 	const char *dir;    /* the sandbox's own directory for the tool: bundles, pid files */
 	const char *id;     /* unique on this host */
 	const char *kernel; /* for a machine: its kernel's image */
@@ -32,7 +34,8 @@ struct render_in {
 /* What to run, and a file it wants to find in `dir` first. */
 struct rendering {
 	struct args args;
-	char *file; /* name below dir; NULL: none */
+	struct args env; /* of the tool; none: the plan's */
+	char *file;      /* name below dir; NULL: none */
 	struct buf text;
 };
 

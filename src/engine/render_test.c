@@ -16,6 +16,7 @@
 #include "base/test.h"
 #include "engine/container/container.h"
 #include "engine/engine.h"
+#include "engine/mapped.h"
 #include "engine/seatbelt/seatbelt.h"
 #include "engine/vm/vm.h"
 #include "plan/parts.h"
@@ -26,10 +27,13 @@ static int render_one(const struct engine *en, const struct setup *s, struct ren
 {
 	_free_ char *tool = mem_fmt("/usr/bin/%s", en->tool);
 	_free_ char *dir = mem_fmt("%s/engine/vitrine-x-1", s->plan.state_dir);
+	bool is_placed = s->plan.ids.is_root && en->steps & BIT(STEP_ROOT);
 	struct render_in in = { .plan = &s->plan,
 				.tool = tool,
-				.skel = "/state/skel",
-				/* its name changes with every entry */ .dir = dir,
+				/* its name changes with every entry */
+				.skel = is_placed ? MAPPED_SKEL : "/state/skel",
+				.place = is_placed ? MAPPED_PLACE : NULL,
+				.dir = is_placed ? MAPPED_DIR : dir,
 				.kernel = "/boot/vmlinuz-6",
 				/* one boots, the other goes on */
 				.kept = en->is_emulated ? NULL : "/state/vm/KEY",
@@ -87,6 +91,8 @@ TEST(golden_words_of_every_engine)
 			make_for(en, i, &s);
 			CHECK_INT(render_one(en, &s, &out, &e), 0);
 			args_print(&out.args, &got);
+			for (size_t k = 0; k < out.env.n; k++)
+				buf_printf(&got, "%s%s\n", k ? "" : "\n", out.env.v[k]);
 			/* The profile of system calls is the same for all of them, and in the table's own tests. */
 			if (out.file && str_eq(out.file, "config.json")) {
 				buf_printf(&got, "\n%s\n", out.file);
@@ -222,6 +228,36 @@ TEST(docker_mounts_are_quoted)
 	setup_done(&s);
 }
 
+/* Root's: nothing is named where root's directories would have to be entered, and a name over itself is taken from the
+ * mapped tree that it lies in. */
+TEST(roots_sources_lie_by_number_in_one_place)
+{
+	const struct engine *en = engine_find("bwrap");
+	struct render_in in = { .place = "/place", .skel = "/place/skel" };
+	struct setup s;
+
+	make_for(en, 1, &s);
+	in.plan = &s.plan;
+	plan_add_mount(&s.plan, MOUNT_BIND, "/root/proj/sub", "/elsewhere", MOUNT_DIR, "granted");
+	plan_add_mount(&s.plan, MOUNT_PROTECT, "/root/proj/sub/f", "/root/proj/sub/f", MOUNT_RO,
+		       "x");
+	for (size_t i = 0; i < s.plan.n_mounts; i++) {
+		const struct mount *m = &s.plan.mounts[i];
+		_free_ char *src = render_source(&in, m), *own = mem_fmt("/place/%zu", i);
+
+		if (m->kind == MOUNT_BIND)
+			CHECK_STR(src, own);
+		if (m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN || m->kind == MOUNT_HIDE)
+			CHECK(str_starts(src, "/place/") && str_ends(src, path_name(m->src)));
+		if (m->kind == MOUNT_PROTECT && str_ends(m->src, "sub/f")) {
+			_free_ char *below = mem_fmt("/place/%zu/f", i - 1);
+
+			CHECK_STR(src, below);
+		}
+	}
+	setup_done(&s);
+}
+
 /* ---- refusals, by name ---- */
 
 TEST(engines_refuse_what_they_cannot_honour)
@@ -233,8 +269,8 @@ TEST(engines_refuse_what_they_cannot_honour)
 	CHECK(engine_check(engine_find("firejail"), &s.plan, &e) < 0);
 	CHECK_STR(e.msg, "engine 'firejail' cannot honour: mounts; --engine native can");
 	setup_done(&s);
-	make_for(engine_find("bwrap"), 1, &s);
-	CHECK(engine_check(engine_find("bwrap"), &s.plan, &e) < 0);
+	make_for(engine_find("docker"), 1, &s);
+	CHECK(engine_check(engine_find("docker"), &s.plan, &e) < 0);
 	CHECK(strstr(e.msg, "root's ids mapped away") && strstr(e.msg, "--user NAME"));
 	CHECK_INT(engine_check(engine_find("native"), &s.plan, &e), 0);
 	setup_done(&s);
@@ -265,8 +301,10 @@ TEST(never_weaker_than_asked)
 	for (enum engine_strength least = 0; least < STRENGTH_COUNT_; least++)
 		if (engine_pick("auto", least, 0, &en, &e) == 0)
 			CHECK(en->strength >= least && !en->is_untested && en->unfit == NULL);
-	/* What root cannot use is not offered to root. */
+	/* What cannot honour a step is not offered to who needs it. */
 	CHECK_INT(engine_pick("auto", STRENGTH_PROCESS, BIT(STEP_ROOT), &en, &e), 0);
+	CHECK(en->steps & BIT(STEP_ROOT));
+	CHECK_INT(engine_pick("auto", STRENGTH_PROCESS, BIT(STEP_OWN_IDS), &en, &e), 0);
 	CHECK_STR(en->name, "native");
 }
 

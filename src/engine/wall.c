@@ -25,6 +25,7 @@
 #include "base/program.h"
 #include "base/sabotage.h"
 #include "engine/engine.h"
+#include "engine/mapped.h"
 #include "engine/vm/vm.h"
 #include "plan/guest.h"
 
@@ -106,15 +107,59 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* When memory runs out, what is inside goes first. Init says so of itself, but not to our kernel where it has another. */
+static void go_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, "300", 3);
+	fd_close(fd);
+}
+
 /* What the child that becomes the tool is told. */
 struct launch {
 	const struct engine *en;
 	const struct plan *plan;
 	const char *skel, *dir;
+	struct mapped *mapped; /* of root's sandboxes */
 	const struct args *args;
+	char *const *env;
 	const struct vm_start *vm; /* of a machine */
 	const char *again;         /* of one that goes on: its folder; NULL: it is new */
 };
+
+/* As the tool would: the keeper reads it there. */
+static _Noreturn void give_up(const char *what, int r)
+{
+	(void)fprintf(stderr, "%s: %s\n", what, strerror(-r));
+	_exit(125);
+}
+
+/* Where the tool finds its things: root's are elsewhere. */
+static struct render_in places_of(const struct launch *l)
+{
+	bool is_root = l->plan->ids.is_root;
+
+	return (struct render_in){ .plan = l->plan,
+				   .skel = is_root ? MAPPED_SKEL : l->skel,
+				   .place = is_root ? MAPPED_PLACE : NULL,
+				   .dir = is_root ? MAPPED_DIR : l->dir,
+				   .kernel = is_root ? MAPPED_KERNEL : l->vm->kernel.image,
+				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
+}
+
+/* Root's: from here on somebody who has nothing but what was placed. */
+static void become_other(const struct launch *l)
+{
+	const char *where = "other ids";
+	int r = mapped_become(l->mapped, &l->plan->ids);
+
+	if (r == 0)
+		r = mapped_points(l->mapped, l->plan, &where);
+	if (r < 0)
+		give_up(where, r);
+}
 
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
@@ -134,6 +179,8 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
+	struct render_in in = places_of(l);
+	const char *where = "";
 	char go;
 	int r;
 
@@ -142,36 +189,40 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fd_close(p->go[1]);
-	if (read(p->go[0], &go, 1) != 1 || !arrange(fds, n_fds, 0))
+	if (read(p->go[0], &go, 1) != 1)
 		_exit(125);
+	if (en->strength > STRENGTH_PROCESS)
+		go_first();
+	r = l->mapped->trees ? mapped_place(l->mapped, l->plan, &where) : 0;
+	if (!arrange(fds, n_fds, 0))
+		_exit(125);
+	if (r < 0)
+		give_up(where, r);
+	if (en->has_helpers && mind_tool(&last) < 0)
+		_exit(125);
+	if (l->mapped->trees)
+		become_other(l);
 	if (en->strength == STRENGTH_VM) {
-		const char *where = "";
-
-		r = vm_view(l->plan, l->skel, l->dir, &where);
+		r = vm_view(&in, &where);
 		if (r < 0) {
-			(void)fprintf(stderr, "the machine's view: %s: %s\n", where, strerror(-r));
-			_exit(125);
+			(void)fprintf(stderr, "the machine's view: ");
+			give_up(where, r);
 		}
-		if (f->n && vm_files_spawn(f, l->dir, sabotage_bare_env()) < 0)
+		if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
+					   sabotage_bare_env()) < 0)
 			_exit(125);
 	}
 	if (l->vm->virtiofsd) {
-		r = vm_share_spawn(l->vm->virtiofsd, l->dir, l->vm->n_shares, l->plan->engine_env);
-		if (r < 0) {
-			(void)fprintf(stderr, "virtiofsd: %s\n", strerror(-r));
-			_exit(125);
-		}
+		r = vm_share_spawn(l->vm->virtiofsd, in.dir, l->vm->n_shares, l->plan->engine_env);
+		if (r < 0)
+			give_up("virtiofsd", r);
 	}
-	if (en->has_helpers && mind_tool(&last) < 0)
-		_exit(125);
 	r = en->needs_stage ? stage_enter(en) : 0;
-	if (r < 0) {
-		(void)fprintf(stderr, "cannot make namespaces for it: %s\n", strerror(-r));
-		_exit(125);
-	}
+	if (r < 0)
+		give_up("cannot make namespaces for it", r);
 	if (en->seals_itself)
-		stage_exec_sealed(argv, l->plan->engine_env);
-	(void)execve(argv[0], argv, l->plan->engine_env);
+		stage_exec_sealed(argv, l->env);
+	(void)execve(argv[0], argv, l->env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
@@ -372,19 +423,16 @@ static int send_first(const struct plan *p, const struct stdio *io, const struct
 static int render(const struct launch *l, const char *tool, struct rendering *out, struct err *e)
 {
 	_free_ bool *gone = find_gone(l->en, l->plan);
-	struct render_in in = { .plan = l->plan,
-				.tool = tool,
-				.skel = l->skel,
-				.dir = l->dir,
-				.id = path_name(l->dir),
-				.gone = gone,
-				.kernel = l->vm->kernel.image,
-				.kept = l->vm->kept,
-				.is_again = l->again != NULL,
-				.is_virtiofs = l->vm->virtiofsd != NULL,
-				.runtime = stage_is_hybrid() ? "runc" : NULL };
-	int r = l->en->render(&in, out, e);
+	struct render_in in = places_of(l);
+	int r;
 
+	in.tool = tool;
+	in.id = path_name(l->dir);
+	in.gone = gone;
+	in.is_again = l->again != NULL;
+	in.is_virtiofs = l->vm->virtiofsd != NULL;
+	in.runtime = stage_is_hybrid() ? "runc" : NULL;
+	r = l->en->render(&in, out, e);
 	return r == 0 && out->file ? write_file(l->dir, out->file, &out->text, e) : r;
 }
 
@@ -409,6 +457,35 @@ static int prepare(const struct launch *l, struct vm_start *vm, struct rendering
 	return r < 0 ? r : render(l, tool, out, e);
 }
 
+/* All that the tool of root's sandbox will ask for, for somebody who is not root. */
+static int open_mapped(const struct launch *l, struct native *n, struct err *e)
+{
+	const struct vm_start *vm = l->vm;
+	bool is_kvm = l->en->strength == STRENGTH_VM && !l->en->is_emulated;
+	const struct {
+		const char *src, *at;
+		bool is_own;
+	} also[] = {
+		{ l->skel, MAPPED_SKEL, l->en->makes_points },
+		{ l->dir, MAPPED_DIR, true },
+		{ vm->kernel.image, MAPPED_KERNEL, true },
+		{ vm->kept, MAPPED_KEPT, true },
+		{ vm->files.program, MAPPED_FILES, false },
+		{ is_kvm ? "/dev/kvm" : NULL, "/dev/kvm", true },
+	};
+	int r = native_idmap(&l->plan->ids, n, e);
+
+	_Static_assert(ARRAY_LEN(also) <= MAPPED_ALSO_MAX, "room for all of them");
+	if (r == 0)
+		r = mapped_open(l->plan, n->idmap, l->mapped, e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(also); i++)
+		if (also[i].src)
+			r = mapped_add(l->mapped, also[i].src, also[i].at, also[i].is_own, e);
+	l->mapped->wants_ids = l->en->wants_ids;
+	native_idmap_end(n);
+	return r;
+}
+
 static char *dir_for(const struct plan *p)
 {
 	return mem_fmt("%s/engine/vitrine-%s-%d", p->state_dir, p->name, (int)getpid());
@@ -421,13 +498,16 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
 	_cleanup_(ends_done) struct ends ends = NO_ENDS;
 	_cleanup_(vm_start_done) struct vm_start vm = VM_START_NONE;
+	_cleanup_(mapped_done) struct mapped mapped = MAPPED_NONE;
 	_free_ char *dir = dir_for(p);
 	char skel[4096];
 	struct launch launch = { .en = en,
 				 .plan = p,
 				 .skel = skel,
 				 .dir = dir,
+				 .mapped = &mapped,
 				 .args = &out.args,
+				 .env = p->engine_env,
 				 .vm = &vm,
 				 .again = again };
 	int r;
@@ -442,6 +522,10 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	r = verify(en, p, e);
 	if (r == 0)
 		r = prepare(&launch, &vm, &out, e);
+	if (out.env.n > 0)
+		launch.env = out.env.v;
+	if (r == 0 && p->ids.is_root)
+		r = open_mapped(&launch, &n, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)

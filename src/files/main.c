@@ -16,18 +16,6 @@
 #include "files/wire.h"
 #include "sys/packet.h"
 
-static size_t most_files(void)
-{
-	struct rlimit l = { .rlim_cur = 1024, .rlim_max = 1024 };
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max > 65536 ? 65536 : l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l); /* what we have will do otherwise */
-		(void)getrlimit(RLIMIT_NOFILE, &l);
-	}
-	return l.rlim_cur;
-}
-
 /* What has come and is not a whole message yet. */
 struct inbox {
 	char *p;
@@ -107,7 +95,7 @@ static int start(struct files *f, const char *root, bool is_again, struct err *e
 
 	if (fd < 0)
 		return err_sys(e, "'%s'", root);
-	r = files_init(f, fd, most_files());
+	r = files_init(f, fd, io_most_files(65536));
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s'", root);
 	if (is_again) {

@@ -10,9 +10,9 @@
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "base/io.h"
 #include "base/loop.h"
 #include "base/sabotage.h"
 #include "gate/front.h"
@@ -667,14 +667,9 @@ static int tick(void *arg)
 
 static size_t most_connections(void)
 {
-	struct rlimit l = { .rlim_cur = 1024, .rlim_max = 1024 };
+	size_t files = io_most_files(MIB);
 
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max > MIB ? MIB : l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l); /* what we have will do otherwise */
-		(void)getrlimit(RLIMIT_NOFILE, &l);
-	}
-	return l.rlim_cur <= (rlim_t)2 * SPARE_FILES ? 32 : (l.rlim_cur - SPARE_FILES) / 2;
+	return files <= (size_t)2 * SPARE_FILES ? 32 : (files - SPARE_FILES) / 2;
 }
 
 _Noreturn void front_main(void)

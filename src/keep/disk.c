@@ -13,7 +13,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -95,14 +94,10 @@ static uint64_t max_of(const struct keeper *k)
 static _Noreturn void walk(const struct keeper *k, int to)
 {
 	const struct plan *p = k->in->plan;
-	struct rlimit files;
 	struct disk_use u;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files); /* one is open on each level */
-	}
+	(void)io_most_files(SIZE_MAX); /* one is open on each level */
 	/* Where that cannot be, closed directories are not counted; root can look into them anyway. */
 	if (geteuid() != 0 && p->ids.root == ROOT_NONE)
 		(void)userns_enter(geteuid(), getegid(), 0);

@@ -87,6 +87,8 @@ static void on_started(struct keeper *k, const struct init_msg *m, int take_fd)
 	s->pid = m->a;
 	s->started = (uint64_t)time(NULL);
 	s->began_ns = clock_now();
+	if (s == &k->sessions[0])
+		limits_begin(k);
 	s->owner = k;
 	s->sizer = k->native.tool > 0 ? k->native.ctl : FD_NONE;
 	session_begin(s, k->loop, checked_master(k, take_fd), keeper_moved, k);

@@ -76,6 +76,7 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
+	uint64_t timed_ns;           /* since when a limit on time counts */
 	struct gate *gate;           /* gate.c; NULL: no network */
 	struct origins *origins;     /* origin.c; NULL: no network */
 	struct questions *questions; /* question.c; NULL: nothing was asked */
@@ -221,6 +222,7 @@ int tell_copied(struct keeper *k, const char *inside, const char *outside, bool 
 int limits_open(struct keeper *k, struct err *e);   /* makes the control groups */
 int limits_attach(struct keeper *k, struct err *e); /* puts init into them and lets it go */
 void limits_start(struct keeper *k);
+void limits_begin(struct keeper *k);               /* the first command does */
 void limits_proc(struct keeper *k, int take_proc); /* init sent the sandbox's /proc */
 void limits_look(struct keeper *k);                /* usage is fresh: is it too much? */
 void limits_check_output(struct keeper *k);

@@ -12,6 +12,7 @@
 #include "keep/keeper.h"
 
 #define SAMPLE_NS (50 * NS_PER_MS)
+#define TOOL_START_NS (60 * NS_PER_SEC)
 
 static const struct plan_limit *limit(const struct keeper *k, enum limit_id id)
 {
@@ -116,14 +117,30 @@ static void on_time(void *arg)
 {
 	struct keeper *k = arg;
 
-	over(k, LIMIT_TIME, clock_now() - k->started_ns, END_TIME);
+	over(k, LIMIT_TIME, clock_now() - k->timed_ns, END_TIME);
 }
 
+static void count_from_now(struct keeper *k, uint64_t more)
+{
+	k->timed_ns = k->idle_since_ns = clock_now();
+	watch_free(k->on_time);
+	k->on_time = NULL;
+	if (limit(k, LIMIT_TIME)->is_set && !sabotaged("time"))
+		k->on_time =
+			watch_timer(k->loop, limit(k, LIMIT_TIME)->max + more, false, on_time, k);
+}
+
+/* The time that another engine's tool takes is not the command's, which has not begun then; but it has an end too. */
 void limits_start(struct keeper *k)
 {
-	k->started_ns = k->idle_since_ns = clock_now();
-	if (limit(k, LIMIT_TIME)->is_set && !sabotaged("time"))
-		k->on_time = watch_timer(k->loop, limit(k, LIMIT_TIME)->max, false, on_time, k);
+	k->started_ns = clock_now();
+	count_from_now(k, k->native.tool > 0 && k->sessions[0].is_used ? TOOL_START_NS : 0);
+}
+
+void limits_begin(struct keeper *k)
+{
+	if (k->native.tool > 0)
+		count_from_now(k, 0);
 }
 
 void limits_proc(struct keeper *k, int take_proc)

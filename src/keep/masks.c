@@ -18,11 +18,12 @@
 #define STEP_NS (2 * NS_PER_MS)
 #define STEP_EVERY_NS (20 * NS_PER_MS)
 #define CALM_NS NS_PER_MS
+#define NEW_DIR_NS (100 * NS_PER_MS)
 #define NOTES_MAX 100
 
 struct masks {
 	struct fswatch *watch;
-	struct watch *on_fd, *on_step, *on_calm;
+	struct watch *on_fd, *on_step, *on_calm, *on_new;
 	char *quarantine; /* made when first needed */
 	char **replaced;  /* names to cover again, once everything inside stands still */
 	size_t n, cap;
@@ -200,7 +201,16 @@ static void on_watch(void *arg)
 
 	watch_set(m->on_fd, n > 0);
 	watch_set(m->on_calm, n == 0);
-	watch_set(m->on_step, true); /* new directories want watches of their own */
+	watch_set(m->on_new, true);
+}
+
+/* New directories want watches of their own. Who makes one fills it at once, and pays for an event with every name that
+ * is made in a watched one: so they are looked at a moment later, with what is in them by then. */
+static void on_new(void *arg)
+{
+	struct keeper *k = arg;
+
+	watch_set(k->masks->on_step, true);
 }
 
 static void on_calm(void *arg)
@@ -235,7 +245,9 @@ void masks_start(struct keeper *k)
 	m->on_fd = watch_fd(k->loop, fswatch_fd(m->watch), WATCH_READ, on_watch, k);
 	m->on_step = watch_timer(k->loop, STEP_EVERY_NS, true, on_step, k);
 	m->on_calm = watch_timer(k->loop, CALM_NS, false, on_calm, k);
+	m->on_new = watch_timer(k->loop, NEW_DIR_NS, false, on_new, k);
 	watch_set(m->on_calm, false);
+	watch_set(m->on_new, false);
 }
 
 void masks_finish(struct keeper *k)

@@ -108,6 +108,8 @@ void plan_engine(struct plan *p, const struct facts *f)
 				break; /* a caller may name one twice */
 			}
 	if (is_podman) {
+		/* It mounts one there, whatever it is told, and would make the directory as somebody else. */
+		plan_add_skel(p, SKEL_DIR, "sys", "");
 		p->engine_env[n++] = mem_fmt("XDG_CONFIG_HOME=%s/podman/config", f->state_dir);
 		p->engine_env[n++] = mem_fmt("XDG_DATA_HOME=%s/podman/data", f->state_dir);
 	}

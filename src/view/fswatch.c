@@ -27,7 +27,9 @@
 
 /* Names only: a watch that also wants to know what happens to the files makes the kernel look up the parent at every
  * open, read, write and close of theirs, by anybody (a third of a small pread). */
-#define MASK (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR | IN_EXCL_UNLINK)
+#define MASK_NEW (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR | IN_EXCL_UNLINK)
+/* Where something is covered its end matters too; elsewhere a directory's own end is told by the end of its watch. */
+#define MASK_COVERED (MASK_NEW | IN_DELETE)
 #define QUEUE_MAX ((size_t)4 * FSWATCH_DIRS_MAX)
 #define DENTS_SIZE (16 * KIB)
 
@@ -138,6 +140,11 @@ static int inotify_add(const struct fswatch *w, int dir_fd, uint32_t mask)
 	return inotify_add_watch(w->fd, proc, mask);
 }
 
+static uint32_t mask_of(const struct fswatch *w, const char *rel)
+{
+	return scan_has_below(w->s, rel) ? MASK_COVERED : MASK_NEW;
+}
+
 static int add_watch(struct fswatch *w, int dir_fd, const char *rel)
 {
 	int wd;
@@ -146,7 +153,7 @@ static int add_watch(struct fswatch *w, int dir_fd, const char *rel)
 		w->is_full = true;
 		return -ENOSPC;
 	}
-	wd = inotify_add(w, dir_fd, MASK);
+	wd = inotify_add(w, dir_fd, mask_of(w, rel));
 	if (wd < 0) {
 		w->is_full = w->is_full || errno == ENOSPC || errno == ENOMEM;
 		return -errno;
@@ -161,7 +168,7 @@ static void watch_writes(const struct fswatch *w, const char *rel)
 	_close_ int at = walk_open(w->ws_fd, rel, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 
 	if (at >= 0)
-		(void)inotify_add(w, at, MASK | IN_CLOSE_WRITE);
+		(void)inotify_add(w, at, MASK_COVERED | IN_CLOSE_WRITE);
 }
 
 static void enqueue(struct fswatch *w, const char *rel, bool is_new)
@@ -238,7 +245,7 @@ static void take_name(struct fswatch *w, const char *name, unsigned char type, s
 	if (!is_told && type != DT_DIR)
 		return;
 	if (is_told)
-		(void)inotify_add(w, w->dir_fd, MASK | IN_CLOSE_WRITE);
+		(void)inotify_add(w, w->dir_fd, MASK_COVERED | IN_CLOSE_WRITE);
 	rel = ws_rel(w->dir.rel, name);
 	h = w->dir.is_new ? scan_find(w->s, rel) : NULL;
 	if (h && !h->is_link)

@@ -91,6 +91,34 @@ TEST(ordinary_files_are_not_reported)
 	CHECK_INT(fswatch_count(r.w), 4);
 }
 
+static bool is_told_at_all(struct run *r)
+{
+	return poll(&(struct pollfd){ .fd = fswatch_fd(r->w), .events = POLLIN }, 1, 0) > 0;
+}
+
+/* Every event costs whoever removes a file; only where something is covered is it of use. */
+TEST(removals_are_told_where_something_is_covered)
+{
+	RUN(r);
+
+	tree_file(&r.t, "a/b/main.c", "int x;");
+	tree_file(&r.t, "c/.env", "x");
+	tree_file(&r.t, "c/main.c", "int x;");
+	run_begin(&r, ".env", ".git");
+	settle(&r);
+	bug_on(unlinkat(r.t.fd, "a/b/main.c", 0) < 0);
+	CHECK(!is_told_at_all(&r));
+	bug_on(unlinkat(r.t.fd, "c/main.c", 0) < 0);
+	CHECK(is_told_at_all(&r));
+	settle(&r);
+	/* A directory's end is told by the end of its own watch. */
+	CHECK_INT(fswatch_count(r.w), 4);
+	bug_on(unlinkat(r.t.fd, "a/b", AT_REMOVEDIR) < 0);
+	settle(&r);
+	CHECK_INT(fswatch_count(r.w), 3);
+	CHECK_STR(buf_cstr(&r.log), "");
+}
+
 TEST(protected_names_are_reported)
 {
 	RUN(r);

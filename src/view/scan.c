@@ -203,6 +203,24 @@ const struct hit *scan_find(const struct scan *s, const char *rel)
 	return NULL;
 }
 
+bool scan_has_below(const struct scan *s, const char *rel)
+{
+	size_t len = strlen(rel), lo = 0, hi = s->n;
+
+	while (lo < hi) { /* the first that is not before all of "rel/..." */
+		size_t mid = lo + (hi - lo) / 2;
+		const char *at = s->v[mid].rel;
+		int r = strncmp(at, rel, len);
+
+		if (r < 0 || (r == 0 && len > 0 && (unsigned char)at[len] < '/'))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->n &&
+	       (len == 0 || (strncmp(s->v[lo].rel, rel, len) == 0 && s->v[lo].rel[len] == '/'));
+}
+
 /* The nearest ancestor of rel that is masked as a directory. */
 static const struct hit *covering(const struct scan *s, const char *rel)
 {

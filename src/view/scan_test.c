@@ -541,6 +541,29 @@ TEST(unreadable_directory_is_hidden)
 	CHECK_INT(status, 0);
 }
 
+TEST(what_has_hits_below)
+{
+	_cleanup_(tree_done) struct tree t = tree_new();
+	struct policy p;
+	struct scan s = { 0 };
+	struct err e = ERR_INIT;
+
+	CHECK(!scan_has_below(&s, ""));
+	tree_file(&t, "a/b/.env", "");
+	tree_file(&t, "a-b/x", "");
+	tree_file(&t, "ab/c/.env", "");
+	tree_file(&t, "z\xc3\xa4/.env", "");
+	policy_of(&p, ".env", "");
+	CHECK_INT(scan_run(t.fd, &p, &s, &e), 0);
+	CHECK(scan_has_below(&s, "") && scan_has_below(&s, "a") && scan_has_below(&s, "a/b"));
+	CHECK(scan_has_below(&s, "ab/c") && scan_has_below(&s, "z\xc3\xa4"));
+	CHECK(!scan_has_below(&s, "a-b") && !scan_has_below(&s, "a/b/.env"));
+	CHECK(!scan_has_below(&s, "z") && !scan_has_below(&s, "a/b/.e") &&
+	      !scan_has_below(&s, "zz"));
+	scan_done(&s);
+	policy_gone(&p);
+}
+
 TEST(refresh)
 {
 	_cleanup_(tree_done) struct tree t = tree_new();

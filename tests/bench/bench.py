@@ -157,7 +157,7 @@ class Bench:
         for part in self.args.parts:
             # Where it is the same for everybody, once.
             is_first = who is next(iter(self.names.values()))
-            # No other engine maps root's ids away: as the ordinary user.
+            # Not all of them map root's ids away: as the ordinary user.
             if part in ("engines", "vm") and who.uid == 0:
                 continue
             if (part != "limits" or (who.label == "root" and "crun" in good)) and (part != "events" or is_first):

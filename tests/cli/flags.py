@@ -271,6 +271,16 @@ def user_option(box):
     eq((home / ".local/state/vitrine").stat().st_uid, a.pw_uid)
 
 
+@test(who=["root"], timeout=30)
+def user_option_behind_other_walls(box):
+    """What an engine that cannot map root's ids away tells root to do."""
+    box.needs("crun", "bwrap")
+    run = " && ".join(f"{box.program} run --engine {n} --user {TEST_USER} -- sh -c 'id -u; echo x >{n}'" for n in ("crun", "bwrap"))
+    a, out = with_account(box, "sh", "-c", run)
+    eq(out, f"{a.pw_uid}\n" * 2)
+    eq([(box.dir / "account" / "proj" / n).stat().st_uid for n in ("crun", "bwrap")], [a.pw_uid] * 2)
+
+
 SPY = """
 "$@" & client=$!
 i=0; while [ ! -e made ] && [ $i -lt 300 ]; do sleep 0.01; i=$((i+1)); done

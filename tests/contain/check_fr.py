@@ -6,7 +6,7 @@ from pathlib import Path
 import shlex
 import time
 
-from harness import HELD, OWN_DEVICES, Ctx, check, has_own_kernel
+from harness import HELD, OWN_DEVICES, Ctx, check, has_lesser_kernel
 
 q = shlex.quote
 
@@ -299,7 +299,7 @@ def fr10(c: Ctx):
     before, _, listing = r.text.partition("LIST\n")
     c.must("opened" not in before, f"a device was opened: {before}")
     c.must(not before.strip(), f"the kernel log came out: {before}")
-    names = set(listing.split()) - (OWN_DEVICES if has_own_kernel(c) else set())
+    names = set(listing.split()) - (OWN_DEVICES if has_lesser_kernel(c) else set())
     c.need_control("null" in names, f"/dev could not be listed: {r}")
     c.must(names <= DEV_ALLOWED, f"more than the minimal /dev: {sorted(names - DEV_ALLOWED)}")
     return HELD

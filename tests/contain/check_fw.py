@@ -13,7 +13,7 @@ import subprocess
 import time
 
 from check_fr import editor_save, polled, reported
-from harness import HELD, Ctx, check, needs_hosts_kernel
+from harness import HELD, Ctx, check, has_own_kernel, needs_hosts_kernel
 
 q = shlex.quote
 
@@ -126,9 +126,12 @@ def fw02(c: Ctx):
     return HELD
 
 
-def can_exchange(c, m):
-    if m and int(m[1]) == 0 and int(m[2]) > 0:
-        needs_hosts_kernel(c, "names cannot be exchanged")
+RACED = re.compile(r"exchanged=(\d+) refused=(\d+) written=(\d+) unwritten=\d+ slowly=(\d+)")
+
+
+def least_exchanges(c, m, usual):
+    """A kernel of its own may know no exchange of names: three renames then, each asked for outside, in the same time."""
+    return usual // 100 if has_own_kernel(c) and m and int(m[4]) > 0 else usual
 
 
 @check("FW-03", prio="P0", null=True, timeout=90,
@@ -146,9 +149,9 @@ def fw03(c: Ctx):
         os.rename(c.ws / "d", c.ws / "l")
         os.rename(c.ws / "tmp", c.ws / "d")
     r = c.sandbox(c.tool("race", "write", "d", "l", 20000, text), timeout=60)
-    m = re.search(r"exchanged=(\d+) refused=(\d+) written=(\d+)", r.text)
-    can_exchange(c, m)
-    c.need_control(m and int(m[1]) >= 20000 and int(m[3]) >= 500, f"the race did not run: {r}")
+    m = RACED.search(r.text)
+    c.need_control(m and int(m[1]) >= least_exchanges(c, m, 20000) and int(m[3]) >= least_exchanges(c, m, 500),
+                   f"the race did not run: {r}")
     c.must(not os.listdir(c.out), f"written outside: {os.listdir(c.out)}")
     c.note(m[0])
     return HELD
@@ -163,10 +166,11 @@ def fw04(c: Ctx):
     c.mkdir(c.ws / "sub")
     c.symlink(c.ws / "link", c.out)
     before = c.tree_entries(c.out)
-    r = c.sandbox(c.tool("race", "plant", "sub", "link", 1500, ".vscode/tasks.json"), timeout=40)
-    m = re.search(r"exchanged=(\d+) refused=(\d+) written=(\d+)", r.text)
-    can_exchange(c, m)
-    c.need_control(m and int(m[1]) > 100 and int(m[3]) > 10, f"the race did not run: {r}")
+    most = 1500 * (c.cfg.patience if has_own_kernel(c) else 1)
+    r = c.sandbox(c.tool("race", "plant", "sub", "link", most, ".vscode/tasks.json"), timeout=40)
+    m = RACED.search(r.text)
+    c.need_control(m and int(m[1]) > least_exchanges(c, m, 100) and int(m[3]) > least_exchanges(c, m, 10),
+                   f"the race did not run: {r}")
     unchanged(c, before, c.out, "OUT")
     c.must(not c.found_in(c.state, u), "a file from OUT was taken into the quarantine")
     c.note(m[0])

@@ -8,8 +8,8 @@ import signal
 import time
 from pathlib import Path
 
-from check_sv import gone, keepers
-from harness import HELD, Ctx, check, descendants, needs_hosts_kernel
+from check_sv import gone, holders, keepers
+from harness import HELD, Ctx, check, descendants, has_own_kernel
 
 
 def kill_all(pids):
@@ -73,9 +73,14 @@ def lc10(c: Ctx):
 
 @check("LC-14", prio="P1", forms=("run", "exec"), title="when memory runs out the agent goes before its keeper")
 def lc14(c: Ctx):
-    needs_hosts_kernel(c, "it runs out of memory by itself")
-    r = c.sandbox("cat /proc/self/oom_score_adj")
     ours = int(Path("/proc/self/oom_score_adj").read_text())
+    if has_own_kernel(c):  # the host's sees the process that is this kernel
+        b = c.keeper(command=["sh", "-c", "echo up; sleep 60"])
+        c.need_control(b.wait_for("up") and holders(c) and keepers(c), f"it did not start: {b.err!r}")
+        scores = {p: int(Path(f"/proc/{p}/oom_score_adj").read_text()) for p in [*holders(c), *keepers(c)]}
+        c.must(all((scores[p] > ours) == (p not in keepers(c)) for p in scores), f"{scores} against {ours}")
+        return HELD
+    r = c.sandbox("cat /proc/self/oom_score_adj")
     c.must(int(r.text.split()[-1]) > ours, f"{r} against {ours}")
     return HELD
 
@@ -145,7 +150,7 @@ def lc07(c: Ctx):
     return HELD
 
 
-@check("LC-13", prio="P2", forms=("run",), title="many runs: each has its own id, and listing them stays quick")
+@check("LC-13", prio="P2", forms=("run",), timeout=150, title="many runs: each has its own id, and listing them stays quick")
 def lc13(c: Ctx):
     n = 150
     for i in range(n):

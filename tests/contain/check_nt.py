@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from check_ks import names_of_host
-from harness import HELD, check, has_own_kernel
+from harness import HELD, check, has_lesser_kernel
 from outside import (ADDRESSES4, ADDRESSES6, THROUGH, Trap, attempts, fake_internet, inside,
                      packets, reached, verdicts, wall)
 
@@ -75,7 +75,7 @@ def nt02(c):
     words = [f"tcp,{t.address[0]},{t.port},hi" for t in traps]
     mapped = Trap(V4, ("127.0.0.1", 0))
     words.append(f"tcp,::ffff:127.0.0.1,{mapped.port},hi")
-    if not has_own_kernel(c):  # where this one waits for minutes, and nobody is there
+    if not has_lesser_kernel(c):  # where this one waits for minutes, and nobody is there
         words.append(f"tcp,fe80::1%lo,{mapped.port},hi")
     silence(c, [*traps, mapped], tries(c, words))
     return HELD
@@ -189,7 +189,7 @@ def nt07(c):
     c.need_control(ctl.rc == THROUGH, f"no address can be added outside: {ctl}")
     before, was = addresses(), re.findall(r"\d+\.\d+\.\d+\.\d+", links_inside(c))
     got = attempts(c, ["nladdr,10.9.8.7", "ifup,lo,1400"])
-    c.must(THROUGH not in got.values() or has_own_kernel(c), f"an interface was changed: {got}")
+    c.must(THROUGH not in got.values() or has_lesser_kernel(c), f"an interface was changed: {got}")
     c.sandbox("ip addr add 10.9.8.6/32 dev lo; ip link add d0 type dummy;"
               "ip route add default dev lo; nft add table inet x; true")
     c.must(addresses() == before, "the host's addresses changed")
@@ -304,7 +304,7 @@ def nt14(c):
 
 @check("NT-15", prio="P2", title="no tun device, no named namespaces")
 def nt15(c):
-    got = attempts(c, [*([] if has_own_kernel(c) else ["open,/dev/net/tun,rw"]), "open,/run/netns", "open,/var/run/netns"])
+    got = attempts(c, [*([] if has_lesser_kernel(c) else ["open,/dev/net/tun,rw"]), "open,/run/netns", "open,/var/run/netns"])
     c.must(THROUGH not in got.values(), f"can be opened: {got}")
     r = c.sandbox("cut -d: -f1 /proc/net/dev | tail -n +3")
     c.must(r.text.split() == ["lo"], f"interfaces inside: {r.text.split()}")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from check_ks import unprivileged
-from harness import HELD, USERNS, check, descendants, has_step, needs_hosts_kernel, process_table
+from harness import HELD, USERNS, check, descendants, has_own_kernel, has_step, is_machine, needs_hosts_kernel, process_table
 from outside import THROUGH, Sentinel, attempts, inside, reached, verdicts
 
 SPARE_GID = 54321
@@ -21,6 +21,16 @@ def supervisors():
     is below its own process, which is a subreaper."""
     mine = ns_depth(os.getpid())
     return [p for p, name in descendants(os.getpid()) if ns_depth(p) == mine and name != "probe"]
+
+
+def machines():
+    """Of another kernel, the process that is this kernel."""
+    found = []
+    for pid, _ in descendants(os.getpid()):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith((b"runsc-sandbox", b"/usr/bin/qemu")):
+                found.append(pid)
+    return found
 
 
 def insiders():
@@ -207,6 +217,7 @@ def pr08(c):
     return HELD
 
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 NAMESPACES = ("user", "mnt", "pid", "ipc", "uts", "cgroup", "net")
 
 
@@ -223,6 +234,8 @@ def pr09(c):
         needs_hosts_kernel(c, "it knows no such namespaces")
         c.inconclusive(f"not all namespaces are shown: {r}")
     same = [n for n in NAMESPACES if found[n] == host[n] and (n != "user" or has_step(c, USERNS))]
+    if has_own_kernel(c):  # the first of each kind has the same number in every Linux: it is another one that counts here
+        same = [n for n in (BOOT_ID,) if c.sandbox(["cat", n]).text in ("", Path(n).read_text())]
     c.must(not same, f"shared with the host: {same}")
     r = inside(c, "setns_all")
     c.must(r.rc != THROUGH, f"setns got through: {r}")
@@ -387,18 +400,26 @@ def pr17(c):
 @check("PR-19", prio="P1", title="seen from the host: every task inside is filtered and powerless",
        catches=("seccomp,verify", "caps,verify", "nnp,landlock,seccomp,verify"))
 def pr19(c):
-    needs_hosts_kernel(c, "the tasks that the host sees are the tool's")
+    if not is_machine(c):
+        needs_hosts_kernel(c, "the tasks that the host sees are the tool's")
+    wanted = ["CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
     p = c.start(["/bin/sh", "-c", "echo up; sleep 10 & sleep 10"])
     if not p.wait_for("up", 8):
         c.inconclusive(f"did not come up: {p.stop()}")
-    seen = insiders()
-    if len(seen) < 2:
-        c.inconclusive(f"fewer processes inside than were started: {seen}")
+    if is_machine(c):  # what the host sees of it, and what somebody who breaks out of it is
+        seen = machines()
+        c.need_control(len(seen) == 1, f"machines: {seen}")
+        same = [n for n in ("user", "mnt", "net", "ipc", "uts")
+                if os.readlink(f"/proc/{seen[0]}/ns/{n}") == os.readlink(f"/proc/self/ns/{n}")]
+        c.must(not same, f"the machine shares with the host: {same}")
+    else:
+        seen, wanted = insiders(), [*wanted, "CapBnd:\t0000000000000000"]
+        if len(seen) < 2:
+            c.inconclusive(f"fewer processes inside than were started: {seen}")
     for pid in seen:
         for task in os.listdir(f"/proc/{pid}/task"):
             text = Path(f"/proc/{pid}/task/{task}/status").read_text()
-            for want in ("CapEff:\t0000000000000000", "CapPrm:\t0000000000000000",
-                         "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"):
+            for want in wanted:
                 c.must(want in text, f"{pid}/{task} {text.split()[1]}: not {want!r}")
     p.stop()
     return HELD

@@ -92,6 +92,7 @@ exec 2>/dev/null
 mkdir -p .git/hooks .claude "$1/.git/hooks" "$1/.vscode"
 printf x > ".git/hooks/$1"; printf x > .claude/settings.json
 printf x > "$1/.git/hooks/pre-commit"; printf x > "$1/.mcp.json"
+exit 0  # a folder may be taken away before there is a file in it
 """
 
 

@@ -46,7 +46,8 @@ def sv05(c):
     with internet(c) as net:
         for is_alive in (True, False):
             end = "true" if is_alive else "kill -9 $!; wait; for i in 1 2 3 4 5 6 7 8; do sleep 20 & done"
-            b = c.keeper(flags=ASK, command=["sh", "-c", f"curl -sS -m 15 http://ok.test/x & sleep 0.5; {end}; echo up; wait"])
+            b = c.keeper(flags=ASK, command=["sh", "-c", f"curl -sS -m {15 * c.cfg.patience} http://ok.test/x & "
+                                             f"sleep {0.5 * c.cfg.patience}; {end}; echo up; wait"])
             c.need_control(b.wait_for("up") and not net.hits("ok.test"), "the question did not wait")
             c.need_control(c.vitrine("net", "allow", b.name, "ok.test").rc == 0, "the answer was not taken")
             if is_alive:
@@ -101,11 +102,13 @@ def sv25(c):
     """Every look at the clock is an hour off, forth or back."""
     with_faults(c, ",".join(x for x in (c.cfg.sabotage, "clock") if x))
     name = c.new_name()
+    c.need_control(c.vitrine("run", "--", "true").ok, "it does not run at all")  # a machine is booted by its first run
     begin = time.monotonic()
     r = c.vitrine("run", "--name", name, "--time", "1s", "--", "sh", "-c", "echo a; exec sleep 30", timeout=25)
     took = time.monotonic() - begin
     for i in range(3):
-        c.need_control(c.vitrine("run", "--name", name, "--", "true").rc == 0, "it does not run")
+        again = c.vitrine("run", "--name", name, "--", "true")
+        c.need_control(again.rc == 0, f"it does not run: {again}")
     rows = [json.loads(line) for line in c.vitrine("events", name, "--json").text.splitlines()]
     times = [r["time"] for r in rows]
     c.need_control(len(rows) > 10 and times != sorted(times), f"the clock was not set: {times}")

@@ -7,7 +7,7 @@
     ... --write docs/ENGINES.md                              put the matrix between its marks in that file
 
 A docker daemon of our own is started unless DOCKER_HOST names one, and podman gets a place of its own unless
-XDG_RUNTIME_DIR does. As an ordinary user only, because none of these engines maps root's ids away. An engine whose
+XDG_RUNTIME_DIR does. As an ordinary user only: root's sandboxes are such a user's to the tool (run.py --ident root looks at them). An engine whose
 checks take longer than --most is left out with a word. Exit status 1: a P0 check was breached somewhere, or an engine
 was not finished.
 """
@@ -15,7 +15,6 @@ was not finished.
 import argparse
 import json
 import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -26,8 +25,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import daemons  # noqa: E402
+import guest  # noqa: E402
 import harness  # noqa: E402
 
+VM = "vm-emulated"
 BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 # Said by the engine itself: it ends the sandbox rather than leave a name bare.
 ENDS = "cannot cover it again"
@@ -74,16 +75,28 @@ def run_engine(args, name):
     return out
 
 
+def place_of_user(path):
+    path.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        who = harness.account_of("user")
+        os.chown(path, who.uid, who.gid)
+    return str(path)
+
+
 def places(names, tmp):
-    """What container engines need outside; those that cannot be had are left out."""
+    """What engines need outside; those that cannot be had are left out."""
     tmp.chmod(0o755)
     if "podman" in names and "XDG_RUNTIME_DIR" not in os.environ:
-        run = tmp / "run"
-        run.mkdir(mode=0o700)
-        if os.geteuid() == 0:
-            who = pwd.getpwnam(harness.TEST_USER)
-            os.chown(run, who.pw_uid, who.pw_gid)
-        os.environ["XDG_RUNTIME_DIR"] = str(run)
+        os.environ["XDG_RUNTIME_DIR"] = place_of_user(tmp / "run")
+    if VM in names:
+        words, lacking = ({}, "") if "VITRINE_VM_KERNEL" in os.environ else guest.kernel()
+        if lacking:
+            print(f"{VM}: {lacking}: left out", file=sys.stderr)
+            names = [n for n in names if n != VM]
+        os.environ.update(words)
+        # Every check has a state of its own; the machine that the first of them boots is for all.
+        if "VITRINE_VM_DIR" not in os.environ:
+            os.environ["VITRINE_VM_DIR"] = place_of_user(tmp / "vm")
     if "docker" in names and "DOCKER_HOST" not in os.environ:
         host = daemons.docker(tmp / "docker")
         if host is None:

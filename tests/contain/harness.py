@@ -55,6 +55,8 @@ CLONE_NEWNS = 0x00020000
 MS_REC, MS_SLAVE, MS_SHARED = 0x4000, 0x80000, 0x100000
 # How much longer than the native engine one may take for a start, and with it for all that waits for one.
 PATIENCE = {"podman": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
+# What an engine has outside of a check's own folders.
+ENGINES_PLACES = ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES", "VITRINE_VM_DIR")
 
 # What a grandchild is: two shells between the first process and the command, the status kept.
 GRANDCHILD = ["sh", "-c", "sh -c '\"$@\"; exit $?' x \"$@\"; exit $?", "x"]
@@ -606,11 +608,11 @@ class Ctx:
         if os.geteuid() == 0 and not as_root:
             kw = {"user": self.uid, "group": self.gid, "extra_groups": list(self.account.groups)}
         full = dict(self.env)
-        if self.cfg.engine and list(argv[:1]) == [self.cfg.vitrine] and argv[1:2] in (["run"], ["explain"]) \
-                and "--engine" not in argv:
-            argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
-            full.update({k: os.environ[k] for k in ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL",
-                                                    "VITRINE_VM_MODULES", "VITRINE_VM_DIR") if k in os.environ})
+        if self.cfg.engine and self.cfg.vitrine in argv[:1]:
+            # With every verb: more than one starts a sandbox again.
+            full.update({k: os.environ[k] for k in ENGINES_PLACES if k in os.environ})
+            if argv[1:2] in (["run"], ["explain"]) and "--engine" not in argv:
+                argv = [*argv[:2], "--engine", self.cfg.engine, *argv[2:]]
         for k, v in (env or {}).items():
             if v is None:
                 full.pop(k, None)
@@ -923,7 +925,7 @@ def host_mounts():
 
 DIRECT = "network without proxy variables"
 USERNS = "a user namespace of its own"
-OWN_DEVICES = {"fuse", "net"}  # of another kernel, on which nothing of the host stands behind them
+OWN_DEVICES = {"fuse", "net"}  # of gVisor's kernel, in which nothing of the host stands behind them
 COUNTS = "kernel objects counted apart"
 rows = {}
 
@@ -943,6 +945,16 @@ def has_step(c, step):
 def has_own_kernel(c):
     """What gets through to that one has not got through to the host's, and what it shows of itself is its own affair."""
     return bool(c.cfg.engine) and row(c)["kernel"] != "shared kernel"
+
+
+def has_lesser_kernel(c):
+    """gVisor's: it shows less than Linux does, has no 32-bit door, and devices of its own that nothing stands behind."""
+    return bool(c.cfg.engine) and row(c)["kernel"] == "user-space kernel"
+
+
+def is_machine(c):
+    """Commands stand in the first namespaces of a whole Linux that is theirs; the walls are around it."""
+    return bool(c.cfg.engine) and row(c)["kernel"] == "own kernel"
 
 
 def needs_hosts_kernel(c, what):

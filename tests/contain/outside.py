@@ -19,7 +19,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import has_own_kernel, needs_hosts_kernel
+from harness import has_lesser_kernel, needs_hosts_kernel
 
 THROUGH, REFUSED, UNSURE = 0, 1, 2
 CLONE_NEWNET = 0x40000000
@@ -71,7 +71,7 @@ def inside(c, word, *rest, **kw):
 def wall(c, words, *, privileged=(), absent=(), **kw):
     """Each word gets through outside and is refused inside. `privileged` can only be controlled as
     the host's root, `absent` are not in every kernel; both are still tried inside."""
-    if has_own_kernel(c):  # it has no such door: a number is taken for a call of the other kind
+    if has_lesser_kernel(c):  # it has no such door: a number is taken for a call of the other kind
         words = [w for w in words if not w.startswith(("int80_", "socketcall_"))]
         if not words:
             needs_hosts_kernel(c, "there is no 32-bit door")

@@ -7,6 +7,7 @@
  */
 #include "base/path.h"
 #include "engine/container/container.h"
+#include "engine/mapped.h"
 
 /* One field of a comma-separated list, quoted where it has to be. */
 static void put_field(struct buf *b, const char *key, const char *value)
@@ -126,6 +127,27 @@ static void add_walls(struct args *a, const struct render_in *in, struct renderi
 	seccomp_profile(p->debug, &out->text);
 }
 
+/* Root's: podman is in a namespace of ours (engine/mapped.c), where it is an ordinary user that has entered one, and finds
+ * nothing of any other podman. The id that is 0 there is the sandbox's, so it gets the plan's number inside. */
+static void add_namespace(struct args *a, const struct render_in *in, struct rendering *out)
+{
+	const struct ids *ids = &in->plan->ids;
+
+	if (in->place == NULL) {
+		args_add(a, "--userns=keep-id");
+		return;
+	}
+	args_addf(a, "--uidmap=0:1:%u", ids->uid_in);
+	args_addf(a, "--uidmap=%u:0:1", ids->uid_in);
+	args_addf(a, "--gidmap=0:1:%u", ids->gid_in);
+	args_addf(a, "--gidmap=%u:0:1", ids->gid_in);
+	args_put(&out->env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		 "HOME=" MAPPED_OWN, "XDG_RUNTIME_DIR=" MAPPED_OWN, "XDG_CONFIG_HOME=" MAPPED_OWN,
+		 "XDG_DATA_HOME=" MAPPED_OWN, "_CONTAINERS_USERNS_CONFIGURED=done", NULL);
+	args_addf(&out->env, "_CONTAINERS_ROOTLESS_UID=%u", ids->uid_out);
+	args_addf(&out->env, "_CONTAINERS_ROOTLESS_GID=%u", ids->gid_out);
+}
+
 int render_podman(const struct render_in *in, struct rendering *out, struct err *e)
 {
 	struct args *a = &out->args;
@@ -133,14 +155,17 @@ int render_podman(const struct render_in *in, struct rendering *out, struct err 
 
 	/* No systemd is asked to make control groups: we are in the right ones already. */
 	args_put(a, in->tool, "--cgroup-manager=cgroupfs", "--events-backend=none", NULL);
+	if (in->place) /* it would try which is best, and there is no image */
+		args_add(a, "--storage-driver=vfs");
 	add_walls(a, in, out);
 	/* For init, to bring the network to the gate; it drops them before the first command. */
 	if (in->plan->net.has_gate)
 		args_add(a, "--cap-add=NET_ADMIN,NET_BIND_SERVICE,SETPCAP");
 	if (in->runtime == NULL) /* crun can leave them alone, runc wants to be let try */
 		args_add(a, "--cgroups=disabled");
-	args_put(a, "--userns=keep-id", "--ulimit=host", "--read-only-tmpfs=false", "--no-hosts",
-		 "--log-driver=none", "--http-proxy=false", "--image-volume=ignore", NULL);
+	add_namespace(a, in, out);
+	args_put(a, "--ulimit=host", "--read-only-tmpfs=false", "--no-hosts", "--log-driver=none",
+		 "--http-proxy=false", "--image-volume=ignore", NULL);
 	r = add_mounts(a, in, false, e);
 	if (r < 0)
 		return r;

@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "engine/link/outer.h"
 
 static bool is_ours(void)
@@ -17,19 +17,6 @@ static bool is_ours(void)
 
 	return getsockopt(3, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET &&
 	       fstat(4, &st) == 0 && fstat(5, &st) == 0;
-}
-
-/* Connections to the gate take two files each. */
-static size_t most_files(void)
-{
-	struct rlimit l = { .rlim_cur = 1024, .rlim_max = 1024 };
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max > 65536 ? 65536 : l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l); /* what we have will do otherwise */
-		(void)getrlimit(RLIMIT_NOFILE, &l);
-	}
-	return l.rlim_cur;
 }
 
 int main(int argc, char **argv)
@@ -47,7 +34,8 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)prctl(PR_SET_NAME, "vitrine-link");
 	(void)fcntl(3, F_SETFL, O_NONBLOCK);
-	files = most_files();
+	/* Connections to the gate take two each. */
+	files = io_most_files(65536);
 	if (link_confine() < 0) {
 		(void)fprintf(stderr, "vitrine-link: cannot confine itself\n");
 		return 125;

@@ -174,7 +174,7 @@ int mounts_open(struct child *c)
 }
 
 /* A mount point in our own space: the directories on the way and the point itself. */
-static int make_point(int root, const struct mount *m)
+int mounts_point(int root, const struct mount *m)
 {
 	_close_ int fd = FD_NONE;
 	char parent[4096];
@@ -363,7 +363,7 @@ static int attach_one(struct child *c, size_t i)
 	int r;
 
 	if (m->flags & MOUNT_MKDIR) {
-		r = make_point(c->root, m);
+		r = mounts_point(c->root, m);
 		if (r < 0)
 			return r;
 	}

@@ -72,7 +72,7 @@ static int carry(void *keeper)
 }
 
 /* A user namespace in which the files' owner (root) is the sandbox's outer id; a short-lived child carries it. */
-static int make_idmap(const struct ids *ids, struct native *n, struct err *e)
+int native_idmap(const struct ids *ids, struct native *n, struct err *e)
 {
 	static pid_t keeper;
 	char map[64];
@@ -99,7 +99,7 @@ static int make_idmap(const struct ids *ids, struct native *n, struct err *e)
 }
 
 /* It was killed when it had done its part; there is always something better to do than to wait for its end. */
-static void end_carrier(struct native *n)
+void native_idmap_end(struct native *n)
 {
 	fd_close(take_fd(n->idmap));
 	if (n->carrier > 0)
@@ -107,29 +107,37 @@ static void end_carrier(struct native *n)
 	n->carrier = 0;
 }
 
-static int idmapped_tree(const struct mount *m, int userns, struct err *e)
+int native_map_tree(int tree, const char *src, uint64_t attrs, int userns, struct err *e)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID |
-					       MOUNT_ATTR_NODEV |
-					       (m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0),
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | attrs,
 				   .propagation = MS_PRIVATE,
 				   .userns_fd = (uint64_t)userns };
+
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return err_set(e, ERR_UNSUPPORTED, errno,
+			       "'%s': its file system cannot map ids (%s), so root cannot be kept "
+			       "out of it; run as an ordinary "
+			       "user or with --user NAME",
+			       src, strerrordesc_np(errno));
+	return 0;
+}
+
+int native_tree(const struct mount *m, int userns, struct err *e)
+{
+	uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			 (m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0);
 	_close_ int tree =
 		open_tree(AT_FDCWD, m->src, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	struct stat st;
+	int r;
 
 	if (tree < 0 || fstat(tree, &st) < 0)
 		return err_sys(e, "'%s'", m->src);
 	if (m->flags & MOUNT_VERIFY && (st.st_dev != m->dev || st.st_ino != m->ino))
 		return err_set(e, ERR_CONFLICT, ESTALE, "'%s' was replaced while we looked at it",
 			       m->src);
-	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
-		return err_set(e, ERR_UNSUPPORTED, errno,
-			       "'%s': its file system cannot map ids (%s), so root cannot be kept "
-			       "out of it; run as an ordinary "
-			       "user or with --user NAME",
-			       m->src, strerrordesc_np(errno));
-	return take_fd(tree);
+	r = native_map_tree(tree, m->src, attrs, userns, e);
+	return r < 0 ? r : take_fd(tree);
 }
 
 static int send_trees(const struct plan *p, struct native *n, struct err *e)
@@ -140,13 +148,13 @@ static int send_trees(const struct plan *p, struct native *n, struct err *e)
 
 		if (!(p->mounts[i].flags & MOUNT_IDMAP))
 			continue;
-		tree = idmapped_tree(&p->mounts[i], n->idmap, e);
+		tree = native_tree(&p->mounts[i], n->idmap, e);
 		if (tree < 0)
 			return tree;
 		if (init_send(n->ctl, &m, &tree, 1) < 0)
 			return err_sys(e, "control socket");
 	}
-	end_carrier(n);
+	native_idmap_end(n);
 	return 0;
 }
 
@@ -245,7 +253,7 @@ int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_
 	if (r == 0 && ids_are_given(ids))
 		r = map_ids(ids, n.pid, n.ctl, e);
 	if (r == 0 && ids->is_root)
-		r = make_idmap(ids, &n, e);
+		r = native_idmap(ids, &n, e);
 	if (r < 0)
 		return r;
 	*ret = n;
@@ -302,7 +310,7 @@ void native_done(struct native *n)
 			      0); /* it may be dead already */
 		(void)waitpid(n->pid, NULL, 0);
 	}
-	end_carrier(n);
+	native_idmap_end(n);
 	if (n->tool > 0) { /* a start that failed half-way */
 		(void)kill(n->tool, SIGKILL);
 		(void)waitpid(n->tool, NULL, 0);

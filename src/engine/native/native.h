@@ -148,6 +148,15 @@ int native_plan(int ctl, const struct plan *p);
 int native_go(struct native *n, const struct plan *p, const struct stdio *io, struct err *e);
 void native_done(struct native *n);
 
+/* Root's files with the sandbox's outer id for their owner: a user namespace that says so, in n->idmap, */
+int native_idmap(const struct ids *ids, struct native *n, struct err *e);
+/* what `m` shows of the host as a tree that hangs nowhere yet, seen through it, */
+int native_tree(const struct mount *m, int userns, struct err *e);
+/* any such tree, of `src`, with no other attributes than these, */
+int native_map_tree(int tree, const char *src, uint64_t attrs, int userns, struct err *e);
+/* and the end of the namespace. */
+void native_idmap_end(struct native *n);
+
 /* Puts the cover of mount `m` back after the host replaced the file below it. The sandbox must be frozen. */
 int native_cover(const struct native *n, const struct mount *m, struct err *e);
 
@@ -210,6 +219,8 @@ int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);
+/* The directories to m->dst below a root, and a file or directory to mount on; over no link. */
+int mounts_point(int root, const struct mount *m);
 /* Mount i of the plan as a tree that hangs nowhere yet; one that is open already is that. < 0: -errno */
 int mounts_source(const struct child *c, size_t i);
 /* The layers before mount i, whose trees are open, as one below c->root; the working directory is another then. */

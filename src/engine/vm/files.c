@@ -47,7 +47,7 @@ void vm_files_done(struct vm_files *f)
 }
 
 /* In the new process: nothing of the tool's but its complaints. */
-static _Noreturn void become(const struct vm_files *f, size_t i, const int at[3], const char *dir,
+static _Noreturn void become(const char *program, size_t i, const int at[3], const char *dir,
 			     char *const *env)
 {
 	char root[4200];
@@ -65,12 +65,12 @@ static _Noreturn void become(const struct vm_files *f, size_t i, const int at[3]
 		if (high[k] >= 0 && dup2(high[k], FILES_FD_GUEST + k) < 0)
 			_exit(125);
 	(void)syscall(SYS_close_range, FILES_FD_GUEST + (at[2] >= 0 ? 3 : 2), ~0U, 0);
-	(void)execve(f->program, argv, env);
-	(void)fprintf(stderr, "cannot run '%s': %s\n", f->program, strerror(errno));
+	(void)execve(program, argv, env);
+	(void)fprintf(stderr, "cannot run '%s': %s\n", program, strerror(errno));
 	_exit(127);
 }
 
-int vm_files_spawn(const struct vm_files *f, const char *dir, char *const *env)
+int vm_files_spawn(const struct vm_files *f, const char *program, const char *dir, char *const *env)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		int base = VM_FD_END_ + 3 * (int)i;
@@ -80,7 +80,7 @@ int vm_files_spawn(const struct vm_files *f, const char *dir, char *const *env)
 		if (pid < 0)
 			return -errno;
 		if (pid == 0)
-			become(f, i, at, dir, env);
+			become(program, i, at, dir, env);
 	}
 	return syscall(SYS_close_range, VM_FD_END_, ~0U, 0) < 0 ? -errno : 0;
 }

@@ -13,14 +13,18 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "engine/native/native.h"
 #include "engine/vm/vm.h"
 #include "sys/userns.h"
 
-/* The user's own number stays what it is: it is the files' owner, on both sides. */
-static int enter(void)
+/* The user's own number stays what it is: it is the files' owner, on both sides. Root's sandboxes have another outside. */
+static int enter(const struct ids *ids)
 {
-	int r = userns_enter(geteuid(), getegid(), CLONE_NEWNS);
+	/* Whoever breaks out of the guest is QEMU, which needs no network and nobody's queues. */
+	int alone = sabotaged("netns") ? 0 : CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	int r = userns_enter(ids->is_root ? ids->uid_in : geteuid(),
+			     ids->is_root ? ids->gid_in : getegid(), CLONE_NEWNS | alone);
 
 	if (r == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		r = -errno;
@@ -82,6 +86,17 @@ static int add_mount(const struct render_in *in, const struct mount *m, const ch
 	return r == -ENOENT && m->flags & MOUNT_GONE_OK ? 0 : r;
 }
 
+static int layer_of(const struct child *c, const struct render_in *in, size_t i)
+{
+	_free_ char *src = render_source(in, &c->plan->mounts[i]);
+	int tree;
+
+	if (in->place == NULL)
+		return mounts_source(c, i);
+	tree = open_tree(AT_FDCWD, src, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	return tree < 0 ? -errno : tree;
+}
+
 /* Mount i, where layers are trees of their own until their overlay comes. */
 static int add_one(struct child *c, const struct render_in *in, size_t i, const char *private,
 		   const char *view)
@@ -100,7 +115,7 @@ static int add_one(struct child *c, const struct render_in *in, size_t i, const 
 		return mounts_overlay(c, i);
 	if (m->kind != MOUNT_LAYER)
 		return add_mount(in, m, private, view);
-	c->trees[i] = mounts_source(c, i);
+	c->trees[i] = layer_of(c, in, i);
 	return c->trees[i] < 0 ? c->trees[i] : 0;
 }
 
@@ -114,18 +129,18 @@ static int open_root(struct child *c, const char *view)
 }
 
 /* The process becomes the machine's program afterwards: what is allocated here goes with it. */
-int vm_view(const struct plan *p, const char *skel, const char *dir, const char **where)
+int vm_view(const struct render_in *in, const char **where)
 {
-	struct render_in in = { .plan = p, .skel = skel, .dir = dir };
+	const struct plan *p = in->plan;
 	struct child c = { .plan = p, .root = FD_NONE };
-	_free_ char *view = mem_fmt("%s/view", dir);
+	_free_ char *view = mem_fmt("%s/view", in->dir);
 	_free_ char *private = mem_fmt("%s/.vitrine/private", view);
-	int r = enter();
+	int r = enter(&p->ids);
 
 	*where = "a user namespace";
 	if (r == 0) {
-		*where = skel;
-		r = bind(skel, view, true);
+		*where = in->skel;
+		r = bind(in->skel, view, true);
 	}
 	if (r == 0)
 		r = open_root(&c, view);
@@ -135,7 +150,7 @@ int vm_view(const struct plan *p, const char *skel, const char *dir, const char 
 	}
 	for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
 		*where = p->mounts[i].dst;
-		r = add_one(&c, &in, i, private, view);
+		r = add_one(&c, in, i, private, view);
 	}
 	return r;
 }

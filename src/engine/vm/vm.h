@@ -123,7 +123,8 @@ int vm_files_open(const struct plan *p, struct vm_files *f, struct err *e);
 void vm_files_done(struct vm_files *f);
 /* In the process that becomes the machine, when the view is built; its descriptors lie behind the machine's, three for
  * each share. 0 or -errno. */
-int vm_files_spawn(const struct vm_files *f, const char *dir, char *const *env);
+int vm_files_spawn(const struct vm_files *f, const char *program, const char *dir,
+		   char *const *env);
 /* Has what is open written down. Nothing may be on its way. */
 int vm_files_save(int ctl, int to, uint64_t *ret_lost, struct err *e);
 /* ---- virtiofsd ---- */
@@ -173,6 +174,6 @@ int vm_again(struct link_again *ret, struct err *e);
 
 /* In the child that becomes the machine: a mount namespace in which dir/view is what the guest may see, and nothing
  * else is handed to it. 0 or -errno; *where says at what. */
-int vm_view(const struct plan *p, const char *skel, const char *dir, const char **where);
+int vm_view(const struct render_in *in, const char **where);
 
 #endif
