@@ -7,6 +7,7 @@ machine (its name does not depend on where the state lies), so one of them boots
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -213,6 +214,52 @@ def files_by_virtiofs(box):
     os.kill(servers[-1], 9)
     eq(p.wait(60), 125)
     eq([pid for pid in servers if os.path.exists(f"/proc/{pid}/root")], [])
+
+
+FILES = """
+import ctypes, mmap, os, socket, sqlite3
+libc = ctypes.CDLL(None)
+open("a", "w").write("a"); open("b", "w").write("b")
+os.link("a", "hard"); assert os.path.samefile("a", "hard") and os.stat("a").st_nlink == 2
+assert libc.renameat2(-100, b"a", -100, b"b", 2) == 0 and open("a").read() == "b"
+os.setxattr("a", "user.x", b"v"); assert os.getxattr("a", "user.x") == b"v"
+f = open("gone", "w+"); os.unlink("gone"); f.write("still"); f.flush(); f.seek(0); assert f.read() == "still"
+f = open("m", "w+b"); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); m[5000:5003] = b"abc"; m.close(); f.close()
+os.chmod("m", 0o751)
+s = socket.socket(socket.AF_UNIX); s.bind("sock"); s.listen(); socket.socket(socket.AF_UNIX).connect("sock")
+os.mkfifo("fifo")
+d = sqlite3.connect("db"); d.execute("pragma journal_mode=wal"); d.execute("create table t(x)"); d.commit()
+for name in ("security.capability", "trusted.x"):
+    try: os.setxattr("a", name, b"\\1\\0\\0\\2" + bytes(16)); print("set", name)
+    except OSError: pass
+try: os.chown("a", 0, 0); print("given away")
+except OSError: pass
+print("ready", flush=True)
+input()
+print(open("host").read(), os.path.exists("appeared"), os.path.exists("m"))
+"""
+
+
+@test(who=("user",), timeout=400)
+def virtiofs_has_what_files_have(box):
+    """What programs rely on, the other side of it, and what the host changes meanwhile, within the second that is remembered."""
+    if not virtiofsd():
+        raise Skip("no virtiofsd")
+    env = machine(box)
+    box.write("files.py", FILES)
+    box.write("host", "old")
+    p = box.start("run", "--engine", "vm-emulated", "--", "python3", "files.py", stdin=subprocess.PIPE, env=env)
+    eq(p.stdout.readline(), b"ready\n", p.stderr)
+    eq(((box.ws / "m").read_bytes()[5000:5003], (box.ws / "m").stat().st_mode & 0o777), (b"abc", 0o751))
+    eq((box.read("a"), os.getxattr(box.ws / "a", "user.x")), ("b", b"v"))
+    box.write("host", "new")
+    box.write("appeared", "")
+    (box.ws / "m").unlink()
+    time.sleep(1.1)
+    p.stdin.write(b"\n")
+    p.stdin.flush()
+    eq(p.stdout.readline(), b"new True False\n")
+    eq(p.wait(60), 0)
 
 
 @test(who=("user",), timeout=60)

@@ -159,7 +159,7 @@ static _Noreturn void become(const char *program, const char *dir, size_t i, int
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)snprintf(fd, sizeof(fd), "--fd=%d", FD_LISTEN);
 	(void)snprintf(options, sizeof(options),
-		       "source=%s%s,cache=%s,sandbox=namespace,announce_submounts,log_level=err,"
+		       "source=%s%s,cache=%s,sandbox=namespace,announce_submounts,xattr,log_level=err,"
 		       "modcaps=-chown:-dac_override:-fowner:-fsetid:-setgid:-setuid:-mknod:-"
 		       "setfcap",
 		       dir, shares[i].place, shares[i].cache);
