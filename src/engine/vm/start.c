@@ -92,7 +92,7 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 		return err_sys(e, "the machine's monitor");
 	r = vm_files_open(p, &ret->files, e);
 	if (r == 0)
-		r = vm_share_find(p, &ret->virtiofsd, e);
+		r = vm_share_find(p, &ret->kernel, &ret->virtiofsd, e);
 	if (r < 0)
 		return r;
 	if (again) {
