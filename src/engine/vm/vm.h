@@ -161,8 +161,9 @@ struct vm_start {
 			    .ram = FD_NONE,                                                        \
 			    .files = VM_FILES_NONE })
 
-int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
-		  const char *again, struct vm_start *ret, struct err *e);
+/* Which kernel, and who serves the files, is found out here. `again`: the folder of what was saved of it. */
+int vm_start_open(struct vm_kind kind, const char *dir, const char *again, struct vm_start *ret,
+		  struct err *e);
 /* All that the machine of this plan depends on, one line each. */
 void vm_key_text(const struct vm_kind *kind, struct buf *out);
 /* It must be the same as the one that was saved. */
