@@ -141,7 +141,24 @@ int vm_boot(void)
 
 /* ---- the view ---- */
 
-static int make_dev(void)
+/* As all private space, within --disk; what is left of it is the other one's. */
+static int make_shm(const struct plan *p)
+{
+	uint64_t bytes = plan_shm_part(p->private_bytes), files = plan_shm_part(p->private_inodes);
+	char options[96];
+
+	/* 0 would be no limit at all. */
+	(void)snprintf(options, sizeof(options), "mode=1777,size=%llu,nr_inodes=%llu",
+		       (unsigned long long)(bytes ? bytes : 1),
+		       (unsigned long long)(files ? files : 1));
+	if (mkdir("/v/dev/shm", 0755) < 0 ||
+	    mount("tmpfs", "/v/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
+		  p->private_bytes ? options : "mode=1777") < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_dev(const struct plan *p)
 {
 	static const struct {
 		const char *name;
@@ -169,12 +186,11 @@ static int make_dev(void)
 			return -errno;
 	}
 	(void)umask(old);
-	if (mkdir("/v/dev/pts", 0755) < 0 || mkdir("/v/dev/shm", 0755) < 0 ||
+	if (mkdir("/v/dev/pts", 0755) < 0 ||
 	    mount("devpts", "/v/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-		  "ptmxmode=0666,mode=0600") < 0 ||
-	    mount("tmpfs", "/v/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
+		  "ptmxmode=0666,mode=0600") < 0)
 		return -errno;
-	return 0;
+	return make_shm(p);
 }
 
 static int hide(const char *name)
@@ -362,7 +378,8 @@ static int make_private(const struct plan *p)
 	int r = 0;
 
 	(void)snprintf(options, sizeof(options), "mode=0755,size=%llu,nr_inodes=%llu",
-		       (unsigned long long)p->private_bytes, (unsigned long long)p->private_inodes);
+		       (unsigned long long)(p->private_bytes - plan_shm_part(p->private_bytes)),
+		       (unsigned long long)(p->private_inodes - plan_shm_part(p->private_inodes)));
 	if (mkdir("/private", 0755) < 0 || mount("tmpfs", "/private", "tmpfs", MS_NOSUID | MS_NODEV,
 						 p->private_bytes ? options : "mode=0755") < 0)
 		return -errno;
@@ -411,7 +428,7 @@ int vm_view_enter(const struct plan *p, int *ret_steward)
 	if (r == 0)
 		r = hide("/v/proc/key-users");
 	if (r == 0)
-		r = make_dev();
+		r = make_dev(p);
 	if (r < 0)
 		return r;
 	place = "root";

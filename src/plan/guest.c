@@ -55,8 +55,6 @@ static bool is_in_private(const struct plan *p, size_t i)
 static void put_private(struct buf *out, const struct plan *p)
 {
 	put_number(out, "live", 1);
-	put_number(out, "private_bytes", p->private_bytes);
-	put_number(out, "private_inodes", p->private_inodes);
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
 
@@ -79,6 +77,10 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "named", p->is_named);
 	put_number(out, "check_reads", p->check_reads);
 	put_number(out, "containers", p->has_containers);
+	if (p->private_bytes) {
+		put_number(out, "private_bytes", p->private_bytes);
+		put_number(out, "private_inodes", p->private_inodes);
+	}
 	if (p->is_live)
 		put_private(out, p);
 	put_number(out, "own_kernel", w->has_own_kernel);

@@ -345,6 +345,11 @@ bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
 bool plan_needs_samples(const struct plan *p);
+/* Of --disk, what is /dev/shm's where it is a file system apart from all other private space: a machine's own. */
+static inline uint64_t plan_shm_part(uint64_t all)
+{
+	return all / 8;
+}
 
 const char *enforcer_name(enum enforcer by);
 

@@ -169,7 +169,7 @@ def polled(c: Ctx, script, flags, change, settle=1.0, watch=0.5):
     change()
     time.sleep(settle)
     seen = len(p.out)
-    time.sleep(watch)
+    time.sleep(watch * c.cfg.patience)  # a slow reader comes by less often
     alive = p.alive
     c.plant(c.ws / "stop")
     r = p.wait()

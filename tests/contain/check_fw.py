@@ -13,7 +13,7 @@ import subprocess
 import time
 
 from check_fr import editor_save, polled, reported
-from harness import HELD, Ctx, check, has_own_kernel, needs_hosts_kernel
+from harness import HELD, Ctx, check, has_own_kernel, needs_hosts_kernel, needs_special_files
 
 q = shlex.quote
 
@@ -623,6 +623,7 @@ def fw23(c: Ctx):
     devices = [n for n, k in kinds.items() if k in (stat.S_IFCHR, stat.S_IFBLK)]
     c.must(not devices, f"device nodes on the host: {devices}")
     if not kinds:
+        needs_special_files(c)
         needs_hosts_kernel(c, "nothing but files and directories can be made in a workspace")
     c.need_control(kinds.get("node-fifo") == stat.S_IFIFO and kinds.get("node-socket") == stat.S_IFSOCK,
                    f"FIFO or socket do not work: {kinds}")

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import HELD, check, has_lesser_kernel
+from harness import HELD, check, has_lesser_kernel, needs_special_files
 
 
 def works(c, script, want="DONE", timeout=30, control=True, flags=(), env=None):
@@ -128,6 +128,7 @@ def ok03(c):
 
 @check("OK-04", prio="P0", title="pipes, socketpairs, ptys, job control, a multiplexer")
 def ok04(c):
+    needs_special_files(c)
     works(c, "seq 100000 | sort -n | tail -1 | grep -q 100000 && echo DONE")
     works(c, "mkfifo p && (cat p > got &) ; echo hi > p; sleep 0.1; grep -q hi got && echo DONE")
     r = works(c, "script -qec 'tty; stty size' /dev/null; echo DONE")
@@ -267,6 +268,7 @@ print("DONE")
 
 @check("OK-09", prio="P1", title="inotify, many files, links, long paths, attributes")
 def ok09(c):
+    needs_special_files(c)
     c.plant(c.ws / "files.py", FILES)
     twin = c.mkdir(c.root / "twin")
     ctl = c.control(["/usr/bin/python3", str(c.ws / "files.py")], cwd=twin)

@@ -7,7 +7,7 @@ import secrets
 import shlex
 import time
 
-from harness import HELD, Ctx, check, descendants
+from harness import HELD, Ctx, check, descendants, needs_special_files
 
 q = shlex.quote
 
@@ -68,6 +68,7 @@ def sb02(c: Ctx):
 @check("SB-03", prio="P0", forms=("run", "exec"), catches=("netns",),
        title="a run reaches no server of its neighbour: loopback, abstract, path")
 def sb03(c: Ctx):
+    needs_special_files(c)
     name = "vcf-" + secrets.token_hex(8)
     port = 20000 + secrets.randbelow(20000)
     ws2 = c.mkdir(c.home / "proj2")

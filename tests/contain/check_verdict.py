@@ -54,8 +54,8 @@ def sv05(c):
                 c.need_control(soon(lambda: net.hits("ok.test")), "an answer opens nothing at all")
                 net.clear()
             else:
-                c.need_control(soon(lambda: "gone" in c.vitrine("net", "log", b.name).text or net.hits("ok.test")),
-                               "neither refused nor connected")
+                c.need_control(soon(lambda: "gone" in c.vitrine("net", "log", b.name).text or net.hits("ok.test"),
+                                    10.0 * c.cfg.patience), f"neither refused nor connected: {c.vitrine('net', 'log', b.name)}")
                 c.must(not net.hits("ok.test"), f"connected for nobody: {net.hits('ok.test')}")
             c.vitrine("stop", "-t", "0", b.name)
     return HELD

@@ -6,10 +6,12 @@
     engines.py --vitrine build/vitrine --engines bwrap,crun  some of them
     ... --write docs/ENGINES.md                              put the matrix between its marks in that file
 
-A docker daemon of our own is started unless DOCKER_HOST names one, and podman gets a place of its own unless
-XDG_RUNTIME_DIR does. As an ordinary user only: root's sandboxes are such a user's to the tool (run.py --ident root looks at them). An engine whose
-checks take longer than --most is left out with a word. Exit status 1: a P0 check was breached somewhere, or an engine
-was not finished.
+A docker daemon of our own is started unless DOCKER_HOST names one, podman gets a place of its own unless
+XDG_RUNTIME_DIR does, and machines a kernel and a place where booted ones are kept unless VITRINE_VM_KERNEL and
+VITRINE_VM_DIR do. As an ordinary user only: root's sandboxes are such a user's to the tool (run.py --ident root looks at
+them). An engine whose checks take longer than --most (machines in software: four times that) is left out with a word;
+--only and --json put together what was run in parts. Exit status 1: a P0 check was breached somewhere, or an engine was
+not finished.
 """
 
 import argparse
@@ -41,11 +43,12 @@ WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 def engines_here(vitrine):
     rows = json.loads(subprocess.run([vitrine, "engines", "--json"], capture_output=True, text=True).stdout)
-    return [e["name"] for e in rows["engines"] if e["here"] and not e.get("untested")]
+    return [e["name"] for e in rows["engines"] if e["here"] and (e["name"] == VM or not e.get("untested"))]
 
 
 def run_engine(args, name):
     """id -> (prio, title, word, why)"""
+    most = args.most * (4 if name == VM else 1)
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         cmd = [sys.executable, str(HERE / "run.py"), "--vitrine", args.vitrine, "--ident", "user", "--form", "run",
                "--json", f.name, "--jobs", str(args.jobs)]
@@ -55,7 +58,7 @@ def run_engine(args, name):
         with open(said, "w") as log:
             p = subprocess.Popen([*cmd, "--verbose"], stdout=log, stderr=sys.stderr, start_new_session=True)
         try:
-            p.wait(args.most)
+            p.wait(most)
         except subprocess.TimeoutExpired:
             os.killpg(p.pid, signal.SIGTERM)
             try:
@@ -63,7 +66,7 @@ def run_engine(args, name):
             except subprocess.TimeoutExpired:
                 os.killpg(p.pid, signal.SIGKILL)
                 p.wait()
-            print(f"{name}: not finished within {args.most} s", file=sys.stderr)
+            print(f"{name}: not finished within {most} s", file=sys.stderr)
             return {}
         text = Path(f.name).read_text()
     out = {}

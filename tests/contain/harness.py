@@ -56,7 +56,8 @@ MS_REC, MS_SLAVE, MS_SHARED = 0x4000, 0x80000, 0x100000
 # How much longer than the native engine one may take for a start, and with it for all that waits for one.
 PATIENCE = {"podman": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
 # What an engine has outside of a check's own folders.
-ENGINES_PLACES = ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES", "VITRINE_VM_DIR")
+ENGINES_PLACES = ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES", "VITRINE_VM_DIR",
+                  "VITRINE_VM_SHARE")
 
 # What a grandchild is: two shells between the first process and the command, the status kept.
 GRANDCHILD = ["sh", "-c", "sh -c '\"$@\"; exit $?' x \"$@\"; exit $?", "x"]
@@ -960,6 +961,12 @@ def is_machine(c):
 def needs_hosts_kernel(c, what):
     if has_own_kernel(c):
         c.inconclusive(f"engine '{c.cfg.engine}' has a kernel of its own: {what}")
+
+
+def needs_special_files(c):
+    """Where QEMU itself serves a machine's files (VITRINE_VM_SHARE=9p), some of its versions make no FIFOs and sockets."""
+    if is_machine(c) and "MADE" not in c.sandbox("mkfifo /tmp/fifo && echo MADE").text:
+        needs_hosts_kernel(c, "QEMU, which serves its files, makes no FIFOs and sockets")
 
 
 def needs_step(c, step):

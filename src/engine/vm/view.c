@@ -51,7 +51,8 @@ static int make_private(const struct plan *p, const char *dir)
 	char options[96];
 
 	(void)snprintf(options, sizeof(options), "mode=0755,size=%llu,nr_inodes=%llu",
-		       (unsigned long long)p->private_bytes, (unsigned long long)p->private_inodes);
+		       (unsigned long long)(p->private_bytes - plan_shm_part(p->private_bytes)),
+		       (unsigned long long)(p->private_inodes - plan_shm_part(p->private_inodes)));
 	return mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV,
 		     p->private_bytes ? options : "mode=0755") < 0
 		       ? -errno
