@@ -36,12 +36,12 @@ static const char *honours(const struct engine *en, enum engine_step s)
 
 static void put_steps(struct buf *out)
 {
-	buf_printf(out, "\n%-24s", "can honour");
+	buf_printf(out, "\n%-32s", "can honour");
 	for (const struct engine *en = engines; en->name; en++)
 		buf_printf(out, "  %s", en->name);
 	buf_putc(out, '\n');
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++) {
-		buf_printf(out, "%-24s", engine_step_name(s));
+		buf_printf(out, "%-32s", engine_step_name(s));
 		/* Right-aligned below the name, so that no line ends in blanks. */
 		for (const struct engine *en = engines; en->name; en++)
 			buf_printf(out, "  %*s", (int)strlen(en->name), honours(en, s));

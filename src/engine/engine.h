@@ -162,8 +162,8 @@ int docker_prepare(const struct plan *p, const char *tool, const char *dir, stru
 int podman_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
-int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
-	       const struct cgroup *cg, const char *again, struct native *ret, struct err *e);
+int wall_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+	       const char *again, struct native *ret, struct err *e);
 int wall_exec(const struct native *n, const struct init_msg *start, int request, const int fd[3]);
 void wall_reap(struct native *n, const struct plan *p);
 void wall_tidy(const struct plan *p);

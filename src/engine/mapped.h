@@ -15,7 +15,7 @@
 #define MAPPED_KERNEL MAPPED_PLACE "/kernel"
 #define MAPPED_KEPT MAPPED_PLACE "/kept"
 #define MAPPED_FILES MAPPED_PLACE "/files"
-#define MAPPED_ALSO_MAX 6
+#define MAPPED_ALSO_MAX 5
 
 /* Trees that hang nowhere yet. */
 struct mapped {
@@ -26,7 +26,8 @@ struct mapped {
 		int tree;
 	} also[MAPPED_ALSO_MAX];
 	size_t n_also;
-	int idmap; /* while it is made: of struct native */
+	int idmap;          /* while it is made: of struct native */
+	const char *device; /* that the tool needs, and root has; NULL: none */
 	bool wants_ids; /* the tool is to be root of a range of ids that are nobody's, in a namespace of its own */
 };
 

@@ -25,7 +25,7 @@ struct render_in {
 	const char *kernel; /* for a machine: its kernel's image */
 	const char *kept; /* for a machine: the folder of the one it is a copy of; NULL: it boots */
 	bool is_again;    /* for a machine: it goes on from where it was saved */
-	bool is_virtiofs; /* for a machine: virtiofsd serves its files; it boots */
+	bool is_virtiofs; /* for a machine: virtiofsd serves its files */
 	const bool *gone; /* per mount: the name it covers has vanished; NULL: none has */
 	const char *
 		runtime; /* for a container engine: its OCI runtime; NULL: what it takes by itself */

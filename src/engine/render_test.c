@@ -5,7 +5,9 @@
  * diff.
  */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/json.h"
@@ -435,7 +437,7 @@ static char *key_for(size_t i, const char *image, const char *tool, bool is_emul
 	char *key;
 
 	make_for(engine_find("vm"), i, &s);
-	key = vm_key(&s.plan, &k, tool, is_emulated);
+	key = vm_key(&(struct vm_kind){ &s.plan, &k, tool, is_emulated, false });
 	setup_done(&s);
 	return key;
 }
@@ -460,7 +462,65 @@ TEST(a_kept_machine_is_named_by_all_that_makes_it)
 		CHECK(!str_eq(one, others[i]));
 }
 
-/* What a monitor says is bounded and only half believed: answers, refusals, noise, the end. */
+/* QEMU keeps none with the device in it: a kept one has the place, and a copy the connection too. */
+TEST(a_kept_machine_has_a_place_for_virtiofs)
+{
+	struct setup s;
+
+	make_for(engine_find("vm"), 0, &s);
+	for (int i = 0; i < 4; i++) {
+		_cleanup_(args_done) struct args words = { 0 };
+		_cleanup_(buf_done) struct buf got = BUF(MIB);
+		bool is_emulated = i & 1, is_copy = i & 2;
+		struct render_in in = { .plan = &s.plan,
+					.tool = "/usr/bin/qemu",
+					.dir = "/state/x",
+					.kernel = "/boot/vmlinuz-6",
+					.kept = "/state/vm/key",
+					.is_virtiofs = true };
+
+		vm_words(&in, is_copy ? VM_WARM : VM_KEEP, is_emulated, &words);
+		args_print(&words, &got);
+		CHECK(strstr(buf_cstr(&got), "pcie-root-port,id=later0,bus=pcie.0") != NULL);
+		CHECK(strstr(buf_cstr(&got), "vhost-user-fs") == NULL);
+		CHECK(strstr(buf_cstr(&got), "9p") == NULL);
+		CHECK((strstr(buf_cstr(&got), "pcie=on") != NULL) == !is_emulated);
+		CHECK((strstr(buf_cstr(&got), "socket,id=view,fd=40") != NULL) == is_copy);
+		CHECK(strstr(buf_cstr(&got), is_copy ? "mem-path=/proc/self/fd/5,share=on"
+						     : "mem-path=/state/vm/key/ram,share=on"));
+	}
+	CHECK(strstr(vm_plug_words(0), "\"later0\"") && strstr(vm_plug_words(0), "\"view\""));
+	CHECK(strstr(vm_plug_words(1), "\"later1\"") && strstr(vm_plug_words(1), "\"system\""));
+	setup_done(&s);
+}
+
+/* Memory as a file: what is zero becomes a hole, a copy has the same bytes. */
+TEST(a_copy_of_memory)
+{
+	const size_t n = 8 * MIB;
+	_close_ int from = memfd_create("from", MFD_CLOEXEC), to = memfd_create("to", MFD_CLOEXEC);
+	_free_ char *bytes = mem_new(n, 1), *got = mem_new(n, 1);
+	struct stat before, after;
+
+	bytes[0] = 1;
+	memset(bytes + 5 * MIB + 4096, 7, 12345);
+	CHECK_INT(pwrite(from, bytes, n, 0), (ssize_t)n);
+	CHECK_INT(ftruncate(from, (off_t)(n + MIB)), 0); /* it ends with a hole */
+	CHECK_INT(fstat(from, &before), 0);
+	CHECK_INT(vm_ram_thin(from), 0);
+	CHECK_INT(fstat(from, &after), 0);
+	CHECK(after.st_blocks * 10 < before.st_blocks);
+	CHECK_INT(vm_ram_copy(from, to), 0);
+	CHECK_INT(fstat(to, &after), 0);
+	CHECK_INT(after.st_size, (ssize_t)(n + MIB));
+	CHECK(after.st_blocks * 10 < before.st_blocks);
+	CHECK_INT(pread(to, got, n, 0), (ssize_t)n);
+	CHECK(memcmp(bytes, got, n) == 0);
+	/* what is no file is no memory */
+	CHECK(vm_ram_copy(from, FD_NONE) < 0);
+	CHECK(vm_ram_copy(FD_NONE, to) < 0);
+}
+
 TEST(a_machine_with_virtiofs)
 {
 	static const char *const boards[] = { "device", "pci" };
@@ -470,7 +530,7 @@ TEST(a_machine_with_virtiofs)
 	for (size_t i = 0; i < ARRAY_LEN(boards); i++) {
 		_cleanup_(args_done) struct args words = { 0 };
 		_cleanup_(buf_done) struct buf got = BUF(MIB);
-		_free_ char *device = mem_fmt("vhost-user-fs-%s,chardev=files,tag=view", boards[i]);
+		_free_ char *device = mem_fmt("vhost-user-fs-%s,chardev=view,tag=view", boards[i]);
 		struct render_in in = { .plan = &s.plan,
 					.tool = "/usr/bin/qemu",
 					.dir = "/state/x",
@@ -484,9 +544,10 @@ TEST(a_machine_with_virtiofs)
 		CHECK(strstr(buf_cstr(&got), ",memory-backend=ram") != NULL);
 		CHECK(strstr(buf_cstr(&got), "9p") == NULL);
 		CHECK((strstr(buf_cstr(&got), "force-legacy=false") != NULL) == (i == 0));
+		CHECK(strstr(buf_cstr(&got), "pcie-root-port") == NULL);
 	}
 	setup_done(&s);
-	CHECK_INT(vm_share_said(NULL), VM_SHARE_9P);
+	CHECK_INT(vm_share_said(NULL), VM_SHARE_AUTO);
 	CHECK_INT(vm_share_said("9p"), VM_SHARE_9P);
 	CHECK_INT(vm_share_said("virtiofs"), VM_SHARE_VIRTIOFS);
 	CHECK_INT(vm_share_said("auto"), VM_SHARE_AUTO);
@@ -494,6 +555,7 @@ TEST(a_machine_with_virtiofs)
 	CHECK_INT(vm_share_said(""), VM_SHARE_COUNT_);
 }
 
+/* What a monitor says is bounded and only half believed: answers, refusals, noise, the end. */
 TEST(a_monitor_is_heard_but_not_trusted)
 {
 	static const struct {

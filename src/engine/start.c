@@ -17,7 +17,7 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'", p->engine);
 	if (en->render) {
 		engine_done(ret); /* namespaces that were made before the engine was known */
-		return wall_start(en, p, io, cg, again, ret, e);
+		return wall_start(p, io, cg, again, ret, e);
 	}
 	if (ret->pidfd < 0) {
 		r = native_pair(ctl, e);

@@ -124,9 +124,9 @@ struct launch {
 	const char *skel, *dir;
 	struct mapped *mapped; /* of root's sandboxes */
 	const struct args *args;
-	char *const *env;
-	const struct vm_start *vm; /* of a machine */
-	const char *again;         /* of one that goes on: its folder; NULL: it is new */
+	const struct args *env; /* none: the plan's */
+	struct vm_start *vm;    /* of a machine */
+	const char *again;      /* of one that goes on: its folder; NULL: it is new */
 };
 
 /* As the tool would: the keeper reads it there. */
@@ -150,7 +150,7 @@ static struct render_in places_of(const struct launch *l)
 }
 
 /* Root's: from here on somebody who has nothing but what was placed. */
-static void become_other(const struct launch *l)
+static void drop_root(const struct launch *l)
 {
 	const char *where = "other ids";
 	int r = mapped_become(l->mapped, &l->plan->ids);
@@ -161,28 +161,50 @@ static void become_other(const struct launch *l)
 		give_up(where, r);
 }
 
+/* The view, and who serves it. */
+static void prepare_machine(const struct launch *l)
+{
+	struct render_in in = places_of(l);
+	const struct vm_files *f = &l->vm->files;
+	const char *where = "";
+	int r = vm_view(&in, &where);
+
+	if (r < 0) {
+		(void)fprintf(stderr, "the machine's view: ");
+		give_up(where, r);
+	}
+	if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
+				   sabotage_bare_env()) < 0)
+		_exit(125);
+	r = l->vm->virtiofsd
+		    ? vm_share_spawn(l->vm->virtiofsd, in.dir, l->vm->n_shares, l->plan->engine_env)
+		    : 0;
+	if (r < 0)
+		give_up("virtiofsd", r);
+}
+
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 {
 	const struct engine *en = l->en;
-	char *const *argv = l->args->v;
-	struct last_words last = { .tool = en->is_told ? argv[0] : NULL,
-				   .id = path_name(l->dir),
-				   .env = l->plan->engine_env };
+	char *const *argv = l->args->v, *const *env = l->env->n ? l->env->v : l->plan->engine_env;
+	struct last_words last = { .id = path_name(l->dir), .env = l->plan->engine_env };
 	const struct vm_files *f = &l->vm->files;
-	int fds[] = { p->to_init[0], p->from_init[1], p->words[1],    l->vm->monitor[1],
-		      l->vm->state,  f->guest[0][1],  f->guest[1][1], f->guest[0][0],
-		      f->ctl[0][1],  f->table[0],     f->guest[1][0], f->ctl[1][1],
+	int fds[] = { p->to_init[0],     p->from_init[1], p->words[1],
+		      l->vm->monitor[1], l->vm->state,    f->n ? f->guest[0][1] : l->vm->ram,
+		      f->guest[1][1],    f->guest[0][0],  f->ctl[0][1],
+		      f->table[0],       f->guest[1][0],  f->ctl[1][1],
 		      f->table[1] };
 	int n_fds = f->n                     ? (int)ARRAY_LEN(fds)
+		    : l->vm->ram >= 0        ? 6
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
-	struct render_in in = places_of(l);
 	const char *where = "";
 	char go;
 	int r;
 
 	bug_on(argv == NULL);
+	last.tool = en->is_told ? argv[0] : NULL;
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -199,28 +221,15 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 	if (en->has_helpers && mind_tool(&last) < 0)
 		_exit(125);
 	if (l->mapped->trees)
-		become_other(l);
-	if (en->strength == STRENGTH_VM) {
-		r = vm_view(&in, &where);
-		if (r < 0) {
-			(void)fprintf(stderr, "the machine's view: ");
-			give_up(where, r);
-		}
-		if (f->n && vm_files_spawn(f, in.place ? MAPPED_FILES : f->program, in.dir,
-					   sabotage_bare_env()) < 0)
-			_exit(125);
-	}
-	if (l->vm->virtiofsd) {
-		r = vm_share_spawn(l->vm->virtiofsd, in.dir, l->plan->engine_env);
-		if (r < 0)
-			give_up("virtiofsd", r);
-	}
+		drop_root(l);
+	if (en->strength == STRENGTH_VM)
+		prepare_machine(l);
 	r = en->needs_stage ? stage_enter(en) : 0;
 	if (r < 0)
 		give_up("cannot make namespaces for it", r);
 	if (en->seals_itself)
-		stage_exec_sealed(argv, l->env);
-	(void)execve(argv[0], argv, l->env);
+		stage_exec_sealed(argv, env);
+	(void)execve(argv[0], argv, env);
 	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
@@ -464,15 +473,15 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 		const char *src, *at;
 		bool is_own;
 	} also[] = {
-		{ l->skel, MAPPED_SKEL, l->en->makes_points },
-		{ l->dir, MAPPED_DIR, true },
-		{ vm->kernel.image, MAPPED_KERNEL, true },
-		{ vm->kept, MAPPED_KEPT, true },
+		{ l->skel, MAPPED_SKEL, l->en->makes_points }, { l->dir, MAPPED_DIR, true },
+		{ vm->kernel.image, MAPPED_KERNEL, true },     { vm->kept, MAPPED_KEPT, true },
 		{ vm->files.program, MAPPED_FILES, false },
-		{ is_kvm ? "/dev/kvm" : NULL, "/dev/kvm", true },
 	};
-	int r = native_idmap(&l->plan->ids, n, e);
+	int r = 0;
 
+	if (!l->plan->ids.is_root)
+		return 0;
+	r = native_idmap(&l->plan->ids, n, e);
 	_Static_assert(ARRAY_LEN(also) <= MAPPED_ALSO_MAX, "room for all of them");
 	if (r == 0)
 		r = mapped_open(l->plan, n->idmap, l->mapped, e);
@@ -480,8 +489,27 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 		if (also[i].src)
 			r = mapped_add(l->mapped, also[i].src, also[i].at, also[i].is_own, e);
 	l->mapped->wants_ids = l->en->wants_ids;
+	l->mapped->device = is_kvm ? "/dev/kvm" : NULL;
 	native_idmap_end(n);
 	return r;
+}
+
+/* The tool and vitrine-link, and what both are told first. */
+static int spawn_both(const struct launch *l, const struct ends *ends, const struct cgroup *cg,
+		      struct native *n, struct err *e)
+{
+	int r = spawn_tool(l, ends, cg, n, e);
+
+	if (r == 0 && l->en->strength == STRENGTH_VM)
+		r = vm_start_wake(ends->to_init[1], l->again != NULL, e);
+	if (r == 0)
+		r = spawn_link(ends, n, e);
+	if (r == 0)
+		r = vm_start_plug(l->vm, e);
+	if (r < 0)
+		return r;
+	return l->again ? send_again(l->plan, ends->ctl[0], e)
+			: send_plan(l->en, l->plan, ends->ctl[0], e);
 }
 
 static char *dir_for(const struct plan *p)
@@ -489,9 +517,10 @@ static char *dir_for(const struct plan *p)
 	return mem_fmt("%s/engine/vitrine-%s-%d", p->state_dir, p->name, (int)getpid());
 }
 
-int wall_start(const struct engine *en, const struct plan *p, const struct stdio *io,
-	       const struct cgroup *cg, const char *again, struct native *ret, struct err *e)
+int wall_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,
+	       const char *again, struct native *ret, struct err *e)
 {
+	const struct engine *en = engine_find(p->engine);
 	_cleanup_(engine_done) struct native n = NATIVE_NONE;
 	_cleanup_(rendering_done) struct rendering out = RENDERING;
 	_cleanup_(ends_done) struct ends ends = NO_ENDS;
@@ -505,7 +534,7 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 				 .dir = dir,
 				 .mapped = &mapped,
 				 .args = &out.args,
-				 .env = p->engine_env,
+				 .env = &out.env,
 				 .vm = &vm,
 				 .again = again };
 	int r;
@@ -520,20 +549,12 @@ int wall_start(const struct engine *en, const struct plan *p, const struct stdio
 	r = verify(en, p, e);
 	if (r == 0)
 		r = prepare(&launch, &vm, &out, e);
-	if (out.env.n > 0)
-		launch.env = out.env.v;
-	if (r == 0 && p->ids.is_root)
+	if (r == 0)
 		r = open_mapped(&launch, &n, e);
 	if (r == 0)
 		r = ends_open(&ends, e);
 	if (r == 0)
-		r = spawn_tool(&launch, &ends, cg, &n, e);
-	if (r == 0 && en->strength == STRENGTH_VM)
-		r = vm_start_wake(ends.to_init[1], again != NULL, e);
-	if (r == 0)
-		r = spawn_link(&ends, &n, e);
-	if (r == 0)
-		r = again ? send_again(p, ends.ctl[0], e) : send_plan(en, p, ends.ctl[0], e);
+		r = spawn_both(&launch, &ends, cg, &n, e);
 	n.ctl = take_fd(ends.ctl[0]);
 	if (r == 0)
 		r = send_first(p, io, &n, e);

@@ -228,6 +228,7 @@ const char *vm_where(void)
 	return place;
 }
 
+#define SHARE_NAPS 5000 /* of 2 ms and more */
 #define SHARE_OPTIONS "trans=virtio,version=9p2000.L,msize=262144,cache="
 #define STREAM_OPTIONS "trans=fd,rfdno=%d,wfdno=%d,version=9p2000.L,msize=131072,cache=%s"
 
@@ -239,23 +240,59 @@ static bool can_write_system(const struct plan *p)
 	return false;
 }
 
+/* A board without a firmware tells its kernel of no device that comes later: it is asked to look. */
+static void look_for_devices(void)
+{
+	_close_ int fd = FD_NONE;
+
+	(void)mkdir("/sys", 0755);
+	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return;
+	fd = open("/sys/bus/pci/rescan", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)io_write_all(fd, "1", 1);
+	(void)umount2("/sys", MNT_DETACH);
+}
+
+/* Served by QEMU, or else by virtiofsd: a machine has the one or the other. A machine that was kept gets the latter's device when
+ * it goes on, so it may be a moment till the kernel has found it. */
+static bool is_virtiofs;
+
+static int mount_share(void)
+{
+	struct timespec nap = { .tv_nsec = 2000000 };
+
+	if (mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") == 0)
+		return 0;
+	for (int i = 0; i < SHARE_NAPS; i++) {
+		is_virtiofs = mount("view", "/v", "virtiofs", MS_NOSUID | MS_NODEV, NULL) == 0;
+		if (is_virtiofs)
+			return 0;
+		if (errno != EINVAL) /* that is: no such device */
+			return -1;
+		look_for_devices();
+		(void)nanosleep(&nap, NULL);
+	}
+	return -1;
+}
+
 /* Where there is no such share, or something in it can be written, /usr is part of the view like everything else. */
 static int mount_system(const struct plan *p)
 {
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_RDONLY;
+
 	if (can_write_system(p))
 		return 0;
-	if (mount("system", "/v/usr", "9p", MS_NOSUID | MS_NODEV | MS_RDONLY,
-		  SHARE_OPTIONS "loose") == 0)
+	if (!is_virtiofs)
+		return mount("system", "/v/usr", "9p", flags, SHARE_OPTIONS "loose") == 0 ||
+				       errno == ENOENT
+			       ? 0
+			       : -errno;
+	if (mount("system", "/v/usr", "virtiofs", flags, NULL) == 0)
 		return 0;
-	return errno == ENOENT ? 0 : -errno;
-}
-
-/* Served by QEMU, or else by virtiofsd: a machine has the one or the other. */
-static int mount_share(void)
-{
-	if (mount("view", "/v", "9p", MS_NOSUID | MS_NODEV, SHARE_OPTIONS "mmap") == 0)
-		return 0;
-	return mount("view", "/v", "virtiofs", MS_NOSUID | MS_NODEV, NULL);
+	look_for_devices(); /* it was there before the view */
+	return mount("system", "/v/usr", "virtiofs", flags, NULL) == 0 || errno == EINVAL ? 0
+											  : -errno;
 }
 
 /* ---- the same of a machine that can be saved ---- */

@@ -33,8 +33,8 @@ import report
 import undo
 import vm
 
-PARTS = ["start", "tree", "limits", "memory", "calls", "work", "exec", "named", "density", "events", "undo", "net", "engines", "vm", "guard", "loop"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 15, "pairs": 150, "boxes": 200, "events": (60, 20), "undo": 30, "net": 9, "engines": 15, "vm": 5, "loop": 5}
+PARTS = ["start", "tree", "limits", "memory", "calls", "floor", "work", "exec", "named", "density", "events", "undo", "net", "engines", "vm", "guard", "loop"]
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 15, "pairs": 300, "boxes": 200, "events": (60, 20), "undo": 30, "net": 9, "engines": 15, "vm": 5, "loop": 5}
 QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3, "engines": 5, "vm": 2, "loop": 2}
 INNER = "VITRINE_BENCH_INNER"
 
@@ -142,6 +142,7 @@ class Bench:
             "memory": lambda: {k: measure.memory(good[k], who, ws)
                                for k in ("bwrap", "srt", "vitrine") if k in good},
             "calls": lambda: measure.system_calls(h, who, three, n["call_runs"]),
+            "floor": lambda: measure.call_floor(h, who, good["bare"], n["call_runs"]),
             "work": lambda: measure.file_work(h, who, good["bare"], good["vitrine"], n["pairs"]),
             "exec": lambda: lasting.execs(h, who, good, ws, n["rounds"]),
             "named": lambda: lasting.named_starts(h, who, good, ws, n["rounds"]),

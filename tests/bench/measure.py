@@ -263,6 +263,30 @@ def system_calls(h, who, peers, runs):
     return best
 
 
+FLOOR_ROWS = ("getpid", "open+close-workspace")
+WALLS = {"nothing": "", "a filter": "filter", "Landlock": "landlock", "a watch": "watch", "all three": "filter,landlock,watch"}
+
+
+def call_floor(h, who, bare, runs):
+    """{walls: {row: best ns}}: what the least of each wall costs by itself, without a sandbox."""
+    ws = who.workspace("floor")
+    program = copy_helper(h, who, ws, "syscalls")
+    data = os.path.join(ws, "data")
+    with open(data, "wb") as f:
+        f.write(b"x" * 4096)
+    os.chown(data, who.uid, who.gid)
+    best = {}
+    rng = random.Random(6)
+    for _ in range(runs):
+        for walls in rng.sample(sorted(WALLS), len(WALLS)):
+            _, out, _ = bare.run(who, ws, [program, data, who.space, "25", WALLS[walls]])
+            for name, ns in (line.split() for line in out.splitlines()):
+                if name in FLOOR_ROWS:
+                    row = best.setdefault(walls, {})
+                    row[name] = min(float(ns), row.get(name, float("inf")))
+    return {walls: best[walls] for walls in WALLS}
+
+
 # --- file work ----------------------------------------------------------------------------------
 
 def source_text(i, rng):

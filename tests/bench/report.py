@@ -306,6 +306,18 @@ def calls_part(data):
     return text
 
 
+def floor_part(data):
+    text = "### What a wall costs by itself\n\n"
+    text += ("The same program outside, with the least of each wall put on itself: a filter that lets everything pass but one "
+             "call, Landlock with one right on one directory, one inotify watch on the file's directory. Nanoseconds. No "
+             "sandbox that has these can be below the last row.\n")
+    for who, rows in data["floor"].items():
+        bare = rows["nothing"]
+        out = [[walls, *(f"{v[n]:.0f} ({v[n] / bare[n]:.3f} ×)" for n in measure.FLOOR_ROWS)] for walls, v in rows.items()]
+        text += f"\nAs {WHO_NAMES[who]}:\n\n" + table(["", *(CALL_NAMES.get(n, n) for n in measure.FLOOR_ROWS)], out)
+    return text
+
+
 def work_part(data):
     text = "## 6. File work\n\n"
     text += ("Timed inside, 0.2 s after the start, so neither that nor the keeper's first look through the "
@@ -330,6 +342,7 @@ def document(data):
     parts = [targets_part(data), machine_part(data)]
     for key, part in (("walls", walls_part), ("start", start_part), ("tree", tree_part),
                       ("limits", limits_part), ("memory", memory_part), ("calls", calls_part),
+                      ("floor", floor_part),
                       ("work", work_part),
                       ("undo", lambda d: undo.document(d, table, WHO_NAMES)),
                       ("net", lambda d: net.document(d, table, WHO_NAMES)),

@@ -7,6 +7,7 @@ machine (its name does not depend on where the state lies), so one of them boots
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,13 +20,22 @@ from machine import inside, kept, machine, machine_folder  # noqa: E402
 from tiny import tiny  # noqa: E402
 
 
+def virtiofsd():
+    """One of the system's places, or none."""
+    return next((p for p in ("/usr/local/libexec/virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd",
+                             "/usr/lib/qemu/virtiofsd", "/usr/local/bin/virtiofsd", "/usr/bin/virtiofsd")
+                 if os.access(p, os.X_OK)), None)
+
+
 @test(who=("user",), timeout=400)
 def booted_once(box):
-    """The first start boots and keeps; the second is a copy with random numbers and a clock of its own."""
+    """The first start boots and keeps; the second is a copy with random numbers and a clock of its own. Files are virtiofsd's
+    where there is one."""
     env = machine(box)
-    script = "uname -r; date +%s; head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid"
+    script = "uname -r; date +%s; head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid; grep -E ' /(usr)? ' /proc/mounts"
     first = inside(box, env, script)
     eq(first.rc, 0, first.err)
+    has(first.out, " /usr virtiofs ro," if virtiofsd() else " /usr 9p ro,", " / virtiofs " if virtiofsd() else " / 9p ")
     names = kept()
     eq(len(names), 1, names)
     eq(sorted(os.listdir(machine_folder() / names[0])), ["initrd", "ram", "state", "view", "words"])
@@ -171,9 +181,13 @@ def status_of(pid):
 @test(who=("user",), timeout=400)
 def files_by_virtiofs(box):
     """Served by virtiofsd, which has no rights and sees the view alone; the same walls; its end is the sandbox's."""
+    if not virtiofsd():
+        raise Skip("no virtiofsd")
     env = {**machine(box), "VITRINE_VM_SHARE": "virtiofs"}
     box.write(".env", "SECRET=1\n")
     box.write(".vscode/tasks.json", "{}\n")
+    box.sh("true", "--engine", "vm-emulated", env=env, timeout=170)
+    before = kept()
     p = box.start("run", "--engine", "vm-emulated", "--", "sh", "-c",
                   "cat .env; touch /usr/x; echo x >.vscode/tasks.json; echo made >made; mv made moved; ln -s moved link; mkdir d; "
                   "rmdir d; cat link; grep -c ' / virtiofs ' /proc/mounts; grep -c 9p /proc/mounts; id -u; date +%s; echo up; "
@@ -188,7 +202,8 @@ def files_by_virtiofs(box):
     eq((box.read("moved"), os.readlink(box.ws / "link"), box.read(".vscode/tasks.json")), ("made\n", "moved", "{}\n"))
     eq((box.ws / "moved").stat().st_uid, box.account.pw_uid if box.account else os.getuid())
     servers = with_comm("virtiofsd", p.pid)
-    eq(len(servers), 2, "itself, and the first process of its namespace")
+    eq(len(servers), 4, "the view's and /usr's: itself, and the first process of its namespace")
+    eq(kept(), before, "a copy of the machine that was kept")
     for pid in servers:
         eq([status_of(pid)[c] for c in ("CapEff", "CapPrm", "CapBnd", "CapAmb")], ["0" * 16] * 4)
     status = status_of(servers[-1])
@@ -199,6 +214,52 @@ def files_by_virtiofs(box):
     os.kill(servers[-1], 9)
     eq(p.wait(60), 125)
     eq([pid for pid in servers if os.path.exists(f"/proc/{pid}/root")], [])
+
+
+FILES = """
+import ctypes, mmap, os, socket, sqlite3
+libc = ctypes.CDLL(None)
+open("a", "w").write("a"); open("b", "w").write("b")
+os.link("a", "hard"); assert os.path.samefile("a", "hard") and os.stat("a").st_nlink == 2
+assert libc.renameat2(-100, b"a", -100, b"b", 2) == 0 and open("a").read() == "b"
+os.setxattr("a", "user.x", b"v"); assert os.getxattr("a", "user.x") == b"v"
+f = open("gone", "w+"); os.unlink("gone"); f.write("still"); f.flush(); f.seek(0); assert f.read() == "still"
+f = open("m", "w+b"); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); m[5000:5003] = b"abc"; m.close(); f.close()
+os.chmod("m", 0o751)
+s = socket.socket(socket.AF_UNIX); s.bind("sock"); s.listen(); socket.socket(socket.AF_UNIX).connect("sock")
+os.mkfifo("fifo")
+d = sqlite3.connect("db"); d.execute("pragma journal_mode=wal"); d.execute("create table t(x)"); d.commit()
+for name in ("security.capability", "trusted.x"):
+    try: os.setxattr("a", name, b"\\1\\0\\0\\2" + bytes(16)); print("set", name)
+    except OSError: pass
+try: os.chown("a", 0, 0); print("given away")
+except OSError: pass
+print("ready", flush=True)
+input()
+print(open("host").read(), os.path.exists("appeared"), os.path.exists("m"))
+"""
+
+
+@test(who=("user",), timeout=400)
+def virtiofs_has_what_files_have(box):
+    """What programs rely on, the other side of it, and what the host changes meanwhile, within the second that is remembered."""
+    if not virtiofsd():
+        raise Skip("no virtiofsd")
+    env = machine(box)
+    box.write("files.py", FILES)
+    box.write("host", "old")
+    p = box.start("run", "--engine", "vm-emulated", "--", "python3", "files.py", stdin=subprocess.PIPE, env=env)
+    eq(p.stdout.readline(), b"ready\n", p.stderr)
+    eq(((box.ws / "m").read_bytes()[5000:5003], (box.ws / "m").stat().st_mode & 0o777), (b"abc", 0o751))
+    eq((box.read("a"), os.getxattr(box.ws / "a", "user.x")), ("b", b"v"))
+    box.write("host", "new")
+    box.write("appeared", "")
+    (box.ws / "m").unlink()
+    time.sleep(1.1)
+    p.stdin.write(b"\n")
+    p.stdin.flush()
+    eq(p.stdout.readline(), b"new True False\n")
+    eq(p.wait(60), 0)
 
 
 @test(who=("user",), timeout=60)
@@ -215,6 +276,18 @@ def virtiofs_is_asked_for_in_words(box):
     has(r.err, "containers inside with files by virtiofs")
     r = inside(box, {**env, "VITRINE_VM_SHARE": "virtiofs", "VITRINE_VM_VIRTIOFSD": "/bin/false"}, "true")
     eq(r.rc, 125, r.err)
+    has(r.err, "virtiofs")
+
+
+@test(who=("user",), timeout=400)
+def by_9p_where_there_is_no_virtiofsd(box):
+    """Not said in words: what is there serves them. Kept as well, apart from the machine of the other way."""
+    env = {**machine(box), "VITRINE_VM_VIRTIOFSD": "/none"}
+    r = inside(box, env, "grep -c ' / 9p ' /proc/mounts; grep -c virtiofs /proc/mounts")
+    eq(r.out, "1\n0\n", r.err)
+    before = kept()
+    r = inside(box, {**env, "VITRINE_VM_SHARE": "9p", "VITRINE_VM_VIRTIOFSD": ""}, "echo made >made")
+    eq((r.rc, kept(), box.read("made")), (0, before, "made\n"), r.err)
 
 
 @test(who=("user",), timeout=60)

@@ -130,8 +130,9 @@ RACED = re.compile(r"exchanged=(\d+) refused=(\d+) written=(\d+) unwritten=\d+ s
 
 
 def least_exchanges(c, m, usual):
-    """A kernel of its own may know no exchange of names: three renames then, each asked for outside, in the same time."""
-    return usual // 100 if has_own_kernel(c) and m and int(m[4]) > 0 else usual
+    """A kernel of its own asks outside for every exchange of names, or for three renames where it knows none, in the same
+    time."""
+    return usual // 100 if has_own_kernel(c) and m else usual
 
 
 @check("FW-03", prio="P0", null=True, timeout=90,

@@ -425,6 +425,26 @@ def pr19(c):
     return HELD
 
 
+def ids_of(pid):
+    with suppress(OSError):
+        return set(" ".join(re.findall(r"^(?:Uid|Gid|Groups):(.*)$", Path(f"/proc/{pid}/status").read_text(), re.M)).split())
+    return set()
+
+
+@check("PR-21", prio="P0", forms=("run",), idents=("root",), catches=("mapped-ids",),
+       title="behind another engine neither root's sandbox nor the tool that makes its walls has an id of root's")
+def pr21(c):
+    p = c.start(["/bin/sh", "-c", "echo up; sleep 30"], flags=["--engine", "crun"])
+    if not p.wait_for("up", 15):
+        c.inconclusive(f"did not come up: {p.stop()}")
+    mine = {pid: name for pid, name in descendants(os.getpid()) if not name.startswith("vitrine") or name == "vitrine-init"}
+    c.need_control(len(mine) >= 3, f"tool, init and command were not found: {mine}")
+    for pid, name in mine.items():
+        c.must("0" not in ids_of(pid), f"{name} has an id of root's: {ids_of(pid)}")
+    p.stop()
+    return HELD
+
+
 @check("PR-20", prio="P1", title="sandboxes inside the sandbox weaken nothing", forms=("run",))
 def pr20(c):
     inner = c.plant(c.ws / "inner", Path(c.cfg.vitrine).read_bytes(), 0o755)

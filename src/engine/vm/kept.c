@@ -48,30 +48,39 @@ static void add_file(struct buf *b, const char *path)
 		   st.st_mtim.tv_nsec);
 }
 
-void vm_key_text(const struct plan *p, const struct vm_kernel *k, const char *tool,
-		 bool is_emulated, struct buf *b)
+/* As it is kept: where it lies is all that one of a kind has of its own. */
+static void words_of(const struct vm_kind *kind, const char *dir, struct args *out)
+{
+	struct render_in in = { .plan = kind->plan,
+				.tool = kind->tool,
+				.dir = dir,
+				.kernel = kind->kernel->image,
+				.kept = dir,
+				.is_virtiofs = kind->is_virtiofs };
+
+	vm_words(&in, VM_KEEP, kind->is_emulated, out);
+}
+
+void vm_key_text(const struct vm_kind *kind, struct buf *b)
 {
 	_cleanup_(args_done) struct args words = { 0 };
-	_free_ char *dep = mem_fmt("%s/modules.dep", k->modules);
-	struct render_in in = {
-		.plan = p, .tool = tool, .dir = "", .kernel = k->image, .kept = ""
-	};
+	_free_ char *dep = mem_fmt("%s/modules.dep", kind->kernel->modules);
 
-	vm_words(&in, VM_KEEP, is_emulated, &words);
+	words_of(kind, "", &words);
 	args_print(&words, b);
-	add_file(b, tool);
-	add_file(b, k->image);
+	add_file(b, kind->tool);
+	add_file(b, kind->kernel->image);
 	add_file(b, dep);
-	add_file(b, vm_init_of(p));
+	add_file(b, vm_init_of(kind->plan));
 	add_file(b, "/proc/self/exe"); /* we lay out the archive it starts from */
 }
 
-char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated)
+char *vm_key(const struct vm_kind *kind)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
 	char hex[SHA256_HEX_BYTES];
 
-	vm_key_text(p, k, tool, is_emulated, &b);
+	vm_key_text(kind, &b);
 	sha256_hex(b.p, b.n, hex);
 	hex[32] = '\0';
 	return mem_str(hex);
@@ -174,26 +183,36 @@ static int save(const struct boot *b, const char *part, struct err *e)
 	return r < 0 ? r : qmp_save(&q, fd, true, deadline, e);
 }
 
-static int make(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
-		const char *part, struct err *e)
+/* Whoever copies it copies less. Where holes cannot be made it is as good without. */
+static void thin(const char *part)
+{
+	_free_ char *path = mem_fmt("%s/ram", part);
+	_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)vm_ram_thin(fd);
+}
+
+static int make(const struct vm_kind *kind, const char *part, struct err *e)
 {
 	_cleanup_(args_done) struct args words = { 0 };
 	_cleanup_(boot_end) struct boot b = { 0, { FD_NONE, FD_NONE }, FD_NONE };
 	_free_ char *view = mem_fmt("%s/view/usr", part);
-	struct render_in in = {
-		.plan = p, .tool = tool, .dir = part, .kernel = k->image, .kept = part
-	};
 	int r = path_make(view, 0700);
 
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
-	r = vm_initrd_write(p, k, false, part, e);
-	vm_words(&in, VM_KEEP, is_emulated, &words);
+	r = vm_initrd_write(kind->plan, kind->kernel, kind->is_virtiofs, part, e);
+	words_of(kind, part, &words);
 	if (r == 0)
-		r = boot(&words, p->engine_env, part, &b, e);
+		r = boot(&words, kind->plan->engine_env, part, &b, e);
 	if (r == 0)
 		r = wait_awake(&b, part, e);
-	return r < 0 ? r : save(&b, part, e);
+	if (r == 0)
+		r = save(&b, part, e);
+	if (r == 0)
+		thin(part);
+	return r;
 }
 
 /* ---- keep it ---- */
@@ -237,8 +256,7 @@ static bool drop_oldest(int at)
 	return n > KEEP_AT_MOST && path_remove(at, oldest) == 0;
 }
 
-static int make_in_place(const struct plan *p, const struct vm_kernel *k, const char *tool,
-			 bool is_emulated, const char *dir, struct err *e)
+static int make_in_place(const struct vm_kind *kind, const char *dir, struct err *e)
 {
 	_free_ char *parent = path_parent(dir);
 	_free_ char *part = mem_fmt("%s/.part", parent);
@@ -256,7 +274,7 @@ static int make_in_place(const struct plan *p, const struct vm_kernel *k, const 
 	if (is_whole(dir))
 		return 0;               /* somebody else has, while we waited */
 	(void)path_remove(at, ".part"); /* of one that was cut off; it holds no lock */
-	r = make(p, k, tool, is_emulated, part, e);
+	r = make(kind, part, e);
 	if (r == 0 && rename(part, dir) < 0)
 		r = err_sys(e, "'%s'", dir);
 	if (r < 0) {
@@ -268,14 +286,14 @@ static int make_in_place(const struct plan *p, const struct vm_kernel *k, const 
 	return 0;
 }
 
-int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
-	    char **ret, struct err *e)
+int vm_keep(const struct vm_kind *kind, char **ret, struct err *e)
 {
+	const struct plan *p = kind->plan;
 	const char *place = vm_word(p, "DIR");
-	_free_ char *key = vm_key(p, k, tool, is_emulated);
+	_free_ char *key = vm_key(kind);
 	_free_ char *dir =
 		place ? mem_fmt("%s/%s", place, key) : mem_fmt("%s/vm/%s", p->state_dir, key);
-	int r = is_whole(dir) ? 0 : make_in_place(p, k, tool, is_emulated, dir, e);
+	int r = is_whole(dir) ? 0 : make_in_place(kind, dir, e);
 
 	if (r == 0)
 		*ret = take(dir);

@@ -29,7 +29,7 @@ static int key_of(const struct plan *p, struct buf *out, struct err *e)
 	int r = tool ? vm_kernel_find(p, &k, e) : err_set(e, ERR_UNSUPPORTED, ENOENT, "no engine");
 
 	if (r == 0)
-		vm_key_text(p, &k, tool, en->is_emulated, out);
+		vm_key_text(&(struct vm_kind){ p, &k, tool, en->is_emulated, false }, out);
 	return r;
 }
 
@@ -60,8 +60,7 @@ static void tell_difference(const struct buf *then, const struct buf *now, struc
 		buf_puts(out, "the words of the machine (its memory, its devices)");
 }
 
-int vm_key_check(const struct plan *p, const struct vm_kernel *k, const char *tool,
-		 bool is_emulated, const char *again, struct err *e)
+int vm_key_check(const struct vm_kind *kind, const char *again, struct err *e)
 {
 	_cleanup_(buf_done) struct buf then = BUF(MIB), now = BUF(MIB), what = BUF(8 * KIB);
 	_free_ char *path = mem_fmt("%s/key", again);
@@ -69,7 +68,7 @@ int vm_key_check(const struct plan *p, const struct vm_kernel *k, const char *to
 
 	if (r < 0)
 		return r;
-	vm_key_text(p, k, tool, is_emulated, &now);
+	vm_key_text(kind, &now);
 	if (then.n == now.n && memcmp(buf_cstr(&then), buf_cstr(&now), now.n) == 0)
 		return 0;
 	tell_difference(&then, &now, &what);

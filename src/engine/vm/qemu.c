@@ -17,20 +17,23 @@
 	"rdinit=/init"
 /* A processor in software is too slow to be measured by its own clock. */
 #define CMDLINE_EMULATED CMDLINE " lpj=4600000"
+/* Where a device can come later. It has power at once, so that a kernel which only looks finds it. */
+#define PORT "later"
 #define SHARE_RAM                                                                                  \
 	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[{"             \
 	"\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
 
-static void add_machine(struct args *a, bool is_emulated, bool has_ram)
+/* `has_port`: with a place for a device that comes later, on a bus that the small board has when it is asked for. */
+static void add_machine(struct args *a, bool is_emulated, bool has_ram, bool has_port)
 {
 	args_put(a, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
 		 "-serial", "none", "-no-reboot", "-sandbox",
 		 "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny", "-M",
 		 NULL);
-	args_addf(a, "%s%s",
+	args_addf(a, "%s%s%s",
 		  is_emulated ? "q35,accel=tcg,usb=off,vmport=off"
 			      : "microvm,accel=kvm,pit=off,pic=off,isa-serial=off",
-		  has_ram ? ",memory-backend=ram" : "");
+		  has_port && !is_emulated ? ",pcie=on" : "", has_ram ? ",memory-backend=ram" : "");
 	args_put(a, "-cpu", is_emulated ? "max" : "host", "-smp", is_emulated ? "1" : "2", NULL);
 }
 
@@ -48,7 +51,7 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 
 	args_add(a, "-m");
 	args_addf(a, "%llu", (unsigned long long)mib);
-	if (in->is_virtiofs) { /* its server reads and writes there */
+	if (in->is_virtiofs && use == VM_COLD) { /* its server reads and writes there */
 		args_add(a, "-object");
 		args_addf(a, "memory-backend-memfd,id=ram,size=%lluM,share=on",
 			  (unsigned long long)mib);
@@ -58,6 +61,13 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 	args_add(a, "-object");
 	if (use == VM_AGAIN || use == VM_COLD) {
 		args_addf(a, "memory-backend-ram,id=ram,size=%lluM", (unsigned long long)mib);
+		return;
+	}
+	if (in->is_virtiofs && use == VM_WARM) {
+		args_addf(a,
+			  "memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/"
+			  "%d,share=on",
+			  (unsigned long long)mib, VM_FD_RAM);
 		return;
 	}
 	args_addf(a, "memory-backend-file,id=ram,size=%lluM,mem-path=%s/ram,share=%s",
@@ -88,16 +98,32 @@ static void add_share(struct args *a, const char *dir, const char *place, const 
 	args_addf(a, "virtio-9p-%s,fsdev=%s,mount_tag=%s", bus, tag, tag);
 }
 
-/* All in one: the guest asks anew about what is a second old, and programs are no exception. */
-static void add_virtiofs(struct args *a, const char *bus)
+/* The view, of which the guest asks anew what is a second old, and /usr, of which it remembers what it read. */
+static const char *const tags[VM_SHARES] = { "view", "system" };
+
+size_t vm_shares(const struct plan *p)
 {
+	return vm_has_system(p) ? 2 : 1;
+}
+
+/* QEMU saves no machine with such a device: one that is kept has a place for it, and every copy gets one when it runs. */
+static void add_virtiofs(struct args *a, size_t i, enum vm_use use, const char *bus)
+{
+	if (use != VM_COLD) {
+		args_add(a, "-device");
+		args_addf(a,
+			  "pcie-root-port,id=" PORT "%zu,bus=pcie.0,chassis=%zu,power_controller_"
+						    "present=off",
+			  i, i + 1);
+	}
+	if (use == VM_KEEP)
+		return;
 	args_add(a, "-chardev");
-	args_addf(a, "socket,id=files,fd=%d", VM_FD_SHARE);
+	args_addf(a, "socket,id=%s,fd=%d", tags[i], VM_FD_SHARE + (int)i);
+	if (use == VM_WARM)
+		return;
 	args_add(a, "-device");
-	args_addf(a, "vhost-user-fs-%s,chardev=files,tag=view", bus);
-	/* The board has the ways of before virtio was a standard, unless told. */
-	if (str_eq(bus, "device"))
-		args_put(a, "-global", "virtio-mmio.force-legacy=false", NULL);
+	args_addf(a, "vhost-user-fs-%s,chardev=%s,tag=%s", bus, tags[i], tags[i]);
 }
 
 /* A share as a stream of 9P, served by a program of ours: what is open is not in the machine. One that is booted to be kept has
@@ -124,7 +150,11 @@ static void add_shares(struct args *a, const struct render_in *in, enum vm_use u
 		return;
 	}
 	if (in->is_virtiofs) {
-		add_virtiofs(a, bus);
+		for (size_t i = 0; i < vm_shares(in->plan); i++)
+			add_virtiofs(a, i, use, bus);
+		/* The board has the ways of before virtio was a standard, unless told. */
+		if (use == VM_COLD && str_eq(bus, "device"))
+			args_put(a, "-global", "virtio-mmio.force-legacy=false", NULL);
 		return;
 	}
 	add_share(a, in->dir, "", "view", bus);
@@ -147,7 +177,8 @@ static void add_devices(struct args *a, const struct render_in *in, enum vm_use 
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *a)
 {
 	args_add(a, in->tool);
-	add_machine(a, is_emulated, use != VM_COLD || in->is_virtiofs || in->plan->is_live);
+	add_machine(a, is_emulated, use != VM_COLD || in->is_virtiofs || in->plan->is_live,
+		    in->is_virtiofs && use != VM_COLD);
 	add_memory(a, in, use);
 	args_put(a, "-kernel", in->kernel, "-initrd", NULL);
 	args_addf(a, "%s/initrd", in->kept ? in->kept : in->dir);
@@ -165,6 +196,15 @@ const char *vm_warm_words(void)
 	return "{\"execute\":\"qmp_capabilities\"}\n" SHARE_RAM "{\"execute\":\"migrate-incoming\","
 	       "\"arguments\":{\"uri\":\"fd:4\"}}"
 	       "\n";
+}
+
+#define PLUG(tag, i)                                                                               \
+	"{\"execute\":\"device_add\",\"arguments\":{\"driver\":\"vhost-user-fs-pci\",\"id\":"      \
+	"\"at-" tag "\",\"bus\":\"" PORT i "\",\"chardev\":\"" tag "\",\"tag\":\"" tag "\"}}\n"
+
+const char *vm_plug_words(size_t i)
+{
+	return i == 0 ? PLUG("view", "0") : PLUG("system", "1");
 }
 
 static int render(const struct render_in *in, bool is_emulated, struct rendering *out,

@@ -11,7 +11,7 @@
 #include "base/loop.h"
 #include "engine/vm/vm.h"
 
-#define NAP_MS 5
+#define NAP_MS 2
 
 void qmp_done(struct qmp *q)
 {
@@ -105,6 +105,26 @@ int qmp_command(struct qmp *q, const char *command, int fd, uint64_t deadline, s
 	}
 	return err_set(e, ERR_SYSTEM, r < 0 ? -r : EBADMSG, "the machine's monitor: %s",
 		       strerrordesc_np(r < 0 ? -r : EBADMSG));
+}
+
+int qmp_wait_running(struct qmp *q, uint64_t deadline, struct err *e)
+{
+	for (;;) {
+		_cleanup_(json_done) struct json_doc d = { 0 };
+		int r = qmp_command(q, "{\"execute\":\"query-status\"}\n", FD_NONE, deadline, &d,
+				    e);
+		const struct json *status;
+
+		if (r < 0)
+			return r;
+		status = json_get(json_get(d.root, "return"), "status");
+		if (status && status->type == JSON_STRING && str_eq(status->text, "running"))
+			return 0;
+		if (status == NULL || status->type != JSON_STRING ||
+		    !str_eq(status->text, "inmigrate"))
+			return err_set(e, ERR_SYSTEM, EIO, "the machine does not go on");
+		(void)poll(NULL, 0, NAP_MS);
+	}
 }
 
 static int has_saved(struct qmp *q, uint64_t deadline, struct err *e)

@@ -5,7 +5,7 @@
  * same id. It locks itself in: namespaces of its own with the view for a root, its system call filter, and of the
  * capabilities that it needs for that (of a user namespace with one id in it) none are left afterwards.
  *
- *     QEMU ── watcher ── virtiofsd        each dies with the one before it, and the first with the last
+ *     QEMU ── watcher ── virtiofsd        for each share; each dies with the one before it, and the first with the last
  *
  * A machine whose files are gone would hang for ever, so when virtiofsd ends the watcher ends QEMU, and that is the end of the
  * sandbox as the keeper knows it.
@@ -33,10 +33,10 @@ static const char *const places[] = { "/usr/local/libexec/virtiofsd", "/usr/libe
 
 enum vm_share vm_share_said(const char *word)
 {
-	if (word == NULL || str_eq(word, "9p"))
-		return VM_SHARE_9P;
+	if (word == NULL || str_eq(word, "auto"))
+		return VM_SHARE_AUTO;
 	return str_eq(word, "virtiofs") ? VM_SHARE_VIRTIOFS
-	       : str_eq(word, "auto")   ? VM_SHARE_AUTO
+	       : str_eq(word, "9p")     ? VM_SHARE_9P
 					: VM_SHARE_COUNT_;
 }
 
@@ -139,8 +139,13 @@ static int excuse_groups(void)
 }
 
 /* Words that the virtiofsd of QEMU and the one after it both know. */
-static _Noreturn void become(const char *program, const char *dir, int listening, char *const *env)
+static _Noreturn void become(const char *program, const char *dir, size_t i, int listening,
+			     char *const *env)
 {
+	/* As with 9p: of /usr, which is read-only, the guest may remember what it has read. */
+	static const struct {
+		const char *place, *cache;
+	} shares[VM_SHARES] = { { "/view", "auto" }, { "/view/usr", "always" } };
 	char options[4400], fd[16];
 	char *const argv[] = { (char *)(uintptr_t) "virtiofsd",
 			       fd,
@@ -154,11 +159,10 @@ static _Noreturn void become(const char *program, const char *dir, int listening
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)snprintf(fd, sizeof(fd), "--fd=%d", FD_LISTEN);
 	(void)snprintf(options, sizeof(options),
-		       "source=%s/"
-		       "view,cache=auto,sandbox=namespace,announce_submounts,log_level=err,"
+		       "source=%s%s,cache=%s,sandbox=namespace,announce_submounts,xattr,log_level=err,"
 		       "modcaps=-chown:-dac_override:-fowner:-fsetid:-setgid:-setuid:-mknod:-"
 		       "setfcap",
-		       dir);
+		       dir, shares[i].place, shares[i].cache);
 	/* Out of the way first: the three numbers may be anybody's. */
 	listening = fcntl(listening, F_DUPFD_CLOEXEC, 32);
 	if (null < 0 || listening < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
@@ -170,7 +174,8 @@ static _Noreturn void become(const char *program, const char *dir, int listening
 	_exit(127);
 }
 
-static _Noreturn void watch(const char *program, const char *dir, int listening, char *const *env)
+static _Noreturn void watch(const char *program, const char *dir, size_t i, int listening,
+			    char *const *env)
 {
 	int machine = (int)syscall(SYS_pidfd_open, getppid(), 0);
 	pid_t pid;
@@ -178,7 +183,7 @@ static _Noreturn void watch(const char *program, const char *dir, int listening,
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pid = machine < 0 ? -1 : fork();
 	if (pid == 0)
-		become(program, dir, listening, env);
+		become(program, dir, i, listening, env);
 	/* The link and the words are not ours to hold open. */
 	if (pid > 0) {
 		(void)dup2(machine, 0);
@@ -191,7 +196,7 @@ static _Noreturn void watch(const char *program, const char *dir, int listening,
 	_exit(0);
 }
 
-int vm_share_spawn(const char *program, const char *dir, char *const *env)
+static int spawn_one(const char *program, const char *dir, size_t i, char *const *env)
 {
 	_close_ int listening = FD_NONE;
 	_close_ int fd = connect_own(dir, &listening);
@@ -201,8 +206,18 @@ int vm_share_spawn(const char *program, const char *dir, char *const *env)
 		return fd;
 	pid = fork();
 	if (pid == 0)
-		watch(program, dir, listening, env);
-	if (pid < 0 || dup2(fd, VM_FD_SHARE) < 0) /* NOLINT(android-cloexec-dup): for the program */
+		watch(program, dir, i, listening, env);
+	if (pid < 0 ||
+	    dup2(fd, VM_FD_SHARE + (int)i) < 0) /* NOLINT(android-cloexec-dup): for the program */
 		return -errno;
 	return 0;
+}
+
+int vm_share_spawn(const char *program, const char *dir, size_t n_shares, char *const *env)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n_shares; i++)
+		r = spawn_one(program, dir, i, env);
+	return r;
 }

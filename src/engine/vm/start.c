@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/vm/start.c - what a machine needs before its program is started: kernel, a kept machine or none, its monitor */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include "base/path.h"
 #include "engine/vm/vm.h"
 #include "link/wake.h"
+
+#define PLUG_SECONDS 120 /* in software, on a machine that has other things to do */
 
 static bool is_warm(const struct plan *p)
 {
@@ -27,6 +30,10 @@ static int open_state(struct vm_start *s, struct err *e)
 	s->state = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->state < 0)
 		return err_sys(e, "'%s'", path);
+	if (s->virtiofsd) { /* it goes on when its memory is there */
+		s->ram = memfd_create("vitrine-machine", MFD_CLOEXEC);
+		return s->ram < 0 ? err_sys(e, "memory for the machine") : 0;
+	}
 	/* It reads them when it is there; what it answers is for nobody. */
 	return io_write_all(s->monitor[0], words, strlen(words)) < 0 ? err_sys(e, "the machine's "
 										  "monitor")
@@ -71,6 +78,7 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 		  const char *again, struct vm_start *ret, struct err *e)
 {
 	_free_ char *view = mem_fmt("%s/view", dir);
+	struct vm_kind kind = { p, &ret->kernel, tool, is_emulated, false };
 	int r = is_emulated ? 0 : check_kvm(e);
 
 	if (r == 0)
@@ -88,15 +96,16 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 	if (r < 0)
 		return r;
 	if (again) {
-		r = vm_key_check(p, &ret->kernel, tool, is_emulated, again, e);
+		r = vm_key_check(&kind, again, e);
 		if (r == 0)
 			r = open_saved(ret, again, e);
 		return r < 0 ? r : vm_initrd_write(p, &ret->kernel, false, dir, e);
 	}
-	/* QEMU keeps no machine whose files somebody else serves. */
-	if (ret->virtiofsd || !is_warm(p))
-		return vm_initrd_write(p, &ret->kernel, ret->virtiofsd != NULL, dir, e);
-	r = vm_keep(p, &ret->kernel, tool, is_emulated, &ret->kept, e);
+	kind.is_virtiofs = ret->virtiofsd != NULL;
+	ret->n_shares = kind.is_virtiofs ? vm_shares(p) : 0;
+	if (!is_warm(p))
+		return vm_initrd_write(p, &ret->kernel, kind.is_virtiofs, dir, e);
+	r = vm_keep(&kind, &ret->kept, e);
 	return r < 0 ? r : open_state(ret, e);
 }
 
@@ -108,7 +117,50 @@ void vm_start_done(struct vm_start *s)
 	fd_close(s->monitor[0]);
 	fd_close(s->monitor[1]);
 	fd_close(s->state);
+	fd_close(s->ram);
 	vm_files_done(&s->files);
+}
+
+/* Filled while QEMU starts, which looks at it when it goes on. */
+static int fill_ram(const struct vm_start *s, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/ram", s->kept);
+	_close_ int from = open(path, O_RDONLY | O_CLOEXEC);
+	int r = from < 0 ? -errno : vm_ram_copy(from, s->ram);
+
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", path, strerrordesc_np(-r)) : 0;
+}
+
+/* The same words, one by one: here the answers count. */
+static int go_on(struct qmp *q, uint64_t deadline, struct err *e)
+{
+	int r = 0;
+
+	for (const char *p = vm_warm_words(); r == 0 && *p; p += strcspn(p, "\n") + 1) {
+		_free_ char *line = mem_strn(p, strcspn(p, "\n") + 1);
+
+		r = qmp_command(q, line, FD_NONE, deadline, NULL, e);
+	}
+	return r;
+}
+
+int vm_start_plug(struct vm_start *s, struct err *e)
+{
+	_cleanup_(qmp_done) struct qmp q = QMP(s->monitor[0]);
+	uint64_t deadline = clock_now() + PLUG_SECONDS * NS_PER_SEC;
+	int r;
+
+	if (s->ram < 0)
+		return 0;
+	fd_close(take_fd(s->monitor[1])); /* the machine's: it must be heard when it ends */
+	r = fill_ram(s, e);
+	if (r == 0)
+		r = go_on(&q, deadline, e);
+	if (r == 0)
+		r = qmp_wait_running(&q, deadline, e);
+	for (size_t i = s->n_shares; r == 0 && i > 0; i--)
+		r = qmp_command(&q, vm_plug_words(i - 1), FD_NONE, deadline, NULL, e);
+	return r < 0 ? err_wrap(e, r, "files by virtiofs (VITRINE_VM_SHARE=9p does without)") : 0;
 }
 
 int vm_again(struct link_again *ret, struct err *e)

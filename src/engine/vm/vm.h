@@ -43,25 +43,46 @@ enum vm_use {
 /* Descriptors that the program finds besides its stdio. */
 /* The last two: files of a machine that can be saved (plan.is_live). */
 enum { VM_FD_MONITOR = 3, VM_FD_STATE, VM_FD_VIEW, VM_FD_SYSTEM, VM_FD_END_ };
+/* Of a copy whose files virtiofsd serves: its memory, which is shared with that. */
+enum { VM_FD_RAM = VM_FD_VIEW };
 
 /* Has /usr a share of its own? */
 bool vm_has_system(const struct plan *p);
 
-/* The connection to virtiofsd, made at the last moment: a number that is nobody's. */
+/* The connections to virtiofsd, one for each share, made at the last moment: numbers that are nobody's. */
 enum { VM_FD_SHARE = 40 };
+/* Shares by virtiofs: the view, and /usr where that is one of its own. */
+enum { VM_SHARES = 2 };
+size_t vm_shares(const struct plan *p);
 
 /* `kept`: the folder of the machine that is (to be) kept; NULL: VM_COLD. */
 void vm_words(const struct render_in *in, enum vm_use use, bool is_emulated, struct args *out);
 /* What the monitor of a VM_WARM machine is told first. */
 const char *vm_warm_words(void);
+/* What it is told when it runs, where virtiofsd serves its files: a device for share i. */
+const char *vm_plug_words(size_t i);
 
 /* ---- kept machines ---- */
 
+/* All that decides what a booted machine is. */
+struct vm_kind {
+	const struct plan *plan;
+	const struct vm_kernel *kernel;
+	const char *tool;
+	bool is_emulated, is_virtiofs;
+};
+
 /* The name of the machine that this plan's is a copy of: another one wherever a booted machine would be another. */
-char *vm_key(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated);
+char *vm_key(const struct vm_kind *kind);
 /* The folder of the machine that this plan's is a copy of; booted now, once, when there is none. */
-int vm_keep(const struct plan *p, const struct vm_kernel *k, const char *tool, bool is_emulated,
-	    char **ret, struct err *e);
+int vm_keep(const struct vm_kind *kind, char **ret, struct err *e);
+
+/* ---- its memory ---- */
+
+/* What of a file is zero becomes a hole in it. */
+int vm_ram_thin(int fd);
+/* What is in the one, and no hole, into the other, which is empty and as long then. 0 or -errno. */
+int vm_ram_copy(int from, int to);
 
 /* ---- its monitor ---- */
 
@@ -76,6 +97,8 @@ void qmp_done(struct qmp *q);
 /* One command in JSON, and perhaps a descriptor for it; waits for its answer. `ret` may be NULL. */
 int qmp_command(struct qmp *q, const char *command, int fd, uint64_t deadline, struct json_doc *ret,
 		struct err *e);
+/* Waits until a machine that was told to go on from somewhere does. */
+int qmp_wait_running(struct qmp *q, uint64_t deadline, struct err *e);
 /* All of a running machine into a file. With `ram_is_kept` its memory is a shared file already. */
 int qmp_save(struct qmp *q, int fd, bool ram_is_kept, uint64_t deadline, struct err *e);
 
@@ -112,8 +135,8 @@ enum vm_share { VM_SHARE_9P, VM_SHARE_VIRTIOFS, VM_SHARE_AUTO, VM_SHARE_COUNT_ }
 enum vm_share vm_share_said(const char *word);
 /* The program that shall serve them; left NULL: QEMU itself. */
 int vm_share_find(const struct plan *p, char **ret, struct err *e);
-/* In the child that becomes the machine, when the view is built: it finds the connection at VM_FD_SHARE. 0 or -errno. */
-int vm_share_spawn(const char *program, const char *dir, char *const *env);
+/* In the child that becomes the machine, when the view is built: it finds the connections from VM_FD_SHARE on. 0 or -errno. */
+int vm_share_spawn(const char *program, const char *dir, size_t n_shares, char *const *env);
 
 /* ---- start ---- */
 
@@ -123,23 +146,27 @@ struct vm_start {
 	char *kept;
 	int monitor[2];  /* ours, its */
 	int state;       /* what a VM_WARM machine goes on from */
+	int ram;         /* its memory, where that is shared */
 	char *virtiofsd; /* NULL: QEMU serves the files itself */
+	size_t n_shares; /* of virtiofsd */
 	struct vm_files files;
 };
 
 #define VM_START_NONE                                                                              \
-	((struct vm_start){                                                                        \
-		.monitor = { FD_NONE, FD_NONE }, .state = FD_NONE, .files = VM_FILES_NONE })
+	((struct vm_start){ .monitor = { FD_NONE, FD_NONE },                                       \
+			    .state = FD_NONE,                                                      \
+			    .ram = FD_NONE,                                                        \
+			    .files = VM_FILES_NONE })
 
 int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
 		  const char *again, struct vm_start *ret, struct err *e);
 /* All that the machine of this plan depends on, one line each. */
-void vm_key_text(const struct plan *p, const struct vm_kernel *k, const char *tool,
-		 bool is_emulated, struct buf *out);
+void vm_key_text(const struct vm_kind *kind, struct buf *out);
 /* It must be the same as the one that was saved. */
-int vm_key_check(const struct plan *p, const struct vm_kernel *k, const char *tool,
-		 bool is_emulated, const char *again, struct err *e);
+int vm_key_check(const struct vm_kind *kind, const char *again, struct err *e);
 void vm_start_done(struct vm_start *s);
+/* A copy whose files virtiofsd serves: its memory is filled, it goes on, and gets the device that a machine cannot be kept with. */
+int vm_start_plug(struct vm_start *s, struct err *e);
 /* The first bytes of the link. */
 int vm_start_wake(int to_init, bool is_again, struct err *e);
 struct link_again;
