@@ -31,7 +31,8 @@
 #define IPV6_TRANSPARENT 75
 #endif
 
-#define LO_INDEX 1 /* the first interface of every network namespace */
+#define LO_INDEX 1   /* the first interface of every network namespace */
+#define BACKLOG 1024 /* more than wait here try again a second later, by the rules of TCP */
 
 int netns_loopback(void)
 {
@@ -398,7 +399,7 @@ static int listen_tcp(bool has_v6, uint16_t port, bool is_transparent)
 	r = bind_any(fd, has_v6, port);
 	if (r < 0)
 		return r;
-	return listen(fd, 1024) < 0 ? -errno : take_fd(fd);
+	return listen(fd, BACKLOG) < 0 ? -errno : take_fd(fd);
 }
 
 static int open_dns(bool has_v6)
@@ -495,7 +496,7 @@ int netns_listen(uint16_t port)
 
 	if (fd < 0)
 		return fd;
-	if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 128) < 0)
+	if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return take_fd(fd);
 }

@@ -176,6 +176,22 @@ print("late", n >= 3000000)
     eq((r.rc, r.out), (0, "half b'bytes:last words' b''\nloud 20\nlate True\n"), r.err)
 
 
+CROWD = """
+import socket
+s = [socket.create_connection(("127.0.0.1", 3128), 20) for _ in range(1000)]
+for x in s: x.sendall(b"GET http://ok.test/ HTTP/1.1\\r\\nHo")
+print("done"); raise SystemExit(7)
+"""
+
+
+@test(who=("user",), timeout=60)
+def a_crowd_of_connections(box):
+    """More at once than the keeper has read of: none of it is lost, and the status of the command is its own."""
+    for engine in here(box, "crun", "bwrap"):
+        r = box.run("--engine", engine, "--allow", "ok.test", "--", "/usr/bin/python3", "-c", CROWD, timeout=40)
+        eq((r.rc, r.out), (7, "done\n"), f"{engine}: {r.err}")
+
+
 @test(who=("user",), timeout=60)
 def ports_both_ways(box):
     """A port of the host's loopback that was granted, and one of the inside that is published."""

@@ -68,6 +68,7 @@ struct outer {
 	struct loop *loop;
 	struct link *link;
 	int ctl;
+	int wait_ms; /* for a keeper that has much to read */
 	struct watch *on_ctl;
 	bool is_idle;  /* has no first command */
 	bool is_named; /* lasts longer than its first command */

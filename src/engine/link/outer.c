@@ -9,6 +9,7 @@
  * An exit status is passed on when all the output before it has been written.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,11 +18,19 @@
 #include "base/num.h"
 #include "engine/link/flow.h"
 
+#define KEEPER_WAIT_MS 20000
+
 /* ---- to the keeper ---- */
 
+/* A thousand connections at once are a thousand packets: a keeper that has not come to them yet is not gone. */
 void outer_tell(struct outer *o, const struct init_msg *m, const int *fds, size_t n)
 {
-	if (init_send(o->ctl, m, fds, n) < 0)
+	struct pollfd room = { .fd = o->ctl, .events = POLLOUT };
+	int r = init_send(o->ctl, m, fds, n);
+
+	while (r == -EAGAIN && poll(&room, 1, o->wait_ms) > 0)
+		r = init_send(o->ctl, m, fds, n);
+	if (r < 0)
 		loop_stop(o->loop); /* no keeper, no sandbox */
 }
 
@@ -782,7 +791,7 @@ int outer_run(int ctl, int in, int out, size_t files)
 	struct loop *l = loop_new();
 	struct outer *o = outer_new(l, ctl, in, out, files);
 
-	loop_run(l);
-	(void)o; /* the process ends here */
+	o->wait_ms = KEEPER_WAIT_MS;
+	loop_run(l); /* the process ends here */
 	return 0;
 }
