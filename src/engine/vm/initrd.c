@@ -9,9 +9,9 @@
 #include "engine/vm/vm.h"
 
 /* By bus (either is there), by device, by file system. What a kernel has built in is not in its list. */
-static const char *const wanted[] = {
-	"virtio_pci", "virtio_mmio", "virtio_console", "9pnet_virtio", "9pnet_fd", "9p", NULL
-};
+static const char *const wanted[] = { "virtio_pci", "virtio_mmio", "virtio_console", NULL };
+/* The one or the other: every module is time that a start takes. */
+static const char *const by_9p[] = { "9pnet_virtio", "9pnet_fd", "9p", NULL };
 static const char *const virtiofs[] = { "virtiofs", NULL };
 /* What only some sandboxes need: the redirection of connections to the gate (whose tables ask for a checksum by name, and
  * nobody is there to load it), layers of containers. */
@@ -153,8 +153,7 @@ int vm_initrd(const struct vm_kernel *k, const char *init, bool has_virtiofs, st
 	put_entry(out, "init", S_IFREG | 0755, &program);
 	put_entry(out, "modules", S_IFDIR | 0755, NULL);
 	vm_modules(buf_cstr(&dep), wanted, &modules);
-	if (has_virtiofs)
-		vm_modules(buf_cstr(&dep), virtiofs, &modules);
+	vm_modules(buf_cstr(&dep), has_virtiofs ? virtiofs : by_9p, &modules);
 	first_extra = modules.n;
 	vm_modules(buf_cstr(&dep), extra, &modules);
 	for (size_t i = 0; r == 0 && i < modules.n; i++) {
