@@ -25,6 +25,7 @@ const struct engine engines[] = {
 	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
 	  .counts_no_files = true,
+	  .has_helpers = true,
 	  .dies_by_child = true,
 	  .render = render_bwrap },
 	{ .name = "nsjail",

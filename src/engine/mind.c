@@ -9,6 +9,8 @@
  *
  *     keeper ── mind ── tool ... ── its helpers ── init
  *
+ * Bubblewrap's first child waits for a word of it and does not yet die with it then: the same is done for it.
+ *
  * What docker started is its daemon's. It is told to end that by its name.
  */
 #include <fcntl.h>

@@ -521,6 +521,29 @@ TEST(a_copy_of_memory)
 	CHECK(vm_ram_copy(FD_NONE, to) < 0);
 }
 
+TEST(a_kernel_knows_its_modules)
+{
+	char dir[] = "/tmp/vitrine-modules-XXXXXX";
+	struct vm_kernel k = { .modules = dir };
+	_free_ char *dep = NULL, *builtin = NULL;
+	FILE *f;
+
+	CHECK(mkdtemp(dir) != NULL);
+	dep = mem_fmt("%s/modules.dep", dir);
+	builtin = mem_fmt("%s/modules.builtin", dir);
+	CHECK(!vm_kernel_has(&k, "virtiofs")); /* there are no lists */
+	f = fopen(dep, "we");
+	CHECK(f && fputs("kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko\n", f) >= 0 && fclose(f) == 0);
+	CHECK(vm_kernel_has(&k, "9p"));
+	CHECK(!vm_kernel_has(&k, "virtiofs"));
+	f = fopen(builtin, "we");
+	CHECK(f && fputs("kernel/fs/fuse/virtiofs.ko\n", f) >= 0 && fclose(f) == 0);
+	CHECK(vm_kernel_has(&k, "virtiofs"));
+	(void)unlink(dep);
+	(void)unlink(builtin);
+	(void)rmdir(dir);
+}
+
 TEST(a_machine_with_virtiofs)
 {
 	static const char *const boards[] = { "device", "pci" };

@@ -458,7 +458,10 @@ static int prepare(const struct launch *l, struct vm_start *vm, struct rendering
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", l->dir, strerrordesc_np(-r));
 	if (en->strength == STRENGTH_VM)
-		r = vm_start_open(l->plan, tool, en->is_emulated, l->dir, l->again, vm, e);
+		r = vm_start_open((struct vm_kind){ .plan = l->plan,
+						    .tool = tool,
+						    .is_emulated = en->is_emulated },
+				  l->dir, l->again, vm, e);
 	if (r == 0 && en->prepare)
 		r = en->prepare(l->plan, tool, l->dir, e);
 	return r < 0 ? r : render(l, tool, out, e);

@@ -5,6 +5,7 @@ cannot honour it refuses by name. The other suites take --engine NAME; this one 
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -208,6 +209,16 @@ def nothing_of_roots_is_left_of_it(box):
         eq(mounts(), before, name)
         box.stop(p)
         eq(box.cli("rm", "r-" + name).rc, 0, name)
+
+
+@test(who=("root",))
+def files_that_cannot_be_mapped(box):
+    """As behind the native engine: refused, with what would help."""
+    script = 'mount --make-rprivate / && mount -t ramfs none "$1" && cd "$1" && shift && exec "$@"'
+    for name in [n for n in each(box, FOR_ROOT) if n in (*QUICK, "podman")]:
+        p = box.popen(["unshare", "-m", "sh", "-c", script, "sh", box.ws, box.program, "run", "--engine", name, "--", "true"],
+                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        refused(box.finish(p), "cannot map ids", "--user NAME", rc=125)
 
 
 @test(who=("root",))

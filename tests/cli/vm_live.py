@@ -4,6 +4,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -179,6 +181,63 @@ def cut_off_or_full(box):
     far.clear()
     r = box.cli("exec", "m", "--", "sh", "-c", "curl -sSf -m 100 -o /dev/null http://ok.test/ && echo inside", timeout=120)
     eq((r.rc, r.out, len(far.hits("ok.test", 80))), (0, "inside\n", 1), r.err)
+    box.cli("stop", "-t", "0", "m", timeout=60)
+
+
+def parent(pid):
+    return int(re.search(r"^PPid:\t(\d+)", said(Path(f"/proc/{pid}/status")), re.M)[1])
+
+
+def processes_of(keeper):
+    """All below it, and itself."""
+    found, todo = [], [keeper]
+    while todo:
+        found.append(todo.pop())
+        for path in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+            todo += [int(pid) for pid in said(path).split()]
+    return found
+
+
+def lives(pid):
+    return re.search(r"^State:\t[^ZX]", said(Path(f"/proc/{pid}/status")), re.M) is not None
+
+
+@test(who=("user",), timeout=400)
+def keeper_killed_while_it_is_saved(box):
+    """Nothing runs on without it, nothing half written is offered, and what was saved before can be had."""
+    env = machine(box)
+    begin(box, env)
+    r = box.cli("checkpoint", "--live", "m", "--json", timeout=170)
+    eq(r.rc, 0, r.err)
+    point = str(json.loads(r.out)["checkpoint"])
+    counts_on(box)
+    live = box.state / "sandboxes" / "m" / "live"
+    server = next(int(q.name) for q in Path("/proc").glob("[0-9]*")
+                  if said(q / "comm") == "vitrine-files\n" and str(box.dir) in said(q / "cmdline"))
+    keeper = parent(parent(server))  # QEMU is between them
+    has(said(Path(f"/proc/{keeper}/cmdline")), "keeper")
+    p = box.start("checkpoint", "--live", "m")
+    until(lambda: (live / ".part" / "memory").exists() or p.poll() is not None)
+    p.send_signal(signal.SIGSTOP)
+    eq(p.poll(), None, "it is in the middle of it")
+    below = processes_of(keeper)
+    eq(len(below) > 4, True, "keeper, link, machine, two who serve its files")
+    os.kill(keeper, 9)
+    p.send_signal(signal.SIGCONT)
+    eq(p.wait(60), 125)
+    refused_line = p.stderr.read().decode()
+    has(refused_line, "vitrine: ")
+    eq(refused_line.count("\n"), 1, refused_line)
+    until(lambda: not any(lives(pid) for pid in below), 60)
+    eq([n for n in folders(box) if n != ".part"], [point], "the one before, and nothing half written")
+    points = json.loads(box.cli("checkpoints", "m", "--json").out)["checkpoints"]
+    eq([str(c["checkpoint"]) for c in points if c.get("live")], [point])
+    r = box.cli("restore", "--force", "m", point, env=env, timeout=170)
+    eq(r.rc, 0, r.err)
+    counts_on(box)
+    box.cli("stop", "-t", "0", "m", timeout=60)
+    r = inside(box, env, "echo again", *SMALL, "--name", "m")
+    eq((r.rc, r.out), (0, "again\n"), r.err)
     box.cli("stop", "-t", "0", "m", timeout=60)
 
 

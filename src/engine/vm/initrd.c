@@ -209,6 +209,22 @@ int vm_kernel_find(const struct plan *p, struct vm_kernel *ret, struct err *e)
 	return 0;
 }
 
+bool vm_kernel_has(const struct vm_kernel *k, const char *module)
+{
+	static const char *const lists[] = { "modules.dep", "modules.builtin" };
+	_free_ char *name = mem_fmt("/%s.ko", module);
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		_cleanup_(buf_done) struct buf text = BUF(16 * MIB);
+		_free_ char *path = mem_fmt("%s/%s", k->modules, lists[i]);
+		struct err ignored = ERR_INIT;
+
+		if (io_read_file(path, &text, &ignored) == 0 && strstr(buf_cstr(&text), name))
+			return true;
+	}
+	return false;
+}
+
 void vm_kernel_done(struct vm_kernel *k)
 {
 	free(k->image);

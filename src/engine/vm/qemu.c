@@ -113,7 +113,7 @@ static void add_virtiofs(struct args *a, size_t i, enum vm_use use, const char *
 		args_add(a, "-device");
 		args_addf(a,
 			  "pcie-root-port,id=" PORT "%zu,bus=pcie.0,chassis=%zu,power_controller_"
-						    "present=off",
+			  "present=off",
 			  i, i + 1);
 	}
 	if (use == VM_KEEP)

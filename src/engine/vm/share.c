@@ -52,7 +52,7 @@ static char *find(const struct plan *p)
 	return NULL;
 }
 
-int vm_share_find(const struct plan *p, char **ret, struct err *e)
+int vm_share_find(const struct plan *p, const struct vm_kernel *k, char **ret, struct err *e)
 {
 	const char *word = vm_word(p, "SHARE");
 	enum vm_share share = vm_share_said(word);
@@ -72,6 +72,8 @@ int vm_share_find(const struct plan *p, char **ret, struct err *e)
 			       "it "
 			       "vitrine-files serves them");
 	if (share == VM_SHARE_9P || p->has_containers || p->is_live)
+		return 0;
+	if (share == VM_SHARE_AUTO && !vm_kernel_has(k, "virtiofs"))
 		return 0;
 	program = find(p);
 	if (program == NULL && share == VM_SHARE_VIRTIOFS)
@@ -159,7 +161,8 @@ static _Noreturn void become(const char *program, const char *dir, size_t i, int
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)snprintf(fd, sizeof(fd), "--fd=%d", FD_LISTEN);
 	(void)snprintf(options, sizeof(options),
-		       "source=%s%s,cache=%s,sandbox=namespace,announce_submounts,xattr,log_level=err,"
+		       "source=%s%s,cache=%s,sandbox=namespace,announce_submounts,xattr,log_level="
+		       "err,"
 		       "modcaps=-chown:-dac_override:-fowner:-fsetid:-setgid:-setuid:-mknod:-"
 		       "setfcap",
 		       dir, shares[i].place, shares[i].cache);

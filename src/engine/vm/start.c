@@ -50,7 +50,7 @@ static int open_saved(struct vm_start *s, const char *again, struct err *e)
 	s->state = open(memory, O_RDONLY | O_CLOEXEC);
 	if (s->state < 0)
 		return err_sys(e, "'%s'", memory);
-	for (size_t i = 0; i < s->files.n; i++) {
+	for (size_t i = 0; i < s->files.n && i < ARRAY_LEN(names); i++) {
 		_free_ char *path = mem_fmt("%s/%s", again, names[i]);
 
 		s->files.table[i] = open(path, O_RDONLY | O_CLOEXEC);
@@ -74,17 +74,18 @@ static int check_kvm(struct err *e)
 		       strerrordesc_np(errno));
 }
 
-int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
-		  const char *again, struct vm_start *ret, struct err *e)
+int vm_start_open(struct vm_kind kind, const char *dir, const char *again, struct vm_start *ret,
+		  struct err *e)
 {
+	const struct plan *p = kind.plan;
 	_free_ char *view = mem_fmt("%s/view", dir);
-	struct vm_kind kind = { p, &ret->kernel, tool, is_emulated, false };
-	int r = is_emulated ? 0 : check_kvm(e);
+	int r = kind.is_emulated ? 0 : check_kvm(e);
 
 	if (r == 0)
 		r = vm_kernel_find(p, &ret->kernel, e);
 	if (r < 0)
 		return r;
+	kind.kernel = &ret->kernel;
 	r = path_make(view, 0700);
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", view, strerrordesc_np(-r));
@@ -92,7 +93,7 @@ int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, cons
 		return err_sys(e, "the machine's monitor");
 	r = vm_files_open(p, &ret->files, e);
 	if (r == 0)
-		r = vm_share_find(p, &ret->virtiofsd, e);
+		r = vm_share_find(p, &ret->kernel, &ret->virtiofsd, e);
 	if (r < 0)
 		return r;
 	if (again) {

@@ -14,6 +14,8 @@ struct vm_kernel {
 
 int vm_kernel_find(const struct plan *p, struct vm_kernel *ret, struct err *e);
 void vm_kernel_done(struct vm_kernel *k);
+/* Does it know this module, built in or not? */
+bool vm_kernel_has(const struct vm_kernel *k, const char *module);
 /* A word of the caller's environment that is about machines: VITRINE_VM_x. NULL: not said. */
 const char *vm_word(const struct plan *p, const char *name);
 
@@ -129,12 +131,13 @@ int vm_files_spawn(const struct vm_files *f, const char *program, const char *di
 int vm_files_save(int ctl, int to, uint64_t *ret_lost, struct err *e);
 /* ---- virtiofsd ---- */
 
-/* VITRINE_VM_SHARE: who serves the machine's files. VM_SHARE_AUTO: virtiofsd where it is, else QEMU. */
+/* VITRINE_VM_SHARE: who serves the machine's files. VM_SHARE_AUTO: virtiofsd where it is and the guest knows it, else
+ * QEMU. */
 enum vm_share { VM_SHARE_9P, VM_SHARE_VIRTIOFS, VM_SHARE_AUTO, VM_SHARE_COUNT_ };
 /* What a word says; VM_SHARE_COUNT_: nothing. Pure. */
 enum vm_share vm_share_said(const char *word);
 /* The program that shall serve them; left NULL: QEMU itself. */
-int vm_share_find(const struct plan *p, char **ret, struct err *e);
+int vm_share_find(const struct plan *p, const struct vm_kernel *k, char **ret, struct err *e);
 /* In the child that becomes the machine, when the view is built: it finds the connections from VM_FD_SHARE on. 0 or -errno. */
 int vm_share_spawn(const char *program, const char *dir, size_t n_shares, char *const *env);
 
@@ -158,8 +161,9 @@ struct vm_start {
 			    .ram = FD_NONE,                                                        \
 			    .files = VM_FILES_NONE })
 
-int vm_start_open(const struct plan *p, const char *tool, bool is_emulated, const char *dir,
-		  const char *again, struct vm_start *ret, struct err *e);
+/* Which kernel, and who serves the files, is found out here. `again`: the folder of what was saved of it. */
+int vm_start_open(struct vm_kind kind, const char *dir, const char *again, struct vm_start *ret,
+		  struct err *e);
 /* All that the machine of this plan depends on, one line each. */
 void vm_key_text(const struct vm_kind *kind, struct buf *out);
 /* It must be the same as the one that was saved. */
