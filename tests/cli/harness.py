@@ -359,6 +359,14 @@ def describe(pid):
         return "?"
 
 
+def is_podmans(pid):
+    """It keeps one process per user to hold its user namespace; nothing of a sandbox is in it."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "podman pause"
+    except OSError:
+        return False
+
+
 def reap():
     while True:
         try:
@@ -373,14 +381,14 @@ def check_processes():
     short, long = Patience(2), Patience(15)
     while True:
         reap()
-        left = children()
+        left = [pid for pid in children() if not is_podmans(pid)]
         is_over, is_long_over = short.is_over(), long.is_over()
         # Taking up journals steps back behind everybody else, so it may take a while here.
         if not left or is_long_over or (is_over and not all("vitrine-store ingest" in describe(pid) for pid in left)):
             break
         time.sleep(0.01)
     names = [f"{pid} {describe(pid)}" for pid in left]
-    for pid in left:
+    for pid in children():
         os.kill(pid, signal.SIGKILL)
     if left:
         time.sleep(0.2)
