@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/json.h"
@@ -576,6 +577,86 @@ TEST(a_machine_with_virtiofs)
 	CHECK_INT(vm_share_said("auto"), VM_SHARE_AUTO);
 	CHECK_INT(vm_share_said("nfs"), VM_SHARE_COUNT_);
 	CHECK_INT(vm_share_said(""), VM_SHARE_COUNT_);
+}
+
+/* What is opened for reading, and what for writing, by whoever is in a machine's program: "rw", "r", "" */
+static void try_file(const char *path, char *ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *at = ret;
+
+	if (fd >= 0)
+		*at++ = 'r';
+	fd_close(fd);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		*at++ = 'w';
+	fd_close(fd);
+	*at = '\0';
+}
+
+static void make_file(const char *dir, const char *name)
+{
+	_free_ char *path = mem_fmt("%s/%s", dir, name);
+	_free_ char *parent = path_parent(path);
+	int fd;
+
+	bug_on(path_make(parent, 0700) < 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	bug_on(fd < 0);
+	fd_close(fd);
+}
+
+TEST(whoever_breaks_out_of_a_machine_finds_what_it_is_made_of)
+{
+	static const char *const names[] = { "x/view/f", "x/initrd", "kept/initrd", "kept/ram",
+					     "kernel",   "secret",   "x/other" };
+	/* virtiofsd serves the files; QEMU does; it boots and QEMU does */
+	static const char *const want[3][ARRAY_LEN(names)] = {
+		{ "", "", "r", "", "r", "", "" },
+		{ "rw", "", "r", "rw", "r", "", "" },
+		{ "rw", "r", "", "", "r", "", "" },
+	};
+	char dir[] = "/var/tmp/vitrine-jail-XXXXXX";
+
+	bug_on(mkdtemp(dir) == NULL);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		make_file(dir, names[i]);
+	for (int k = 0; k < 3; k++) {
+		pid_t pid = fork();
+		int status = 0;
+
+		if (pid == 0) {
+			_free_ char *own = mem_fmt("%s/x", dir), *kept = mem_fmt("%s/kept", dir);
+			_free_ char *kernel = mem_fmt("%s/kernel", dir);
+			struct render_in in = { .dir = own,
+						.kernel = kernel,
+						.kept = k < 2 ? kept : NULL,
+						.is_virtiofs = k == 0 };
+			struct err e = ERR_INIT;
+			char got[4];
+
+			if (vm_jail(&in, k > 0, &e) < 0)
+				_exit(100);
+			for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+				_free_ char *path = mem_fmt("%s/%s", dir, names[i]);
+
+				try_file(path, got);
+				if (!str_eq(got, want[k][i]))
+					_exit((int)i + 1);
+			}
+			try_file("/usr/bin/env", got);
+			if (got[0] != 'r')
+				_exit(50);
+			try_file("/etc/passwd", got);
+			if (got[0] == 'r')
+				_exit(51);
+			_exit(0);
+		}
+		CHECK_INT(waitpid(pid, &status, 0), pid);
+		CHECK_INT(WEXITSTATUS(status), 0);
+	}
+	CHECK_INT(path_remove(AT_FDCWD, dir), 0);
 }
 
 /* What a monitor says is bounded and only half believed: answers, refusals, noise, the end. */

@@ -146,7 +146,8 @@ static struct render_in places_of(const struct launch *l)
 				   .place = is_root ? MAPPED_PLACE : NULL,
 				   .dir = is_root ? MAPPED_DIR : l->dir,
 				   .kernel = is_root ? MAPPED_KERNEL : l->vm->kernel.image,
-				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept };
+				   .kept = is_root && l->vm->kept ? MAPPED_KEPT : l->vm->kept,
+				   .is_virtiofs = l->vm->virtiofsd != NULL };
 }
 
 /* Root's: from here on somebody who has nothing but what was placed. */
@@ -161,7 +162,18 @@ static void drop_root(const struct launch *l)
 		give_up(where, r);
 }
 
-/* The view, and who serves it. */
+static void lock_machine(const struct launch *l, const struct render_in *in)
+{
+	struct err e = ERR_INIT;
+
+	if (sabotaged("machine") ||
+	    vm_jail(in, l->vm->files.n == 0 && l->vm->virtiofsd == NULL, &e) == 0)
+		return;
+	(void)fprintf(stderr, "the machine's program: %s\n", e.msg);
+	_exit(125);
+}
+
+/* The view, who serves it, and then nothing else. */
 static void prepare_machine(const struct launch *l)
 {
 	struct render_in in = places_of(l);
@@ -181,6 +193,7 @@ static void prepare_machine(const struct launch *l)
 		    : 0;
 	if (r < 0)
 		give_up("virtiofsd", r);
+	lock_machine(l, &in);
 }
 
 static _Noreturn void tool_child(const struct launch *l, const struct ends *p)

@@ -47,6 +47,7 @@ struct confine_program {
 	const char *const *write; /* and changed as well */
 	enum confine_net net;
 	uint16_t ports[CONFINE_PORTS]; /* 0-ended */
+	bool is_alone; /* with CONFINE_FREE too: no signals and no abstract sockets outside, where the kernel knows it */
 };
 
 /* For a child that will exec somebody else's program. Where it has a filter, it may call what a sandbox may (docs/SYSCALLS.md).

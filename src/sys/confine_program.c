@@ -90,7 +90,7 @@ static int make_ruleset(const struct confine_program *c, int abi, uint64_t all)
 
 	if (abi >= ABI_NET && c->net < CONFINE_ONLINE && !sabotaged("broker-net"))
 		attr.net = NET_BIND_TCP | NET_CONNECT_TCP;
-	if (abi >= ABI_SCOPE && c->net != CONFINE_FREE)
+	if (abi >= ABI_SCOPE && (c->net != CONFINE_FREE || c->is_alone))
 		attr.scoped = SCOPE_ALL;
 	return (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 }

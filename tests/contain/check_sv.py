@@ -2,6 +2,7 @@
 """SV: the keeper, its socket, its records, and what goes out through it."""
 
 import ctypes
+import errno
 from contextlib import suppress
 import json
 import os
@@ -12,10 +13,15 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 
-from check_pr import insiders, machines, ns_depth
-from harness import HELD, Ctx, check, descendants, has_own_kernel
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import guest  # noqa: E402
+from check_pr import insiders, machines, ns_depth  # noqa: E402
+from harness import HELD, Ctx, check, descendants, has_own_kernel  # noqa: E402
+from puppet import made_to_open  # noqa: E402
 
 q = shlex.quote
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
@@ -534,4 +540,24 @@ def sv41(c: Ctx):
         p.wait(20)
         p.stdout.close()
         p.stderr.close()
+    return HELD
+
+
+@check("SV-42", prio="P0", forms=("run",), idents=("user",), catches=("machine",), timeout=150,
+       title="whoever breaks out of a machine is a program that can open nothing of the host's but what the machine is made of")
+def sv42(c: Ctx):
+    words, lacking = guest.kernel()
+    c.need_control(os.geteuid() == 0 and not lacking, lacking or "only root can make another process try something")
+    c.plant(c.out / "f", "x\n", 0o666)
+    env = {**words, "VITRINE_VM_KEEP": "no"}
+    b = c.keeper(["--engine", "vm-emulated"], env=env, command=["sh", "-c", "echo ready; sleep 100"], timeout=100)
+    c.need_control(b.wait_for("ready", timeout=60), f"the machine did not start: {b.err!r}")
+    # The innermost: those above it wait for it.
+    qemus = [p for p, name in descendants(b.popen.pid) if name.startswith("qemu-system")]
+    c.need_control(qemus, f"there is none: {descendants(b.popen.pid)}")
+    for p in qemus:
+        c.need_control(made_to_open(p, "/usr/bin/env", os.O_RDONLY) == 0, "not even what it may open is opened")
+        for path, flags in ((c.out / "f", os.O_RDONLY), (c.out / "f", os.O_WRONLY), (c.ws / "new", os.O_WRONLY | os.O_CREAT),
+                            (c.ws, os.O_RDONLY), ("/etc/passwd", os.O_RDONLY), (c.home, os.O_RDONLY)):
+            c.must(made_to_open(p, path, flags) == errno.EACCES, f"{path} could be opened ({flags:#o})")
     return HELD

@@ -200,8 +200,9 @@ int vm_kernel_find(const struct plan *p, struct vm_kernel *ret, struct err *e)
 		(void)closedir(d);
 	if (image == NULL && best == NULL)
 		return err_set(e, ERR_UNSUPPORTED, ENOENT,
-			       "engine 'vm': there is no kernel for the guest in /boot; "
-			       "VITRINE_VM_KERNEL and VITRINE_VM_MODULES may name one");
+			       "engine '%s': there is no kernel for the guest in /boot; "
+			       "VITRINE_VM_KERNEL and VITRINE_VM_MODULES may name one",
+			       p->engine);
 	ret->image = image ? mem_str(image) : mem_fmt("/boot/%s", best);
 	ret->modules = modules ? mem_str(modules)
 			       : mem_fmt("/lib/modules/%s", best ? best + strlen("vmlinuz-") : "");

@@ -212,7 +212,8 @@ static int render(const struct render_in *in, bool is_emulated, struct rendering
 {
 	if (strchr(in->dir, ',') || (in->kept && strchr(in->kept, ',')))
 		return err_set(e, ERR_UNSUPPORTED, EINVAL,
-			       "engine 'vm' cannot honour: a state directory with ',' in its path");
+			       "engine '%s' cannot honour: a state directory with ',' in its path",
+			       in->plan->engine);
 	vm_words(in,
 		 in->is_again ? VM_AGAIN
 		 : in->kept   ? VM_WARM

@@ -64,13 +64,14 @@ int vm_share_find(const struct plan *p, const struct vm_kernel *k, char **ret, s
 	/* What it makes has the guest's id for an owner, and a root's there is none here. */
 	if (share == VM_SHARE_VIRTIOFS && p->has_containers)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "engine 'vm' cannot honour: containers inside with files by "
-			       "virtiofs; 9p can");
+			       "engine '%s' cannot honour: containers inside with files by "
+			       "virtiofs; 9p can",
+			       p->engine);
 	if (share == VM_SHARE_VIRTIOFS && p->is_live)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "engine 'vm' cannot honour: --live with files by virtiofs; without "
-			       "it "
-			       "vitrine-files serves them");
+			       "engine '%s' cannot honour: --live with files by virtiofs; without "
+			       "it vitrine-files serves them",
+			       p->engine);
 	if (share == VM_SHARE_9P || p->has_containers || p->is_live)
 		return 0;
 	if (share == VM_SHARE_AUTO && !vm_kernel_has(k, "virtiofs"))
@@ -78,8 +79,9 @@ int vm_share_find(const struct plan *p, const struct vm_kernel *k, char **ret, s
 	program = find(p);
 	if (program == NULL && share == VM_SHARE_VIRTIOFS)
 		return err_set(e, ERR_UNSUPPORTED, ENOENT,
-			       "engine 'vm': there is no virtiofsd here; VITRINE_VM_VIRTIOFSD may "
-			       "name one, and VITRINE_VM_SHARE=9p does without");
+			       "engine '%s': there is no virtiofsd here; VITRINE_VM_VIRTIOFSD may "
+			       "name one, and VITRINE_VM_SHARE=9p does without",
+			       p->engine);
 	*ret = take(program);
 	return 0;
 }

@@ -179,5 +179,7 @@ int vm_again(struct link_again *ret, struct err *e);
 /* In the child that becomes the machine: a mount namespace in which dir/view is what the guest may see, and nothing
  * else is handed to it. 0 or -errno; *where says at what. */
 int vm_view(const struct render_in *in, const char **where);
+/* After that: of the host's files it may open what it is made of, and the view where it `serves_files` itself. */
+int vm_jail(const struct render_in *in, bool serves_files, struct err *e);
 
 #endif
