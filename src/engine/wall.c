@@ -110,11 +110,9 @@ static void reset_signals(void)
 /* When memory runs out, what is inside goes first. Init says so of itself, but not to our kernel where it has another. */
 static void go_first(void)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
 
-	if (fd >= 0)
-		(void)io_write_all(fd, "300", 3);
-	fd_close(fd);
+	(void)io_write_file("/proc/self/oom_score_adj", "300", &ignored);
 }
 
 /* What the child that becomes the tool is told. */
@@ -166,8 +164,7 @@ static void lock_machine(const struct launch *l, const struct render_in *in)
 {
 	struct err e = ERR_INIT;
 
-	if (sabotaged("machine") ||
-	    vm_jail(in, l->vm->files.n == 0 && l->vm->virtiofsd == NULL, &e) == 0)
+	if (sabotaged("machine") || vm_jail(in, l->vm->files.n == 0 && !in->is_virtiofs, &e) == 0)
 		return;
 	(void)fprintf(stderr, "the machine's program: %s\n", e.msg);
 	_exit(125);
@@ -450,7 +447,6 @@ static int render(const struct launch *l, const char *tool, struct rendering *ou
 	in.id = path_name(l->dir);
 	in.gone = gone;
 	in.is_again = l->again != NULL;
-	in.is_virtiofs = l->vm->virtiofsd != NULL;
 	in.runtime = stage_is_hybrid() ? "runc" : NULL;
 	r = l->en->render(&in, out, e);
 	return r == 0 && out->file ? write_file(l->dir, out->file, &out->text, e) : r;

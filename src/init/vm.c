@@ -243,14 +243,12 @@ static bool can_write_system(const struct plan *p)
 /* A board without a firmware tells its kernel of no device that comes later: it is asked to look. */
 static void look_for_devices(void)
 {
-	_close_ int fd = FD_NONE;
+	struct err ignored = ERR_INIT;
 
 	(void)mkdir("/sys", 0755);
 	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return;
-	fd = open("/sys/bus/pci/rescan", O_WRONLY | O_CLOEXEC);
-	if (fd >= 0)
-		(void)io_write_all(fd, "1", 1);
+	(void)io_write_file("/sys/bus/pci/rescan", "1", &ignored);
 	(void)umount2("/sys", MNT_DETACH);
 }
 

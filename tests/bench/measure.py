@@ -238,14 +238,28 @@ def copy_helper(h, who, ws, name):
     return path
 
 
-def system_calls(h, who, peers, runs):
-    """{row: {peer: best ns}} over several interleaved runs of the same static program."""
-    ws = who.workspace("calls")
+def calls_place(h, who, name):
+    """Workspace, program and the file it opens."""
+    ws = who.workspace(name)
     program = copy_helper(h, who, ws, "syscalls")
     data = os.path.join(ws, "data")
     with open(data, "wb") as f:
         f.write(b"x" * 4096)
     os.chown(data, who.uid, who.gid)
+    return ws, program, data
+
+
+def call_times(out):
+    return [(name, float(ns)) for name, ns in map(str.split, out.splitlines())]
+
+
+def keep_least(row, key, ns):
+    row[key] = min(ns, row.get(key, float("inf")))
+
+
+def system_calls(h, who, peers, runs):
+    """{row: {peer: best ns}} over several interleaved runs of the same static program."""
+    ws, program, data = calls_place(h, who, "calls")
     best = {}
     rng = random.Random(5)
     for _ in range(runs):
@@ -253,10 +267,8 @@ def system_calls(h, who, peers, runs):
             # A sandbox's home is a tmpfs, and so is everything here: like is compared with like.
             home = who.space if key == "bare" else who.home
             _, out, _ = peers[key].run(who, ws, [program, data, home, "25"])
-            for line in out.splitlines():
-                name, ns = line.split()
-                row = best.setdefault(name, {})
-                row[key] = min(float(ns), row.get(key, float("inf")))
+            for name, ns in call_times(out):
+                keep_least(best.setdefault(name, {}), key, ns)
     for name, row in best.items():
         if set(row) != set(peers):
             raise Unmeasurable(f"system call {name}: not every row was measured")
@@ -269,21 +281,15 @@ WALLS = {"nothing": "", "a filter": "filter", "Landlock": "landlock", "a watch":
 
 def call_floor(h, who, bare, runs):
     """{walls: {row: best ns}}: what the least of each wall costs by itself, without a sandbox."""
-    ws = who.workspace("floor")
-    program = copy_helper(h, who, ws, "syscalls")
-    data = os.path.join(ws, "data")
-    with open(data, "wb") as f:
-        f.write(b"x" * 4096)
-    os.chown(data, who.uid, who.gid)
+    ws, program, data = calls_place(h, who, "floor")
     best = {}
     rng = random.Random(6)
     for _ in range(runs):
         for walls in rng.sample(sorted(WALLS), len(WALLS)):
             _, out, _ = bare.run(who, ws, [program, data, who.space, "25", WALLS[walls]])
-            for name, ns in (line.split() for line in out.splitlines()):
+            for name, ns in call_times(out):
                 if name in FLOOR_ROWS:
-                    row = best.setdefault(walls, {})
-                    row[name] = min(float(ns), row.get(name, float("inf")))
+                    keep_least(best.setdefault(walls, {}), name, ns)
     return {walls: best[walls] for walls in WALLS}
 
 
