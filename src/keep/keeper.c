@@ -445,6 +445,8 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		cgroup_remove(&k->cgroup);
 	journal_closing(k->journal);
 	say_goodbye(k, r < 0);
+	/* Who reads the command's output to its end would wait for ours. */
+	forget_stdio();
 	/* Whom that woke was put on our processor, where it would wait for all that follows. */
 	(void)sched_yield();
 	if (k->is_empty)

@@ -201,6 +201,24 @@ def background_keeps_nothing(box):
 
 
 @test
+def keeper_keeps_nothing(box):
+    """Nor does who reads to the end wait for what the keeper puts away afterwards: here that takes it five seconds more."""
+    box.needs("strace")
+    fifo, log = box.dir / "fifo", box.dir / "log"
+    os.mkfifo(fifo, 0o666)
+    box.own(fifo)
+    slow = ["strace", "-f", "-o", log, "-e", "trace=rmdir", "-e", "inject=rmdir:delay_enter=5s"]
+    t0 = time.monotonic()
+    run = f"exec {box.program} run -- sh -c 'sleep 0.3; echo done' >{fifo} 2>&1"
+    p = box.popen([*slow, "sh", "-c", run], stdin=subprocess.DEVNULL)
+    eq(fifo.read_text(), "done\n")
+    if time.monotonic() - t0 > 4:
+        raise AssertionError("the pipe stayed open")
+    eq(p.wait(8), 0)
+    has(log.read_text(), "DELAYED")
+
+
+@test
 def inherited_descriptors(box):
     """Nothing but the three goes in."""
     secret = box.write("secret", "hush\n")
