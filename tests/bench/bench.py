@@ -142,7 +142,7 @@ class Bench:
             "memory": lambda: {k: measure.memory(good[k], who, ws)
                                for k in ("bwrap", "srt", "vitrine") if k in good},
             "calls": lambda: measure.system_calls(h, who, three, n["call_runs"]),
-            "floor": lambda: measure.call_floor(h, who, good["bare"], n["call_runs"]),
+            "floor": lambda: measure.call_floor(h, who, n["call_runs"]),
             "work": lambda: measure.file_work(h, who, good["bare"], good["vitrine"], n["pairs"]),
             "exec": lambda: lasting.execs(h, who, good, ws, n["rounds"]),
             "named": lambda: lasting.named_starts(h, who, good, ws, n["rounds"]),

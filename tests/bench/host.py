@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TEST_USER = "vitrine-test"
 STATIC = {"lstat_walk", "syscalls", "few_files"}
 LIBS = {"make_filter": ["-lseccomp"]}
-HELPERS = ["spawn_bench", "make_tree", "lstat_walk", "make_filter", "syscalls", "file_work", "few_files"]
+HELPERS = ["spawn_bench", "make_tree", "lstat_walk", "make_filter", "syscalls", "file_work", "few_files", "walls"]
 
 
 class Unmeasurable(Exception):

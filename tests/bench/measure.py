@@ -16,6 +16,7 @@ import tarfile
 import time
 
 import host
+import peers as rows
 import stats
 from host import Unmeasurable
 
@@ -276,24 +277,26 @@ def system_calls(h, who, peers, runs):
 
 
 FLOOR_ROWS = ("getpid", "open+close-workspace")
-WALLS = {"nothing": "", "a filter": "filter", "Landlock": "landlock", "a watch": "watch", "all three": "filter,landlock,watch"}
+WALLS = {"nothing": "none", "a filter": "filter", "Landlock": "landlock", "a watch": "watch", "all three": "filter,landlock,watch"}
 
 
-def call_floor(h, who, bare, runs):
+def call_floor(h, who, runs):
     """{walls: {row: best ns}}: what the least of each wall costs by itself, without a sandbox."""
     ws, program, data = calls_place(h, who, "floor")
     best = {}
     rng = random.Random(6)
     for _ in range(runs):
         for walls in rng.sample(sorted(WALLS), len(WALLS)):
-            _, out, _ = bare.run(who, ws, [program, data, who.space, "25", WALLS[walls]])
+            _, out, _ = rows.Walls(h, WALLS[walls]).run(who, ws, [program, data, who.space, "25"])
             for name, ns in call_times(out):
-                if name in FLOOR_ROWS:
-                    keep_least(best.setdefault(walls, {}), name, ns)
+                keep_least(best.setdefault(walls, {}), name, ns)
     return {walls: best[walls] for walls in WALLS}
 
 
 # --- file work ----------------------------------------------------------------------------------
+
+WORK_WALLS = "filter,writes,watch"
+
 
 def source_text(i, rng):
     lines = [f"/* file {i} */"]
@@ -357,11 +360,15 @@ def one_turn(peer, who, place):
 
 
 def file_work(h, who, bare, vitrine, pairs):
-    """Pairs of the same jobs outside and inside, in turn first; {job: figures}."""
+    """Pairs of the same jobs outside and inside, in turn first, and now and then behind the least walls; {job: figures}."""
     place = work_place(h, who)
+    least = rows.Walls(h, WORK_WALLS)
     samples = {}
     for r in range(-1, pairs):
-        for peer in (bare, vitrine) if r % 2 else (vitrine, bare):
+        sides = [bare, vitrine] if r % 2 else [vitrine, bare]
+        if r % 3 == 2:
+            sides.insert(r % 2, least)
+        for peer in sides:
             for name, ns in one_turn(peer, who, place).items():
                 samples.setdefault(name, {}).setdefault(peer.key, {})[r] = ns
     return {name: work_figures(s) for name, s in samples.items()}
@@ -372,4 +379,5 @@ def work_figures(samples):
         del side[-1]  # the first turn finds nothing in memory yet
     return {"samples": samples, "bare": stats.summary(samples["bare"]),
             "vitrine": stats.summary(samples["vitrine"]),
-            "ratio": stats.paired(samples["vitrine"], samples["bare"])}
+            "ratio": stats.paired(samples["vitrine"], samples["bare"]),
+            "least": stats.paired(samples["walls"], samples["bare"])}

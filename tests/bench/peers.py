@@ -47,6 +47,19 @@ class Peer:
         return host.run(argv, who=who, cwd=ws, env=self.env(who), timeout=timeout, check=check)
 
 
+class Walls(Peer):
+    """Single walls without a sandbox, each the least of its kind (walls.c)."""
+
+    key = "walls"
+    label = "the least walls"
+
+    def __init__(self, h, walls):
+        self.program, self.walls = h.helper("walls"), walls
+
+    def argv(self, who, ws, cmd):
+        return [self.program, self.walls, ws, *cmd]
+
+
 class Bubblewrap(Peer):
     """With the mounts of Vitrine's own plan for that workspace."""
 

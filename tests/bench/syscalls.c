@@ -7,23 +7,16 @@
  * call here may fail in a way the row did not intend: a refused call returns early and would look
  * fast.
  *
- * syscalls FILE HOME [LOOPS [WALLS]]: FILE is a readable file in the workspace. WALLS, of "filter", "landlock" and
- * "watch", with commas: what the kernel asks of a call when nothing but these is in its way. Each is the least of its
- * kind: a filter that lets everything pass but one number, one right on one directory, one watch on the file's directory.
+ * syscalls FILE HOME [LOOPS]: FILE is a readable file in the workspace.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -264,79 +257,15 @@ static struct world set_up(const char *file, const char *home)
 	return w;
 }
 
-/* ---- walls one by one ---- */
-
-static void put_filter(const char *file)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_reboot, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(*code), code };
-
-	(void)file;
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
-		die("filter");
-}
-
-static void put_landlock(const char *file)
-{
-	struct landlock_ruleset_attr all = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_DIR };
-	struct landlock_path_beneath_attr rule = { .allowed_access = LANDLOCK_ACCESS_FS_MAKE_DIR,
-						   .parent_fd = open("/", O_PATH | O_CLOEXEC) };
-	int set = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
-
-	(void)file;
-	if (set < 0 || rule.parent_fd < 0 ||
-	    syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ||
-	    syscall(SYS_landlock_restrict_self, set, 0))
-		die("landlock");
-	(void)close(rule.parent_fd);
-	(void)close(set);
-}
-
-static void put_watch(const char *file)
-{
-	char *dir = strdup(file);
-	char *slash = dir ? strrchr(dir, '/') : NULL;
-	int fd = inotify_init1(IN_CLOEXEC);
-
-	if (slash == NULL || fd < 0)
-		die("watch");
-	*slash = '\0';
-	if (inotify_add_watch(fd, dir, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0)
-		die(dir);
-	free(dir);
-}
-
-static const struct {
-	const char *name;
-	void (*put)(const char *file);
-} walls[] = { { "landlock", put_landlock }, { "watch", put_watch }, { "filter", put_filter } };
-
-static void put_walls(const char *names, const char *file)
-{
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		die("no_new_privs");
-	for (size_t i = 0; i < sizeof(walls) / sizeof(*walls); i++)
-		if (strstr(names, walls[i].name))
-			walls[i].put(file);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		(void)fprintf(stderr, "usage: syscalls FILE HOME [LOOPS [WALLS]]\n");
+		(void)fprintf(stderr, "usage: syscalls FILE HOME [LOOPS]\n");
 		return 2;
 	}
 
 	unsigned loops = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 30;
 	struct world w = set_up(argv[1], argv[2]);
-
-	if (argc > 4)
-		put_walls(argv[4], argv[1]);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		(void)printf("%s %.1f\n", rows[i].name, best(rows[i].call, &w, loops ? loops : 1));
