@@ -24,6 +24,7 @@ from pathlib import Path
 
 import host as machine
 import stats
+import streams
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import daemons  # noqa: E402
@@ -35,9 +36,7 @@ REST = 0.3
 MOST = {"crun": 1.3, "gvisor": 1.15, "podman": 1.1, "docker": 1.1}
 TOOLS = {"crun": "crun", "gvisor": "runsc", "podman": "podman", "docker": "docker"}
 STAGED = ("crun", "gvisor")
-PIPE_MB, ECHOES = 200, 400
-# A command that answers each byte, and one that says how long answers took.
-ECHO = "import os\nwhile True:\n d = os.read(0, 1)\n if not d: break\n os.write(1, d)"
+PIPE_MB = 200
 
 
 class Engines:
@@ -141,36 +140,7 @@ class Engines:
                 "ratio": stats.paired(samples["vitrine"], samples["plain"])}
 
     def stream(self, name):
-        """What one stream carries out of the sandbox and into it, MB/s, and how long one byte takes there and back, µs."""
-        size = PIPE_MB << 20
-        out = size / 1e6 / self.timed(name, ["dd", "if=/dev/zero", "bs=1M", f"count={size >> 20}", "status=none"])
-        into = size / 1e6 / self.timed(name, ["cat"], source=size)
-        p = self.start(name, "python3", "-c", ECHO, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        took = []
-        for i in range(ECHOES):
-            begin = time.monotonic()
-            p.stdin.write(b"x")
-            if p.stdout.read(1) != b"x":
-                raise machine.Unmeasurable(f"{name}: the echo ended: {p.wait(30)}")
-            took.append((time.monotonic() - begin) * 1e6)
-        p.stdin.close()
-        p.wait(30)
-        return {"out": out, "in": into, "echo": sorted(took)[len(took) // 2]}
-
-    def timed(self, name, cmd, source=0):
-        """Seconds from the first byte to the end."""
-        p = self.start(name, "sh", "-c", 'echo up; exec "$@"' + (" >/dev/null" if source else ""), "sh", *cmd,
-                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        if p.stdout.read(3) != b"up\n":
-            raise machine.Unmeasurable(f"{name}: no stream")
-        begin, block = time.monotonic(), bytes(1 << 20)
-        while source > 0:
-            source -= p.stdin.write(block[:source])
-        p.stdin.close()
-        while p.stdout.read(1 << 20):
-            pass
-        p.wait(60)
-        return time.monotonic() - begin
+        return streams.measure(lambda *cmd, **kw: self.start(name, *cmd, **kw), name, PIPE_MB)
 
     def measure(self):
         found = {"starts": {}, "stream": {}, "left_out": []}
@@ -185,11 +155,10 @@ class Engines:
             for name in self.wanted:
                 try:
                     found["starts"][name] = self.starts(name)
-                    if name in STAGED:
-                        found["stream"][name] = self.stream(name)
+                    found["stream"][name] = self.stream(name)
                 except (machine.Unmeasurable, subprocess.TimeoutExpired, StopIteration) as e:
                     found["left_out"].append(f"{name}: {e}")
-            if "crun" in found["stream"]:
+            if found["stream"]:
                 found["stream"]["native"] = self.stream("native")
             return found
         finally:
@@ -240,13 +209,13 @@ def document(data, table, names):
     out = ["## Other engines", "",
            "Start to end of /bin/true: the tool's own call with the same options and walls, and the same through Vitrine, "
            f"in turns, each round in another order, {REST} s after the one before (some tidy up behind a call that has returned); what "
-           "the link carries for a command, beside the native engine, which needs none.", ""]
+           "the link carries for a command, over the pipes of the tool's own input and output, beside the native engine, which "
+           "needs none.", ""]
     for who, e in data.get("engines", {}).items():
         rows = [[name, f"{r['rows']['plain']['median']:.1f}", f"{r['rows']['vitrine']['median']:.1f}",
                  f"{r['ratio']['median']:.2f}"] for name, r in e["starts"].items()]
         out += [f"As {names.get(who, who)}:", "", table(["engine", "its own call, ms", "with Vitrine, ms", "ratio"], rows), ""]
-        rows = [[name, f"{r['out']:.0f}", f"{r['in']:.0f}", f"{r['echo']:.0f}"] for name, r in e["stream"].items()]
-        out += [table(["a command's streams", "out, MB/s", "in, MB/s", "a byte there and back, µs"], rows), ""]
+        out += [table(streams.HEAD, [streams.row(name, r) for name, r in e["stream"].items()]), ""]
         out += [f"Left out: {text}" for text in e["left_out"]]
     return "\n".join(out)
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import host
+import streams
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INIT = r"""
@@ -26,6 +27,7 @@ QEMU = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "non
         "-m", "2048"]
 WORDS = "quiet panic=-1 reboot=t no_timer_check mitigations=off cryptomgr.notests rdinit=/init"
 FILES = 300
+STREAM_MB = 20
 BY_9P = "the machine, its files by 9p"
 
 
@@ -126,8 +128,12 @@ class Vm:
                 rows[name] = {w: float(us) for w, us in (line.split() for line in out.splitlines())}
         return rows
 
+    def start(self, *cmd, **kw):
+        return subprocess.Popen(self.ours(*cmd), cwd=self.ws, env=self.env, stderr=subprocess.DEVNULL, **self.who.drop(), **kw)
+
     def measure(self):
-        return {"accelerator": "kvm" if self.is_kvm else "software", "starts": self.starts(), "files": self.files()}
+        return {"accelerator": "kvm" if self.is_kvm else "software", "starts": self.starts(), "files": self.files(),
+                "stream": streams.measure(self.start, self.engine, STREAM_MB)}
 
 
 def judge(data, who):
@@ -151,4 +157,5 @@ def document(data, table, names):
         works = list(next(iter(got["files"].values())))
         rows = [[k, *(f"{v[w]:.1f}" for w in works)] for k, v in got["files"].items()]
         out += [f"\nFile work, {FILES} files of 4 KiB in the workspace, microseconds a file:\n", table(["", *works], rows)]
+        out += ["\nThe link, over a virtio port:\n", table(streams.HEAD, [streams.row("the machine", got["stream"])])]
     return "\n".join(out)
