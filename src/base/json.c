@@ -3,8 +3,8 @@
  *
  * Two passes. check_text() looks at every character once, comments included, and refuses what has no business in a
  * text file: a policy must mean what a person sees in an editor. The parser behind it may then rely on valid UTF-8
- * and only thinks about structure. It recurses at most JSON_MAX_DEPTH deep, and takes all its memory from one chain
- * of blocks, so there is one thing to free and nothing to leak on an error.
+ * and only thinks about structure. It recurses at most JSON_MAX_DEPTH deep, and takes all its memory from one
+ * arena.
  *
  * Duplicate keys are found by sorting the members, not by comparing each with each: the text may be hostile, and a
  * megabyte of keys must not cost a minute.
@@ -12,14 +12,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-#define BLOCK_BYTES ((size_t)4096)
 #define NUMBER_MAX_BYTES 64
-
-struct json_block {
-	struct json_block *next;
-	size_t used, cap;
-	_Alignas(16) unsigned char data[];
-};
 
 struct cursor {
 	const unsigned char *p, *end;
@@ -54,35 +47,9 @@ static struct mark here(const struct cursor *c)
 	return (struct mark){ .line = c->line, .col = c->col };
 }
 
-/* Memory. */
-
-static void *arena_take(struct json_doc *doc, size_t n)
-{
-	struct json_block *b = doc->blocks;
-	void *p;
-
-	n = (n + 15) & ~(size_t)15;
-	if (b == NULL || b->cap - b->used < n) {
-		size_t cap = n > BLOCK_BYTES ? n : BLOCK_BYTES;
-
-		b = mem_new(1, sizeof(*b) + cap);
-		b->cap = cap;
-		b->next = doc->blocks;
-		doc->blocks = b;
-	}
-	p = b->data + b->used;
-	b->used += n;
-	return p;
-}
-
 void json_done(struct json_doc *doc)
 {
-	while (doc->blocks) {
-		struct json_block *b = doc->blocks;
-
-		doc->blocks = b->next;
-		free(b);
-	}
+	arena_done(&doc->mem);
 	doc->root = NULL;
 }
 
@@ -95,7 +62,7 @@ static struct json *node_new(struct cursor *c, enum json_type type)
 		return NULL;
 	}
 	c->nodes++;
-	v = arena_take(c->doc, sizeof(*v));
+	v = arena_new(&c->doc->mem, struct json);
 	v->type = type;
 	v->line = c->line;
 	v->col = c->col;
@@ -334,7 +301,7 @@ static int string(struct cursor *c, const char **ret, size_t *ret_n)
 	char *text, *out;
 
 	skip_byte(c);
-	text = out = arena_take(c->doc, raw_length(c) + 1);
+	text = out = arena_take(&c->doc->mem, raw_length(c) + 1);
 	for (;;) {
 		int ch = peek(c), r;
 
@@ -440,7 +407,7 @@ static int number(struct cursor *c, struct json *v)
 	if (v->n > NUMBER_MAX_BYTES)
 		return fail_at(c, start, ERANGE, "a number of more than %d characters",
 			       NUMBER_MAX_BYTES);
-	text = arena_take(c->doc, v->n + 1);
+	text = arena_take(&c->doc->mem, v->n + 1);
 	memcpy(text, c->p - v->n, v->n);
 	v->text = text;
 	if (!is_decimal && !c->is_foreign && !json_u64(v, &u) && !json_i64(v, &i))

@@ -10,6 +10,7 @@
 #ifndef VITRINE_BASE_JSON_H
 #define VITRINE_BASE_JSON_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -41,7 +42,7 @@ struct json {
 
 struct json_doc {
 	struct json *root;
-	struct json_block *blocks; /* owns every node and string */
+	struct arena mem; /* owns every node and string */
 };
 
 /* *ret is written on success only and then needs json_done(). ERR_CONFIG and -EINVAL, -E2BIG or -ELOOP (depth). */

@@ -23,7 +23,7 @@ static void check_bad_n(const char *text, size_t n, const char *place)
 	CHECK_INT(e.num, -r);
 	if (strncmp(e.msg, place, strlen(place)) != 0)
 		CHECK_STR(e.msg, place);
-	CHECK(doc.root == NULL && doc.blocks == NULL);
+	CHECK(doc.root == NULL && doc.mem.blocks == NULL);
 	json_done(&doc);
 }
 

@@ -27,7 +27,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "guard/arena.h"
+#include "base/arena.h"
 
 enum verdict { VERDICT_ALLOW, VERDICT_ASK, VERDICT_DENY, VERDICT_COUNT_ };
 

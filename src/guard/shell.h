@@ -11,7 +11,7 @@
 #ifndef VITRINE_GUARD_SHELL_H
 #define VITRINE_GUARD_SHELL_H
 
-#include "guard/arena.h"
+#include "base/arena.h"
 
 #define SHELL_MAX_BYTES ((size_t)128 * KIB)
 #define SHELL_MAX_DEPTH 64

@@ -33,7 +33,7 @@ const char *otlp_signal_name(enum otlp_signal signal);
 /* otlp_proto.c: protobuf as the tree that its JSON form would give. *ret needs otlp_tree_done(). */
 struct otlp_tree {
 	struct json *root;
-	struct otlp_block *blocks;
+	struct arena mem;
 	size_t nodes;
 };
 int otlp_proto(enum otlp_signal signal, const void *p, size_t n, struct otlp_tree *ret,

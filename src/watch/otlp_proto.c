@@ -11,43 +11,11 @@
 
 #define MAX_DEPTH 32
 #define MAX_NODES ((size_t)200000)
-#define BLOCK_BYTES ((size_t)64 * KIB)
 #define MAX_FIELDS 16
-
-/* ---- memory ---- */
-
-struct otlp_block {
-	struct otlp_block *next;
-	size_t used, cap;
-	_Alignas(16) char data[];
-};
-
-static void *arena_take(struct otlp_tree *t, size_t n)
-{
-	struct otlp_block *b = t->blocks;
-	void *p;
-
-	n = (n + 15) & ~(size_t)15;
-	if (b == NULL || b->cap - b->used < n) {
-		size_t cap = n > BLOCK_BYTES ? n : BLOCK_BYTES;
-
-		b = mem_new(1, sizeof(*b) + cap);
-		*b = (struct otlp_block){ .next = t->blocks, .cap = cap };
-		t->blocks = b;
-	}
-	p = b->data + b->used;
-	b->used += n;
-	return p;
-}
 
 void otlp_tree_done(struct otlp_tree *t)
 {
-	while (t->blocks) {
-		struct otlp_block *b = t->blocks;
-
-		t->blocks = b->next;
-		free(b);
-	}
+	arena_done(&t->mem);
 	t->root = NULL;
 }
 
@@ -58,7 +26,7 @@ static struct json *node_new(struct otlp_tree *t, enum json_type type, const cha
 	if (t->nodes == MAX_NODES)
 		return NULL;
 	t->nodes++;
-	v = arena_take(t, sizeof(*v));
+	v = arena_new(&t->mem, struct json);
 	*v = (struct json){ .type = type, .key = key };
 	return v;
 }
@@ -244,7 +212,7 @@ static unsigned wire_of(enum kind k)
 
 static char *put_text(struct otlp_tree *t, struct json *v, const void *text, size_t n)
 {
-	char *copy = arena_take(t, n + 1);
+	char *copy = arena_take(&t->mem, n + 1);
 
 	if (n > 0)
 		memcpy(copy, text, n);
@@ -278,7 +246,7 @@ static bool put_hex(struct otlp_tree *t, struct json *v, const struct cursor *b)
 {
 	static const char digits[] = "0123456789abcdef";
 	size_t n = (size_t)(b->end - b->p);
-	char *text = arena_take(t, 2 * n + 1);
+	char *text = arena_take(&t->mem, 2 * n + 1);
 
 	for (size_t i = 0; i < n; i++) {
 		text[2 * i] = digits[b->p[i] >> 4];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/arena.h - memory for one decision: taken in pieces, given back at once, with a ceiling
+/* base/arena.h - memory for one thing: taken in pieces, given back at once
  *
- * A command is judged in microseconds and then forgotten, so nothing in it is freed by itself. The ceiling is far
- * above what a command of the largest accepted size needs; going over it is remembered and the caller, who looks
- * once at the end, refuses the command.
+ * A text is parsed or a command judged and then forgotten as a whole, so nothing in it is freed by itself, and nothing
+ * leaks on an error. There may be a ceiling, far above what the largest accepted text needs: going over it is remembered,
+ * and the caller, who looks once at the end, refuses the text.
  */
-#ifndef VITRINE_GUARD_ARENA_H
-#define VITRINE_GUARD_ARENA_H
+#ifndef VITRINE_BASE_ARENA_H
+#define VITRINE_BASE_ARENA_H
 
 #include "base/base.h"
 
 struct arena {
 	struct arena_block *blocks;
-	size_t total, max;
+	size_t total, max; /* max 0: no ceiling */
 	bool is_over;
 };
 

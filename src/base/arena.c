@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/arena.c - see arena.h */
-#include "guard/arena.h"
+/* base/arena.c - see arena.h */
+#include "base/arena.h"
 
 #include <stdarg.h>
 
-#define BLOCK_BYTES ((size_t)16 * KIB)
+/* As much again as there is: most texts are small, and one that is not takes few blocks. */
+#define BLOCK_MIN ((size_t)4 * KIB)
+#define BLOCK_MAX ((size_t)64 * KIB)
 
 struct arena_block {
 	struct arena_block *next;
 	size_t used, cap;
 	_Alignas(16) unsigned char data[];
 };
+
+static size_t block_size(const struct arena *a, size_t n)
+{
+	size_t usual = a->total < BLOCK_MIN ? BLOCK_MIN : a->total;
+
+	if (usual > BLOCK_MAX)
+		usual = BLOCK_MAX;
+	return n > usual ? n : usual;
+}
 
 void *arena_take(struct arena *a, size_t n)
 {
@@ -19,14 +30,14 @@ void *arena_take(struct arena *a, size_t n)
 
 	n = (n + 15) & ~(size_t)15;
 	if (b == NULL || b->cap - b->used < n) {
-		size_t cap = n > BLOCK_BYTES ? n : BLOCK_BYTES;
+		size_t cap = block_size(a, n);
 
 		b = mem_new(1, sizeof(*b) + cap);
 		b->cap = cap;
 		b->next = a->blocks;
 		a->blocks = b;
 		a->total += cap;
-		a->is_over |= a->total > a->max;
+		a->is_over |= a->max > 0 && a->total > a->max;
 	}
 	p = b->data + b->used;
 	b->used += n;
