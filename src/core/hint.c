@@ -111,6 +111,27 @@ static bool limit_hint(const struct plan *p, const char *text, struct buf *out)
 	return false;
 }
 
+/* The kernel copies a file into the layer that is written in with its owner and group, and takes only those that are known
+ * inside. */
+static bool layer_hint(const struct plan *p, const char *text, struct buf *out)
+{
+	static const char *const foreign[] = { "Value too large for defined data type", "EOVERFLOW",
+					       NULL };
+
+	if (!says(text, foreign))
+		return false;
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		if (p->mounts[i].kind != MOUNT_OVERLAY || !str_eq(p->mounts[i].dst, p->workspace))
+			continue;
+		buf_puts(out, "a file of another owner or group than yours cannot be changed under "
+			      "review; 'chgrp' on the host makes it yours, and a sandbox that "
+			      "works "
+			      "in place can write it");
+		return true;
+	}
+	return false;
+}
+
 bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path),
 	       struct buf *out)
 {
@@ -177,5 +198,5 @@ bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(
 		return true;
 	if (says(text, missing) && path_hint(p, text, exists, "read", out))
 		return true;
-	return limit_hint(p, text, out);
+	return layer_hint(p, text, out) || limit_hint(p, text, out);
 }

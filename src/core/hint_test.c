@@ -21,6 +21,7 @@ static void expect(const char *tail, const char *want)
 		{ .kind = MOUNT_PROTECT, .dst = "/w/.git/config", .why = "git" },
 		{ .kind = MOUNT_HIDE, .dst = "/w/.env", .why = ".env" },
 		{ .kind = MOUNT_PIN, .dst = "/w/vendor", .why = "ancestor" },
+		{ .kind = MOUNT_OVERLAY, .dst = "/w" },
 	};
 	struct plan p = { .workspace = "/w", .mounts = mounts, .n_mounts = ARRAY_LEN(mounts) };
 	_cleanup_(buf_done) struct buf b = BUF(KIB);
@@ -44,6 +45,8 @@ TEST(walls_are_named)
 									      "renamed");
 	expect("sh: 1: /opt/tool/bin/x: not found\n", "--read '/opt/tool/bin/x'");
 	expect("open '/data/set': Read-only file system\n", "--write '/data/set'");
+	expect("sh: 1: cannot create f: Value too large for defined data type\n", "another owner "
+										  "or group");
 	expect("sh: 1: Cannot fork\n", "--pids raises it");
 }
 

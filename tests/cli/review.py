@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import eq, files, has, has_not, main, refused, test
+from harness import Skip, eq, files, has, has_not, main, refused, test
 
 
 def done(box, *args, rc=0):
@@ -155,6 +155,20 @@ def hide_and_protect_hold_on_the_overlay(box):
     layers = box.state / "layers"
     found = subprocess.run(["grep", "-r", "SECRET", layers], capture_output=True).stdout
     eq(found, b"", "the secret was not copied into a layer")
+
+
+@test(who=("user",))
+def a_file_of_another_group(box):
+    """It cannot be changed in a layer, and a line says why; it can be read and replaced."""
+    if not box.account:
+        raise Skip("only root gives a file to another group")
+    box.write("f", "host\n")
+    os.chown(box.ws / "f", -1, 0)
+    r = box.cli("run", "--name", "box", "--mode", "review", "--", "sh", "-c", "cat f; echo no >>f")
+    eq((r.rc, r.out), (2, "host\n"))
+    has(r.err, "another owner or group", "in place")
+    eq(inside(box, "rm f; echo new >f; cat f"), "new\n")
+    eq(box.ok("echo more >>f; cat f"), "host\nmore\n")
 
 
 @test
