@@ -3,7 +3,10 @@
  *
  * save      the keeper makes the machine still and hands over its monitor; memory, devices, tables of open files, the list of its
  *           commands and the home go into live/.part
- * keep      the checkpoint of the workspace is there: the folder gets its number, last of all, and the machine goes on
+ * keep      the checkpoint of the workspace is there: the folder gets its name, last of all, and the machine goes on
+ *
+ * Where changes wait in layers a point of theirs is that checkpoint, the home included: the layer that is written in is copied
+ * while the machine stands still.
  *
  * Killed at any moment, there is no such folder or a whole one, and the machine goes on because our connection has ended. A folder
  * holds the machine's memory, and with it whatever secret was in it: nobody else can read it, and it goes with its checkpoint.
@@ -21,11 +24,15 @@
 #include "base/path.h"
 #include "cli/client.h"
 #include "cli/live.h"
+#include "cli/progress.h"
+#include "cli/whole.h"
 #include "engine/engine.h"
 #include "tree/tree.h"
 
 #define PART ".part"
 #define HOMES "homes"
+#define LAYERS "layers-"
+#define NAME_BYTES 64
 #define STILL_MS 120000 /* for the machine to be still: it may be slow */
 
 static char *folder(const struct spot *s, const char *name)
@@ -34,12 +41,32 @@ static char *folder(const struct spot *s, const char *name)
 		       name[0] ? "/" : "", name);
 }
 
+/* A point's number comes again when all have gone; its time does not. */
+static bool name_of(const struct spot *s, uint64_t id, char out[NAME_BYTES])
+{
+	const struct point *p = s->is_review ? layers_point(&s->review.layers, id) : NULL;
+
+	if (s->is_review && p == NULL)
+		return false;
+	if (p)
+		(void)snprintf(out, NAME_BYTES, LAYERS "%llu-%llu", (unsigned long long)p->id,
+			       (unsigned long long)p->created);
+	else
+		(void)snprintf(out, NAME_BYTES, "%llu", (unsigned long long)id);
+	return true;
+}
+
+/* NULL: there is no such checkpoint. */
 static char *folder_of(const struct spot *s, uint64_t id)
 {
-	char name[24];
+	char name[NAME_BYTES];
 
-	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)id);
-	return folder(s, name);
+	return name_of(s, id, name) ? folder(s, name) : NULL;
+}
+
+static bool has_layers(const struct spot *s)
+{
+	return s->is_review || whole_is_in_layers(s);
 }
 
 /* ---- save ---- */
@@ -151,35 +178,16 @@ static int save_home(const struct machine *m, const struct spot *s, struct err *
 	return put_file(m->part, "home", id, strlen(id), e);
 }
 
-static int check(const struct spot *s, struct err *e)
-{
-	if (s->sandbox == NULL)
-		return err_set(e, ERR_USAGE, EINVAL,
-			       "--live: of which sandbox? 'vitrine checkpoint --live NAME'");
-	if (s->is_review)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "--live: '%s' writes in layers, and a layer in use cannot be saved; "
-			       "a sandbox "
-			       "that works in place can",
-			       s->sandbox);
-	if (s->review.layers.home.n > 0 || s->review.layers.sys.n > 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "--live: the home of '%s' lies in layers, since it was checkpointed "
-			       "while it did "
-			       "not run, and a layer in use cannot be saved",
-			       s->sandbox);
-	return 0;
-}
-
 int machine_save(struct machine *m, const struct spot *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf sessions = BUF(MIB);
 	struct keep_msg msg = { .type = KEEP_PARK };
 	int fds[PACKET_FDS] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE };
-	int r = check(s, e);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (s->sandbox == NULL)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--live: of which sandbox? 'vitrine checkpoint --live NAME'");
 	m->conn = keep_connect(s->host.state_dir, s->sandbox, e);
 	if (m->conn == -ENOENT)
 		return err_set(e, ERR_CONFLICT, ENOENT,
@@ -198,16 +206,19 @@ int machine_save(struct machine *m, const struct spot *s, struct err *e)
 	r = write_down(m, &msg, fds, &sessions, e);
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
-	return r < 0 ? err_wrap(e, r, "the machine was not saved") : save_home(m, s, e);
+	if (r < 0)
+		return err_wrap(e, r, "the machine was not saved");
+	return has_layers(s) ? 0 : save_home(m, s, e);
 }
 
 int machine_keep(struct machine *m, const struct spot *s, uint64_t id, uint64_t *ret_ms,
 		 struct err *e)
 {
-	char name[24];
+	char name[NAME_BYTES];
 
-	(void)s;
-	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)id);
+	if (!name_of(s, id, name))
+		return err_set(e, ERR_NOTFOUND, ENOENT, "checkpoint %llu has gone",
+			       (unsigned long long)id);
 	if (fsync(m->part) < 0 || renameat(m->live, PART, m->live, name) < 0 || fsync(m->live) < 0)
 		return err_sys(e, "checkpoint %s", name);
 	fd_close(take_fd(m->conn));
@@ -225,6 +236,25 @@ void machine_close(struct machine *m)
 	*m = MACHINE_NONE;
 }
 
+void machine_print(const struct machine *m, bool as_json)
+{
+	char size[32];
+
+	if (as_json) {
+		(void)printf(",\"live\":{\"bytes\":%llu,\"commands\":%llu,\"lost\":%llu}",
+			     (unsigned long long)m->memory, (unsigned long long)m->sessions,
+			     (unsigned long long)m->lost);
+		return;
+	}
+	progress_size(m->memory, size, sizeof(size));
+	(void)printf("  with the machine at work: %llu commands, %s of memory and devices\n",
+		     (unsigned long long)m->sessions, size);
+	if (m->lost)
+		(void)printf("  %llu files that it has open cannot come back: they have no name "
+			     "any more\n",
+			     (unsigned long long)m->lost);
+}
+
 /* ---- and back ---- */
 
 uint64_t machine_bytes(const struct spot *s, uint64_t id)
@@ -240,9 +270,9 @@ static int read_home(const struct spot *s, uint64_t id, uint64_t *ret, struct er
 {
 	_cleanup_(buf_done) struct buf b = BUF(64);
 	_free_ char *dir = folder_of(s, id);
-	_free_ char *path = mem_fmt("%s/home", dir);
+	_free_ char *path = dir ? mem_fmt("%s/home", dir) : NULL;
 
-	if (access(path, F_OK) < 0)
+	if (path == NULL || access(path, F_OK) < 0)
 		return -ENOENT;
 	if (io_read_file(path, &b, e) < 0 || num_parse(buf_cstr(&b), 1, INT64_MAX, ret, e) < 0)
 		return err_wrap(e, -EBADMSG, "'%s'", path);
@@ -267,19 +297,36 @@ static int home_to(int home, struct store *store, uint64_t id, struct err *e)
 	return r < 0 ? r : tree_restore(&job, &sum, e);
 }
 
-int machine_home_back(const struct spot *s, uint64_t id, struct err *e)
+/* The plain directory it was; where it lies in layers by now, an empty one, and what was there is a point of theirs. */
+static int open_home(struct spot *s, struct err *e)
 {
-	_free_ char *home = mem_fmt("%s/sandboxes/%s/home", s->host.state_dir, s->sandbox);
+	_free_ char *home = NULL;
+	uint64_t present;
+	int fd;
+
+	if (s->review.layers.home.n > 0 && layers_fresh(&s->review.layers, false, &present, e) < 0)
+		return -EIO;
+	home = s->review.layers.home.n > 0
+		       ? layers_home_top(&s->review.layers)
+		       : mem_fmt("%s/sandboxes/%s/home", s->host.state_dir, s->sandbox);
+	fd = open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, "'%s'", home) : fd;
+}
+
+int machine_home_back(struct spot *s, uint64_t id, struct err *e)
+{
 	_free_ char *path = folder(s, HOMES);
-	_close_ int fd = open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_close_ int fd = FD_NONE;
 	struct store *store = NULL;
 	uint64_t home_id = 0;
 	int r = read_home(s, id, &home_id, e);
 
 	if (r == -ENOENT)
 		return 0;
-	if (r == 0 && fd < 0)
-		r = err_sys(e, "'%s'", home);
+	if (r == 0) {
+		fd = open_home(s, e);
+		r = fd < 0 ? fd : 0;
+	}
 	if (r == 0)
 		r = store_open(path, true, &store, e);
 	if (r == 0)
@@ -291,7 +338,7 @@ int machine_home_back(const struct spot *s, uint64_t id, struct err *e)
 int machine_start(const struct spot *s, uint64_t id, struct err *e)
 {
 	_free_ char *dir = folder_of(s, id);
-	_close_ int conn = live_again(&s->host, s->sandbox, dir, e);
+	_close_ int conn = dir ? live_again(&s->host, s->sandbox, dir, e) : -ENOENT;
 
 	return conn < 0 ? conn : 0;
 }
@@ -340,4 +387,24 @@ int machine_prune(const struct spot *s, struct err *e)
 	}
 	def_list_free(names);
 	return r;
+}
+
+void machine_prune_layers(const struct spot *s)
+{
+	_free_ char *path = folder(s, "");
+	DIR *d = opendir(path);
+	struct dirent *en;
+
+	while (d && (en = readdir(d)) != NULL) {
+		bool is_kept = !str_starts(en->d_name, LAYERS);
+		char name[NAME_BYTES];
+
+		for (size_t i = 0; i < s->review.layers.n_points && !is_kept; i++)
+			is_kept = name_of(s, s->review.layers.points[i].id, name) &&
+				  str_eq(en->d_name, name);
+		if (!is_kept)
+			(void)path_remove(dirfd(d), en->d_name); /* else the next time */
+	}
+	if (d)
+		(void)closedir(d);
 }

@@ -138,7 +138,8 @@ static void put_layers(struct listed *l, const struct spot *s)
 		put_one(l, &(struct one){ .id = p->id,
 					  .created = p->created,
 					  .kind = p->kind,
-					  .message = p->message });
+					  .message = p->message,
+					  .live = machine_bytes(s, p->id) });
 	}
 	if (l->how->as_json)
 		buf_printf(&l->out, "],\"layers\":%zu}\n", in->ws.n + in->home.n);

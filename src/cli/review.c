@@ -5,6 +5,7 @@
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/machine.h"
 #include "git/git.h"
 #include "tree/runs.h"
 
@@ -155,11 +156,41 @@ static int checkpoint_live(struct spot *s, const char *message, bool as_json, st
 	return 0;
 }
 
-int review_cli_checkpoint(struct spot *s, const char *message, bool as_json, struct err *e)
+/* And its machine with it. */
+static int checkpoint_machine(struct spot *s, const char *message, bool as_json, struct err *e)
+{
+	_cleanup_(machine_close) struct machine m = MACHINE_NONE;
+	uint64_t id = 0, still_ms = 0;
+	int r = machine_save(&m, s, e);
+
+	if (r == 0)
+		r = reopen(s, e);
+	if (r == 0)
+		r = layers_checkpoint_live(&s->review.layers, message, &id, e);
+	if (r == 0)
+		r = machine_keep(&m, s, id, &still_ms, e);
+	if (r < 0)
+		return r;
+	machine_prune_layers(s);
+	spot_tell(s, false, id, 0, 0);
+	(void)printf(as_json ? "{\"checkpoint\":%llu,\"paused_ms\":%llu"
+			     : "checkpoint %llu; the sandbox stood still for %llu ms\n",
+		     (unsigned long long)id, (unsigned long long)still_ms);
+	machine_print(&m, as_json);
+	if (as_json)
+		(void)printf("}\n");
+	return 0;
+}
+
+int review_cli_checkpoint(struct spot *s, const char *message, bool is_live, bool as_json,
+			  struct err *e)
 {
 	uint64_t id = 0;
-	int r = own(s, e);
+	int r;
 
+	if (is_live)
+		return checkpoint_machine(s, message, as_json, e);
+	r = own(s, e);
 	if (r == -EBUSY) {
 		*e = ERR_INIT;
 		return checkpoint_live(s, message, as_json, e);
@@ -184,17 +215,31 @@ int review_cli_prune(struct spot *s, uint64_t keep, struct err *e)
 	if (r == 0)
 		r = layers_prune(&s->review.layers, keep, &removed, e);
 	if (r == 0)
+		machine_prune_layers(s);
+	if (r == 0)
 		(void)printf("removed %llu checkpoints\n", (unsigned long long)removed);
 	return r;
+}
+
+/* The start wants the sandbox's lock. */
+static int go_on(struct spot *s, uint64_t id, struct err *e)
+{
+	int r;
+
+	def_let_go(&s->owned);
+	r = machine_start(s, id, e);
+	return r < 0 ? err_wrap(e, r, "its files are back, the machine does not go on") : 0;
 }
 
 int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
 {
 	uint64_t present = 0;
+	bool is_live = false;
 	int r = own(s, e);
 
 	if (r < 0)
 		return r;
+	is_live = id && machine_bytes(s, id) > 0;
 	if (id == 0)
 		id = layers_undo_target(&s->review.layers);
 	if (id == 0)
@@ -206,12 +251,18 @@ int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
 	if (r < 0)
 		return r;
 	spot_tell(s, true, id, 0, 0);
+	if (is_live)
+		r = go_on(s, id, e);
+	if (r < 0)
+		return r;
 	if (as_json)
-		(void)printf("{\"checkpoint\":%llu,\"present\":%llu}\n", (unsigned long long)id,
-			     (unsigned long long)present);
+		(void)printf("{\"checkpoint\":%llu,\"present\":%llu,\"live\":%s}\n",
+			     (unsigned long long)id, (unsigned long long)present,
+			     is_live ? "true" : "false");
 	else
-		(void)printf("back at checkpoint %llu; what was there is checkpoint %llu\n",
-			     (unsigned long long)id, (unsigned long long)present);
+		(void)printf("back at checkpoint %llu; what was there is checkpoint %llu%s\n",
+			     (unsigned long long)id, (unsigned long long)present,
+			     is_live ? "; the machine goes on from there" : "");
 	return 0;
 }
 

@@ -134,7 +134,7 @@ int spot_open(struct spot *s, const char *workspace, bool wants_review, char *co
 
 int spot_own(struct spot *s, struct err *e)
 {
-	return def_own(s->host.state_dir, s->sandbox, &s->owned, e);
+	return s->owned.lock >= 0 ? 0 : def_own(s->host.state_dir, s->sandbox, &s->owned, e);
 }
 
 void spot_close(struct spot *s)

@@ -227,29 +227,6 @@ struct also {
 	const struct machine *machine; /* NULL: it was not asked for */
 };
 
-static void print_machine(const struct machine *m, bool as_json)
-{
-	char size[32];
-
-	if (as_json && m == NULL) {
-		(void)printf("}\n");
-		return;
-	}
-	if (as_json) {
-		(void)printf(",\"live\":{\"bytes\":%llu,\"commands\":%llu,\"lost\":%llu}}\n",
-			     (unsigned long long)m->memory, (unsigned long long)m->sessions,
-			     (unsigned long long)m->lost);
-		return;
-	}
-	progress_size(m->memory, size, sizeof(size));
-	(void)printf("  with the machine at work: %llu commands, %s of memory and devices\n",
-		     (unsigned long long)m->sessions, size);
-	if (m->lost)
-		(void)printf("  %llu files that it has open cannot come back: they have no name "
-			     "any more\n",
-			     (unsigned long long)m->lost);
-}
-
 static void print_saved(const struct tree_saved *s, const struct also *also, bool as_json)
 {
 	char size[32];
@@ -264,7 +241,9 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 			     (unsigned long long)s->left_out, (unsigned long long)s->unsaved,
 			     s->is_same ? "true" : "false", also->home ? "true" : "false",
 			     (unsigned long long)also->still_ms);
-		print_machine(also->machine, true);
+		if (also->machine)
+			machine_print(also->machine, true);
+		(void)printf("}\n");
 		return;
 	}
 	progress_size(s->new_bytes, size, sizeof(size));
@@ -274,7 +253,7 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 	if (also->home)
 		(void)printf("  with the home of '%s' and what was installed there\n", also->home);
 	if (also->machine)
-		print_machine(also->machine, false);
+		machine_print(also->machine, false);
 	if (also->still_ms)
 		(void)printf("  what runs there stood still for %llu ms\n",
 			     (unsigned long long)also->still_ms);
@@ -310,6 +289,8 @@ static int checkpoint_live(struct spot *s, const struct args *a, struct err *e)
 	if (r == 0)
 		r = tree_checkpoint(s->undo.store, &note, &o, &saved, NULL, e);
 	progress_end(last);
+	if (r == 0)
+		r = whole_checkpoint_still(s, saved.id, a->message, e);
 	if (r == 0)
 		r = machine_keep(&m, s, saved.id, &also.still_ms, e);
 	if (r < 0)
@@ -358,11 +339,10 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 		r = begin(&s, &a, false, &words, e);
 	if (r == 0)
 		r = no_more(words, e);
-	if (r == 0 && a.is_live)
-		r = checkpoint_live(&s, &a, e);
+	if (r == 0 && s.is_review)
+		r = review_cli_checkpoint(&s, a.message, a.is_live, a.as_json, e);
 	else if (r == 0)
-		r = s.is_review ? review_cli_checkpoint(&s, a.message, a.as_json, e)
-				: checkpoint(&s, &a, e);
+		r = a.is_live ? checkpoint_live(&s, &a, e) : checkpoint(&s, &a, e);
 	free(a.words);
 	return r;
 }
@@ -490,15 +470,18 @@ static int find_point(struct spot *s, const char *word, uint64_t *ret, struct er
 }
 
 /* The rest of a checkpoint with a machine: its home, and the machine itself, which is whose lock we have until now. */
-static int go_on(struct spot *s, uint64_t id, struct err *e)
+static int go_on(struct spot *s, const struct undone *done, struct err *e)
 {
-	int r = machine_home_back(s, id, e);
+	bool with_home = false;
+	int r = machine_home_back(s, done->target, e);
 
+	if (r == 0)
+		r = whole_restore(s, done->target, done->present, &with_home, e);
 	/* A start wants both: the sandbox's lock, and the one of the checkpoints. */
 	def_let_go(&s->owned);
 	undo_close(&s->undo);
 	if (r == 0)
-		r = machine_start(s, id, e);
+		r = machine_start(s, done->target, e);
 	return r < 0 ? err_wrap(e, r, "the workspace is back, the machine does not go on") : 0;
 }
 
@@ -540,7 +523,7 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 	if (r == 0)
 		r = undo_restore(&s->undo, id, &o, &w, &done, e);
 	if (r == 0 && done.host_edits == 0 && paths == NULL)
-		r = is_live ? go_on(s, done.target, e)
+		r = is_live ? go_on(s, &done, e)
 			    : whole_restore(s, done.target, done.present, &with_home, e);
 	spot_paths_free(paths);
 	if (r >= 0 && done.host_edits == 0)

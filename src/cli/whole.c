@@ -131,6 +131,21 @@ int whole_checkpoint(struct spot *s, uint64_t tree, const char *message, bool *r
 	return r < 0 ? err_wrap(e, r, "the workspace is saved, the home is not") : 0;
 }
 
+bool whole_is_in_layers(const struct spot *s)
+{
+	return s->review.layers.home.n > 0 || s->review.layers.sys.n > 0;
+}
+
+int whole_checkpoint_still(struct spot *s, uint64_t tree, const char *message, struct err *e)
+{
+	uint64_t id;
+
+	if (!whole_is_in_layers(s))
+		return 0;
+	s->review.layers.tree = tree;
+	return layers_checkpoint_live(&s->review.layers, message, &id, e);
+}
+
 int whole_restore(struct spot *s, uint64_t tree, uint64_t present, bool *ret_did, struct err *e)
 {
 	const struct point *p;

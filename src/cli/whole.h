@@ -20,6 +20,10 @@ uint64_t still_end(struct still *t);
 /* Of the sandbox that was named, if one was: its layers, to go with checkpoint `tree` of the workspace. true: they did. */
 int whole_checkpoint(struct spot *s, uint64_t tree, const char *message, bool *ret_did,
 		     struct err *e);
+/* Its home and what it installed lie in layers; else the home is a plain directory. */
+bool whole_is_in_layers(const struct spot *s);
+/* The same of one that runs and stands still, where they lie in layers: what it writes in is copied. */
+int whole_checkpoint_still(struct spot *s, uint64_t tree, const char *message, struct err *e);
 /* Where a checkpoint brought the workspace back to `tree`; what was there is `present`. */
 int whole_restore(struct spot *s, uint64_t tree, uint64_t present, bool *ret_did, struct err *e);
 /* The newest checkpoint of the workspace whose layers differ from what is there; 0: none. */

@@ -102,6 +102,8 @@ int layers_before_start(struct layers *l, const char *message, struct err *e);
 int layers_clear(struct layers *l, struct err *e);
 /* A clean home and, with_ws, a clean workspace; what was there is saved. */
 int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct err *e);
+/* The directory that a home in layers is written in; there is one. */
+char *layers_home_top(const struct layers *l);
 /* The home's layers are forgotten. */
 int layers_reset_home(struct layers *l, struct err *e);
 

@@ -457,6 +457,12 @@ int layers_fresh(struct layers *l, bool with_ws, uint64_t *ret_present, struct e
 	return r < 0 ? r : layers_write(l, e);
 }
 
+char *layers_home_top(const struct layers *l)
+{
+	bug_on(l->home.n == 0);
+	return layers_path_of(l, l->home.v[0], "/fs");
+}
+
 int layers_reset_home(struct layers *l, struct err *e)
 {
 	_close_ int lock = layers_lock_fresh(l, e);

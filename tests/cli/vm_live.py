@@ -156,6 +156,77 @@ def saved_and_back(box):
     eq(len(later) > 3, True)
 
 
+def inner(box, script):
+    r = box.cli("exec", "m", "--", "sh", "-c", script, timeout=100)
+    eq(r.rc, 0, r.err)
+    return r.out
+
+
+def saved(box, *words):
+    r = box.cli("checkpoint", "--live", "m", "--json", *words, timeout=170)
+    eq(r.rc, 0, r.err)
+    got = json.loads(r.out)
+    eq((got["live"]["commands"], got["live"]["lost"], got["live"]["bytes"] > 2**20), (1, 0, True), got)
+    return str(got["checkpoint"])
+
+
+@test(who=("user",), timeout=400)
+def saved_in_layers(box):
+    """Changes wait in layers: they, the home, a file that is open without a name and the machine are one point, as often as it
+    is gone back to; the host sees none of it. It goes with its point, and another with the same number has none."""
+    env = machine(box)
+    box.write("f", "host\n")
+    count = ("exec 3>>log 4>gone 5<gone; rm gone; echo nameless >&4; i=0; while :; do i=$((i+1)); echo $i >&3; "
+             "[ -e ask ] && rm ask && cat <&5 >answer; sleep 0.2; done")
+    r = box.cli("run", "-d", "--engine", "vm-emulated", "--mode", "review", *SMALL, "--name", "m", "--", "sh", "-c", count,
+                env=env, timeout=170)
+    eq(r.rc, 0, r.err)
+    inner(box, "while ! grep -qs 3 log; do sleep 0.1; done; echo then >f; echo then >~/mine")
+    point = saved(box, "-m", "half way")
+    has(box.cli("checkpoints", "m").out, " live ", "half way")
+    for _ in range(2):
+        inner(box, "n=$(wc -l <log); while [ $(wc -l <log) -le $n ]; do sleep 0.1; done; echo now >f; echo now >~/mine")
+        box.cli("stop", "-t", "0", "m", timeout=60)
+        r = box.cli("restore", "m", point, env=env, timeout=170)
+        eq(r.rc, 0, r.err)
+        has(r.out, "the machine goes on from there")
+        got = inner(box, "n=$(wc -l <log); while [ $(wc -l <log) -le $n ]; do sleep 0.1; done; cat f ~/mine; cat log").split()
+        eq(got[:2], ["then", "then"])
+        eq([int(n) for n in got[2:]], list(range(1, len(got) - 1)), "no number twice, none left out")
+    eq(inner(box, "touch ask; while ! grep -s . answer; do sleep 0.1; done"), "nameless\n")
+    eq(box.read("f"), "host\n")
+    eq(sorted(os.listdir(box.ws)), ["f"])
+    box.cli("stop", "-t", "0", "m", timeout=60)
+    eq(len(folders(box)), 1)
+    eq(box.cli("checkpoints", "m", "--keep", "1").rc, 0)
+    eq(folders(box), [], "it goes with its point")
+
+
+@test(who=("user",), timeout=400)
+def saved_with_a_home_in_layers(box):
+    """A home that was checkpointed while nothing ran lies in layers from then on; before and after, it comes back with the
+    machine."""
+    env = machine(box)
+    begin(box, env)
+    inner(box, "echo plain >~/mine")
+    plain = saved(box)
+    box.cli("stop", "-t", "0", "m", timeout=60)
+    eq(box.cli("checkpoint", "m").rc, 0)  # into layers
+    r = box.cli("exec", "-d", "m", "--", "sh", "-c", COUNT, env=env, timeout=170)
+    eq(r.rc, 0, r.err)
+    counts_on(box)
+    inner(box, "echo layered >~/mine; echo x >~/more")
+    layered = saved(box)
+    inner(box, "echo later >~/mine")
+    for point, want in ((layered, "layered\nmine\nmore\n"), (plain, "plain\nmine\n"), (layered, "layered\nmine\nmore\n")):
+        box.cli("stop", "-t", "0", "m", timeout=60)
+        r = box.cli("restore", "--force", "m", point, env=env, timeout=170)
+        eq(r.rc, 0, r.err)
+        eq(inner(box, "cat ~/mine; cd; ls m*"), want)
+        counts_on(box)
+    box.cli("stop", "-t", "0", "m", timeout=60)
+
+
 @test(who=("user",), timeout=400)
 def cut_off_or_full(box):
     """Whoever saves it is killed, or the disk is full: there is no checkpoint of a machine, one line says why, and it goes on,
