@@ -215,8 +215,20 @@ void sessions_all(int signo)
 	(void)kill(-1, signo); /* there may be nobody */
 }
 
+/* Of a sandbox that ends with its first command: that one has ended, and all others are being killed. */
+static bool is_ending(const struct server *sv)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (sv->sessions[i].is_used && sv->sessions[i].id == 0)
+			return sv->sessions[i].has_ended && !sv->plan.is_named;
+	return sv->is_over;
+}
+
 static void on_exit_of(struct command_session *s, int status, const struct rusage *used)
 {
+	/* It was ended with the sandbox and not by itself: the keeper says so of every one that did not say how it ended. */
+	if (s->id != 0 && is_ending(s->server))
+		return;
 	s->status = status;
 	s->has_ended = true;
 	command_used(used, &s->cpu_ns, &s->rss);
