@@ -462,6 +462,7 @@ CHANGED = ["a.txt", "gone", "new/n"]
 
 
 def prepare(box):
+    box.needs_step("layers")
     box.needs("strace")
     fill(box)
     inside(box, "echo ONE > a.txt; rm gone; mkdir new; echo n > new/n; echo h > ~/h")
