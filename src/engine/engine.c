@@ -7,7 +7,7 @@
 /* What our init does behind any walls, and the keeper outside: the same for every engine. */
 #define BY_INIT                                                                                    \
 	(BIT(STEP_ENV) | BIT(STEP_CALLS) | BIT(STEP_LANDLOCK) | BIT(STEP_TIME) | BIT(STEP_PTY) |   \
-	 BIT(STEP_EXEC) | BIT(STEP_GATE))
+	 BIT(STEP_EOF) | BIT(STEP_EXEC) | BIT(STEP_GATE))
 /* What a tool with namespaces, explicit mounts and sized tmpfs adds. */
 #define BY_MOUNTS                                                                                  \
 	(BIT(STEP_MOUNTS) | BIT(STEP_HIDE) | BIT(STEP_REMASK) | BIT(STEP_NO_NETWORK) |             \
@@ -81,7 +81,7 @@ const struct engine engines[] = {
 	  .summary = "gVisor's runsc: a kernel in user space between the inside and the host's",
 	  .tool = "runsc",
 	  .strength = STRENGTH_KERNEL,
-	  .steps = BY_INIT | BY_MOUNTS | BY_LIMITS | BIT(STEP_ROOT),
+	  .steps = (BY_INIT & ~BIT(STEP_EOF)) | BY_MOUNTS | BY_LIMITS | BIT(STEP_ROOT),
 	  .ends = BIT(STEP_REMASK),
 	  .needs_stage = true,
 	  .makes_points = true,
@@ -148,6 +148,7 @@ static const char *const step_names[STEP_COUNT_] = {
 	[STEP_TIME] = "time limits",
 	[STEP_DISK] = "disk limit",
 	[STEP_PTY] = "terminal",
+	[STEP_EOF] = "a terminal's ctrl-D",
 	[STEP_EXEC] = "exec",
 	[STEP_GATE] = "network through the gate",
 	[STEP_DIRECT] = "network without proxy variables",

@@ -30,6 +30,7 @@ enum engine_step {
 	STEP_TIME,
 	STEP_DISK,
 	STEP_PTY,        /* a terminal of its own */
+	STEP_EOF,        /* on which ctrl-D at the beginning of a line ends the input */
 	STEP_EXEC,       /* further commands in a running sandbox */
 	STEP_GATE,       /* a network through the gate */
 	STEP_DIRECT,     /* for programs that know no proxy too: connections are redirected */

@@ -56,9 +56,11 @@ struct command_session {
 	bool is_used, has_ended;
 	bool is_parked; /* nobody has asked for it since the link began anew */
 	pid_t pid;
-	int end[3];           /* the command's ends of its pipes, until it runs */
-	int slave;            /* of its terminal, until it runs */
-	int master;           /* of its terminal */
+	int end[3]; /* the command's ends of its pipes, until it runs */
+	int slave;  /* of its terminal, until it runs */
+	int master; /* of its terminal */
+	int keys;   /* to the child that sends its keys' signals; FD_NONE: the kernel does */
+	pid_t keys_pid;
 	struct part *part[4]; /* in, out, err, tty: NULL when there is none, or none any more */
 	struct part *main;
 	int status;
@@ -141,6 +143,11 @@ void session_reap(struct server *sv);
 ssize_t part_pull(void *part, void *p, size_t n);
 /* file_act(); here with all else that a fuzzer must not do. */
 int session_file(enum file_op op, mode_t mode, const char *text, size_t n, int *ret_fd);
+
+/* keys.c */
+bool keys_are_missing(int master);                        /* from this terminal */
+_Noreturn void keys_sit(const struct command *c);         /* what sits beside the command then */
+int keys_put(struct part *part, const void *p, size_t n); /* sink_put() of what is typed */
 
 /* park.c: the link ends and begins anew, and commands do not notice. */
 int park_ask(struct part *part);

@@ -40,6 +40,11 @@ int session_tty(struct command_session *s, struct part *part, uint16_t rows, uin
 	return -EBUSY;
 }
 
+int keys_put(struct part *part, const void *p, size_t n)
+{
+	return sink_put(part->to, p, n);
+}
+
 bool park_keep(struct part *part)
 {
 	return false;

@@ -342,6 +342,7 @@ static int open_gate(struct server *sv)
 	if (r < 0)
 		return r;
 	sv->net.owner.diag = n.fd[NETNS_DIAG];
+	sv->net.owner.has_table = true;
 	sv->net.has_v6 = n.has_v6;
 	sv->net.mode = n.has_redirect ? "redirect" : n.has_routes ? "ports" : "proxy";
 	r = add(sv, n.fd[NETNS_TCP], "tcp", on_listener);

@@ -81,11 +81,21 @@ static void count(struct link_sample *to, const struct process *p)
 	to->pids++;
 }
 
+static bool is_pid(const char *text, pid_t pid)
+{
+	struct err ignored;
+	uint64_t n;
+
+	return pid > 0 && num_parse(text, 1, INT32_MAX, &n, &ignored) == 0 && n == (uint64_t)pid;
+}
+
 static bool look(void *arg, const char *pid, const struct process *p)
 {
 	struct samples *s = arg;
 	const struct command_session *of = session_led(s->server, p->sid);
 
+	if (of && is_pid(pid, of->keys_pid))
+		return true; /* of ours, as we are */
 	count(&s->all, p);
 	if (of)
 		count(&s->of[of - s->server->sessions], p);

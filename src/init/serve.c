@@ -250,9 +250,11 @@ static int on_data(void *arg, struct stream *s, const void *p, size_t n)
 		stream_consumed(s, n);
 		return part->body.is_over ? -EMSGSIZE : 0;
 	case PART_IN:
-	case PART_TTY:
-		if (sink_put(part->to, p, n) == -EPIPE && part->kind == PART_IN)
+		if (sink_put(part->to, p, n) == -EPIPE)
 			stream_reset(s); /* the command does not read any more */
+		return 0;
+	case PART_TTY:
+		(void)keys_put(part, p, n); /* a terminal that has gone ends elsewhere */
 		return 0;
 	case PART_GATE:
 		r = sink_put(part->to, p, n);

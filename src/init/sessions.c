@@ -34,7 +34,8 @@ struct command_session *session_get(struct server *sv, uint32_t id, bool may_mak
 					  .is_used = true,
 					  .end = { FD_NONE, FD_NONE, FD_NONE },
 					  .slave = FD_NONE,
-					  .master = FD_NONE };
+					  .master = FD_NONE,
+					  .keys = FD_NONE };
 	return room;
 }
 
@@ -59,6 +60,7 @@ static void release(struct command_session *s)
 {
 	close_ends(s);
 	fd_close(take_fd(s->master));
+	fd_close(take_fd(s->keys));
 	for (size_t i = 0; i < ARRAY_LEN(s->part); i++)
 		if (s->part[i])
 			s->part[i]->session = NULL;
@@ -156,6 +158,19 @@ static int read_request(struct server *sv, struct buf *b, struct request *ret)
 	return request_parse(&head, text, sv->plan.env, ret);
 }
 
+/* Who sends the signals of the terminal's keys. Without: they are bytes to whoever reads them. */
+static void add_keys(struct command_session *s, struct command *c)
+{
+	int p[2];
+
+	if (s->master < 0 || !keys_are_missing(s->master) || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+		return;
+	(void)fcntl(p[0], F_SETFL, 0); /* it waits, we do not */
+	s->keys = p[1];
+	c->beside_fd = p[0];
+	c->beside = keys_sit;
+}
+
 int session_start(struct command_session *s, const char *stdio, struct buf *request)
 {
 	_cleanup_(request_done) struct request q = { 0 };
@@ -173,8 +188,14 @@ int session_start(struct command_session *s, const char *stdio, struct buf *requ
 	c.argv = q.argv;
 	c.env = q.env;
 	c.cwd = q.cwd[0] ? q.cwd : s->server->plan.cwd;
+	add_keys(s, &c);
 	s->pid = command_spawn(&c);
+	s->keys_pid = c.beside_pid;
 	close_ends(s);
+	if (c.beside)
+		fd_close(c.beside_fd);
+	if (c.beside_pid <= 0)
+		fd_close(take_fd(s->keys));
 	if (s->pid < 0) {
 		not_started(s, c.error, c.is_chdir);
 		return 0;
@@ -215,8 +236,20 @@ void sessions_all(int signo)
 	(void)kill(-1, signo); /* there may be nobody */
 }
 
+/* Of a sandbox that ends with its first command: that one has ended, and all others are being killed. */
+static bool is_ending(const struct server *sv)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (sv->sessions[i].is_used && sv->sessions[i].id == 0)
+			return sv->sessions[i].has_ended && !sv->plan.is_named;
+	return sv->is_over;
+}
+
 static void on_exit_of(struct command_session *s, int status, const struct rusage *used)
 {
+	/* It was ended with the sandbox and not by itself: the keeper says so of every one that did not say how it ended. */
+	if (s->id != 0 && is_ending(s->server))
+		return;
 	s->status = status;
 	s->has_ended = true;
 	command_used(used, &s->cpu_ns, &s->rss);

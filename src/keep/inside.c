@@ -216,6 +216,7 @@ static void on_exited(struct keeper *k, const struct init_msg *m, int take_fd)
 static void on_failed(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	(void)take_fd;
+	k->is_cut = k->native.tool > 0 && k->sessions[0].has_begun;
 	keeper_fail(k, &m->err);
 }
 

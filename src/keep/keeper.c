@@ -284,6 +284,15 @@ static void engine_complains(struct keeper *k)
 			 buf_cstr(&b));
 }
 
+/* Where the kernel inside is a process of the host's, a limit on memory ends that, and with it the link: not a failure. */
+static void cut_by_memory(struct keeper *k)
+{
+	if (!k->is_cut || k->why != END_ERROR || limits_reason(k, 137, END_EXIT) != END_MEMORY)
+		return;
+	k->why = END_MEMORY;
+	k->err = ERR_INIT;
+}
+
 static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
@@ -297,6 +306,7 @@ static void finish(struct keeper *k)
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (k->sessions[i].is_used)
 			(void)session_drain(&k->sessions[i], clock_now() + DRAIN_NS);
+	cut_by_memory(k);
 	if (k->why == END_EXIT && is_its_own && !s->has_ended)
 		k->why = limits_reason(k, 137, END_EXIT);
 	if (k->why == END_EXIT && is_its_own && !s->has_ended) {

@@ -68,6 +68,7 @@ struct keeper {
 	bool is_empty;     /* init ended everybody else and has only itself to end */
 	bool has_visitors; /* others than the first client have come */
 	bool is_ready;     /* init stands and has nothing to do */
+	bool is_cut;       /* the link to another engine's init broke while it stood */
 	bool is_ending;    /* the last session is over, or somebody said so */
 	int status;        /* of the first command */
 	int last_status;   /* of the session that ended last, and why it ended */

@@ -2,8 +2,9 @@
 /* sys/owner.c - see owner.h
  *
  * The kernel is asked, through a socket of the network namespace, which inode a connection has, and /proc whose descriptor
- * that is. Who made a connection usually makes the next one too, so those are looked at first. All of it is bounded: a
- * sandbox that connects without pause gets its events without a process rather than whoever looks no time for anything else.
+ * that is; a kernel that has no such sockets (gVisor's) has a table in /proc, which is read instead. Who made a connection
+ * usually makes the next one too, so those are looked at first. All of it is bounded: a sandbox that connects without pause
+ * gets its events without a process rather than whoever looks no time for anything else.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/io.h"
 #include "base/loop.h"
 #include "sys/owner.h"
 
@@ -21,6 +23,7 @@
 #define SPEND_NS (4 * NS_PER_MS) /* of each window */
 #define PROCESSES_MAX 4096
 #define FILES_MAX 4096
+#define TABLE_MAX (256 * KIB)
 
 /* ---- which socket ---- */
 
@@ -70,6 +73,61 @@ int64_t owner_inode(int diag, const struct owner_key *m)
 	    said.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
 		return -1;
 	return said.d.idiag_inode;
+}
+
+/* ---- the same from a table ---- */
+
+/* As the tables of /proc have it: the address in words of this processor's order. */
+static void print_end(char *to, size_t size, const uint8_t a[16], uint16_t port, bool is_v4)
+{
+	uint32_t w[4];
+
+	memcpy(w, is_v4 ? a + 12 : a, is_v4 ? 4 : 16);
+	if (is_v4)
+		(void)snprintf(to, size, "%08X:%04X", w[0], port);
+	else
+		(void)snprintf(to, size, "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], port);
+}
+
+/* The number in the seventh column behind the addresses: state, queues, timer, retransmits, uid, timeout, inode. */
+static int64_t inode_in(const char *behind)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < 6; i++) {
+		behind += strspn(behind, " ");
+		behind += strcspn(behind, " \n");
+	}
+	behind += strspn(behind, " ");
+	for (; *behind >= '0' && *behind <= '9' && n <= UINT32_MAX; behind++)
+		n = n * 10 + (*behind - '0');
+	return n;
+}
+
+static int64_t table_inode(int proc, const char *table, const struct owner_key *m, bool is_v4)
+{
+	_cleanup_(buf_done) struct buf b = BUF(TABLE_MAX);
+	char from[48], to[48], row[104];
+	const char *at;
+	struct err ignored;
+	_close_ int fd = openat(proc, table, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || io_read_fd(fd, &b, &ignored) < 0)
+		return -1;
+	print_end(from, sizeof(from), m->from, m->from_port, is_v4);
+	print_end(to, sizeof(to), m->to, m->to_port, is_v4);
+	(void)snprintf(row, sizeof(row), ": %s %s ", from, to);
+	at = strstr(buf_cstr(&b), row);
+	return at ? inode_in(at + strlen(row)) : 0;
+}
+
+/* A socket of IPv6 may hold a connection of IPv4, so that one is looked for in both. */
+static int64_t listed_inode(int proc, const struct owner_key *m)
+{
+	bool is_v4 = is_mapped(m->from) && is_mapped(m->to);
+	int64_t inode = is_v4 ? table_inode(proc, "net/tcp", m, true) : 0;
+
+	return inode > 0 ? inode : table_inode(proc, "net/tcp6", m, false);
 }
 
 /* ---- whose ---- */
@@ -151,9 +209,9 @@ uint32_t owner_find(struct owner *w, int proc, const struct owner_key *q)
 		w->window = now;
 		w->spent = 0;
 	}
-	if (w->diag < 0 || proc < 0 || q->from_port == 0 || w->spent >= SPEND_NS)
+	if ((w->diag < 0 && !w->has_table) || proc < 0 || q->from_port == 0 || w->spent >= SPEND_NS)
 		return 0;
-	inode = owner_inode(w->diag, q);
+	inode = w->diag < 0 ? listed_inode(proc, q) : owner_inode(w->diag, q);
 	if (inode > 0)
 		pid = process_of(w, proc, (uint32_t)inode);
 	w->spent += clock_now() - now;

@@ -12,7 +12,8 @@ struct owner_key {
 };
 
 struct owner {
-	int diag; /* NETLINK_SOCK_DIAG of its network namespace; FD_NONE: nobody can be found */
+	int diag; /* NETLINK_SOCK_DIAG of its network namespace; FD_NONE: there is none */
+	bool has_table; /* where there is none: who looks is in that namespace, and /proc has a table of it */
 	uint64_t window, spent;
 	uint32_t recent[8];
 };

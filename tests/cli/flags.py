@@ -8,6 +8,7 @@ import pwd
 import re
 import sys
 
+import harness
 from harness import TEST_USER, eq, has, has_not, main, refused, test
 
 
@@ -104,7 +105,7 @@ def volume_relative_and_home(box):
 @test
 def volume_of_one_file(box):
     d = other(box)
-    eq(box.ok("cat /srv/one; ls /srv", "-v", f"{d}/file:/srv/one:ro"), "from outside\none\n")
+    eq(box.ok("cat /srv/one; cd /srv; echo *", "-v", f"{d}/file:/srv/one:ro"), "from outside\none\n")
 
 
 @test
@@ -228,7 +229,7 @@ def files_belong_to_the_caller(box):
         st = p.lstat()
         eq((st.st_uid, st.st_gid), (want.st_uid, want.st_gid), str(p))
     eq((box.ws / "made").stat().st_mode & 0o777, 0o640)
-    uid = box.ok("id -u; stat -c %u made").split()
+    uid = box.ok("id -u; find made -printf %U").split()
     eq(uid[0], uid[1])
 
 
@@ -237,8 +238,9 @@ def files_belong_to_the_caller(box):
 
 @test
 def never_root(box):
-    eq(box.ok("test $(id -u) -ne 0 && grep -E '^Cap(Prm|Eff|Bnd|Amb)' /proc/self/status | grep -c 0000000000000000"),
-       "4\n")
+    rows = dict(line.split() for line in box.ok("test $(id -u) -ne 0 && grep ^Cap /proc/self/status").splitlines())
+    eq(set(rows) >= {"CapPrm:", "CapEff:", "CapBnd:"}, True, str(rows))  # a kernel may know of no others
+    eq(set(rows.values()), {"0" * 16})
 
 
 FAKE = """
@@ -369,7 +371,7 @@ def name_and_kept_home(box):
 @test
 def unnamed_home_is_gone(box):
     box.ok("echo x >~/note; echo x >/tmp/note; echo x >/dev/shm/note")
-    eq(box.ok("ls -A ~ /tmp /dev/shm /var/tmp | grep note; true"), "")
+    eq(box.ok("find ~ /tmp /dev/shm /var/tmp -name note; true"), "")
     has_not([p.name for p in box.home.iterdir()], "note")
 
 
@@ -383,7 +385,8 @@ def explain_text(box):
     d = other(box)
     r = box.cli("explain", "--name", "box", "--read", str(d), "--time", "90s", "-e", "A=b", "--", "make", "test")
     eq((r.rc, r.err), (0, ""))
-    for line in ("sandbox +box", "engine +native", f"workspace +{box.ws}", "command +make test", "network +none",
+    engine = harness.engine or "native"
+    for line in ("sandbox +box", f"engine +{engine}", f"workspace +{box.ws}", "command +make test", "network +none",
                  rf" hide +ro {box.ws}/\.env +", rf" protect +ro {box.ws}/\.envrc +", rf" bind +ro {d} ",
                  rf" bind +rw {box.ws} ", " time +90s? ", "  A=b", " private +rw /tmp ", " bind +ro /usr "):
         if not re.search(line, r.out.replace("1m30s", "90s")):
@@ -394,10 +397,10 @@ def explain_text(box):
 @test
 def explain_json(box):
     box.write(".env", "x\n")
-    r = box.cli("explain", "--json", "--pids", "77", "--", "echo", 'a"b\n')
+    r = box.cli("explain", "--json", "--pids", "77,optional", "--", "echo", 'a"b\n')
     d = json.loads(r.out)
     eq(d["argv"], ["echo", 'a"b\n'])
-    eq((d["engine"], d["network"], d["workspace"], d["cwd"]), ("native", "none", str(box.ws), str(box.ws)))
+    eq((d["engine"], d["network"], d["workspace"], d["cwd"]), (harness.engine or "native", "none", str(box.ws), str(box.ws)))
     eq(set(d["namespaces"]), {"user", "mount", "pid", "ipc", "uts", "cgroup", "net"})
     eq(d["limits"]["pids"]["max"], 77)
     hidden = [m["dst"] for m in d["mounts"] if m["kind"] == "hide"]

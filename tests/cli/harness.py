@@ -84,13 +84,22 @@ def refused(result, *needles, rc=2):
     has(result.err, *needles)
 
 
+def is_machine():
+    return (engine or "").startswith("vm")
+
+
+def slowness():
+    """Of kernels in software."""
+    return 4 if is_machine() else 2 if engine == "gvisor" else 1
+
+
 class Patience:
     """So many seconds, in which a machine that stood still for a while is not held against the program."""
 
     STEP = 0.25
 
     def __init__(self, seconds):
-        self.left, self.last = seconds, time.monotonic()
+        self.left, self.last = seconds * slowness(), time.monotonic()
 
     def is_over(self):
         now = time.monotonic()
@@ -167,9 +176,8 @@ class Box:
         for key in ("VITRINE_SABOTAGE", "ASAN_OPTIONS"):  # do nothing but in builds that are made for it
             if key in os.environ:
                 env[key] = os.environ[key]
-        for key in ("KERNEL", "MODULES", "DIR"):  # and a machine its kernel, and where it is kept once it has booted
-            if (engine or "").startswith("vm") and f"VITRINE_VM_{key}" in os.environ:
-                env[f"VITRINE_VM_{key}"] = os.environ[f"VITRINE_VM_{key}"]
+        if is_machine():
+            env.update(self.machine())
         for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST"):  # where a container engine finds its own things
             if engine in ("podman", "docker") and key in os.environ:
                 env[key] = os.environ[key]
@@ -179,6 +187,14 @@ class Box:
             else:
                 env[key] = value
         return env
+
+    def machine(self):
+        """A machine's kernel, and where it is kept once it has booted: one place for all tests of an identity."""
+        env = {key: os.environ[key] for key in ("VITRINE_VM_KERNEL", "VITRINE_VM_MODULES") if key in os.environ}
+        place = Path(os.environ["VITRINE_VM_DIR"]) / self.who
+        place.mkdir(exist_ok=True)
+        os.chown(place, self.account.pw_uid if self.account else -1, -1)
+        return {**env, "VITRINE_VM_DIR": str(place)}
 
     def popen(self, argv, **kw):
         """Any program as this identity."""
@@ -199,7 +215,7 @@ class Box:
         return self.popen([self.program, *args], **kw)
 
     def finish(self, p, input=None, timeout=60):
-        out, err = p.communicate(input, timeout=timeout)
+        out, err = p.communicate(input, timeout=timeout * slowness())
         return Result(p.returncode, out or b"", err or b"")
 
     def cli(self, *args, input=None, **kw):
@@ -229,12 +245,21 @@ class Box:
             raise AssertionError(f"{argv}: exit {r.rc}: {r.err}")
         return r.out
 
-    def needs_step(self, step):
+    def has_step(self, step):
         """Of the engine that is tested, by the table that refuses plans."""
-        if engine:
-            rows = json.loads(self.cli("engines", "--json").out)["engines"]
-            if next(e for e in rows if e["name"] == engine)["steps"][step] != "yes":
-                raise Skip(f"engine '{engine}' cannot honour: {step}")
+        rows = json.loads(self.cli("engines", "--json").out)["engines"]
+        return next(e for e in rows if e["name"] == (engine or "native"))["steps"][step] == "yes"
+
+    def needs_step(self, step):
+        if engine and not self.has_step(step):
+            raise Skip(f"engine '{engine}' cannot honour: {step}")
+
+    def needs_limit(self, name, value):
+        """Of the engine that is tested: that the kernel holds it. Where it does not, a limit that must hold is refused."""
+        said = json.loads(self.cli("explain", "--json", f"--{name}", f"{value},optional", "--", "true").out)["limits"][name]
+        if engine and said["by"] != "kernel":
+            refused(self.run(f"--{name}", value, "--", "true"), f"limit {name}", ",optional", rc=125)
+            raise Skip(f"engine '{engine}' refuses --{name} without ',optional': {said['how']}")
 
     def needs_native(self, what):
         if engine not in (None, "native"):
@@ -467,6 +492,10 @@ def run_identity(who, chosen, base, program, out):
     """All tests of one identity, in a process of its own."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
+    if is_machine():  # it boots once, and not on the time of the first test
+        box = Box(base, f"boot-{who}", who, program)
+        box.run("--", "true", timeout=300)
+        shutil.rmtree(box.dir, ignore_errors=True)
     for name, fn, _, timeout in chosen:
         t0 = time.monotonic()
         box, why = Box(base, f"{name}-{who}", who, program), None
@@ -500,6 +529,19 @@ def identities():
     return ["root", "user"]
 
 
+def place_machines(base):
+    """A kernel for them, and where they are kept once they have booted."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    import guest
+    if "VITRINE_VM_KERNEL" not in os.environ:
+        words, lacking = guest.kernel()
+        if lacking:
+            sys.exit(lacking)
+        os.environ.update(words)
+    place = Path(os.environ.setdefault("VITRINE_VM_DIR", str(base / "vm")))
+    place.mkdir(exist_ok=True)
+
+
 def main():
     global engine
     wanted = sys.argv[1:]
@@ -518,6 +560,8 @@ def main():
             copy.chmod(0o755)
     running, total = [], {"ok": 0, "FAIL": 0, "SKIP": 0}
     present = identities()
+    if is_machine():
+        place_machines(base)
     if engine in ("docker", "nsjail", "systemd", "systemd-system"):
         present = [who for who in present if who == "user"]  # they do not map root's ids away
     for who in ("root", "user"):

@@ -15,7 +15,8 @@ from harness import TEST_USER, below, children, describe, eq, has, has_not, main
 
 def keeper_of(p):
     """The keeper is the client's child."""
-    kids = [k for k in below(p.pid) if describe(k).startswith("vitrine keeper")]
+    kids = [int(k) for k in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()]
+    kids = [k for k in kids if describe(k).startswith("vitrine keeper")]
     eq(len(kids), 1, "keepers")
     return kids[0]
 
@@ -52,10 +53,11 @@ def exec_basics(box):
 def exec_is_behind_the_same_walls(box):
     box.write(".env", "hush\n")
     p = box.named("box")
-    script = "cat .env; grep -E 'Cap(Eff|Bnd)|Seccomp:|NoNewPrivs' /proc/self/status; env; ls /proc/1/root"
+    script = ("cat .env; grep -E 'Cap(Eff|Bnd)|Seccomp:' /proc/self/status; env; ls /proc/1/root; "
+              "python3 -c 'import ctypes; print(\"no new privileges:\", ctypes.CDLL(None).prctl(39, 0, 0, 0, 0))'")
     r = box.cli("exec", "box", "--", "sh", "-c", script, env={"API_KEY": "k"})
     has_not(r.out, "hush", "API_KEY")
-    has(r.out, "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2")
+    has(r.out, "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "no new privileges: 1", "Seccomp:\t2")
     box.stop(p)
 
 
@@ -86,19 +88,21 @@ def exec_many_at_once(box):
 
 @test
 def exec_ends_with_a_run(box):
-    """A run without a name ends with its command, and takes along what joined it."""
-    p = box.start("run", "--", "sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
-    eq(p.stdout.readline(), b"up\n")
-    soon(lambda: box.cli("ls", "--all", "-q").out, "it can be found")
-    name = box.cli("ls", "--all", "-q").out.strip()
-    e = box.start("exec", name, "--", "sh", "-c", "echo in; exec sleep 30")
-    eq(e.stdout.readline(), b"in\n")
-    p.stdin.write(b"\n")
-    p.stdin.close()
-    eq(p.wait(5), 0)
-    r = box.finish(e)
-    eq(r.rc, 137)
-    has(r.err, "vitrine: ended: ")
+    """A run without a name ends with its command, and takes along what joined it; whose end is heard of first is chance."""
+    for _ in range(3):
+        p = box.start("run", "--", "sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
+        eq(p.stdout.readline(), b"up\n")
+        soon(lambda: box.cli("ls", "--all", "-q").out, "it can be found")
+        name = box.cli("ls", "--all", "-q").out.strip()
+        e = box.start("exec", name, "--", "sh", "-c", "echo in; exec sleep 30")
+        eq(e.stdout.readline(), b"in\n")
+        p.stdin.write(b"\n")
+        p.stdin.close()
+        eq(p.wait(5), 0)
+        r = box.finish(e)
+        eq(r.rc, 137)
+        has(r.err, "vitrine: ended: ")
+        soon(lambda: not box.cli("ls", "--all", "-q").out, "it is gone")
 
 
 @test
@@ -147,7 +151,7 @@ def race_for_a_name(box):
 def side_by_side(box):
     """Two runs in one directory see each other's files and not each other's processes."""
     a = box.start("run", "--", "sh", "-c", "echo a >a; echo up; while [ ! -e b ]; do sleep 0.01; done; cat b; "
-                  "ls /proc | grep -c '^[0-9]'")
+                  "set -- /proc/[0-9]*; echo $#")
     eq(a.stdout.readline(), b"up\n")
     eq(box.ok("cat a; echo b >b.new; mv b.new b; sleep 0.3"), "a\n")
     r = box.finish(a)
@@ -252,7 +256,9 @@ def keeper_asked_to_end(box):
 def init_killed(box):
     p = box.named("box")
     init = [k for k in below(p.pid) if describe(k) in ("vitrine init", "/.vitrine/init")]
-    eq(len(init), 1)
+    if not init:  # it is a process of another kernel, and that one is a process here
+        init = [k for k in below(p.pid) if describe(k).startswith(("runsc-sandbox ", "qemu-system-x86_64 "))]
+    eq(len(init), 1, str([describe(k) for k in below(p.pid)]))
     inside = below(init[0])
     os.kill(init[0], signal.SIGKILL)
     soon(lambda: not any(is_alive(x) for x in inside), "everything inside is dead", 1.0)

@@ -50,6 +50,7 @@ CHANGE = ("echo ONE > a.txt; rm gone; rm -r dir/sub; mkdir new; echo n > new/n; 
 
 @test
 def nothing_reaches_the_host_before_apply(box):
+    box.needs_step("layers")
     fill(box)
     before = tree_of(box)
     inside(box, CHANGE)
@@ -70,6 +71,7 @@ def nothing_reaches_the_host_before_apply(box):
 
 @test
 def only_what_is_named(box):
+    box.needs_step("layers")
     fill(box)
     inside(box, CHANGE)
     done(box, "apply", "new", "a.txt")
@@ -87,6 +89,7 @@ def only_what_is_named(box):
 
 @test
 def a_host_edit_is_a_conflict(box):
+    box.needs_step("layers")
     fill(box)
     inside(box, "echo agent > a.txt; echo agent > dir/b; rm gone; echo x > fresh")
     box.write("a.txt", "host\n")
@@ -106,6 +109,7 @@ def a_host_edit_is_a_conflict(box):
 
 @test
 def what_runs_code_is_named_and_taken_one_by_one(box):
+    box.needs_step("layers")
     box.needs("git")
     box.host("git", "init", "-q", ".")
     box.write("f", "1")
@@ -129,6 +133,7 @@ def what_runs_code_is_named_and_taken_one_by_one(box):
 @test
 def what_is_closed_is_said(box):
     """A directory that the reviewer may not look into: named by diff, left by apply, and nothing of it is lost."""
+    box.needs_step("layers")
     inside(box, "mkdir d; echo evil > d/f; chmod 0 d; echo a > a")
     if not box.is_root:
         has(done(box, "diff", "box").out, "closed: what is in it cannot be seen")
@@ -144,6 +149,7 @@ def what_is_closed_is_said(box):
 
 @test
 def hide_and_protect_hold_on_the_overlay(box):
+    box.needs_step("layers")
     box.needs("git")
     box.host("git", "init", "-q", ".")
     box.write(".env", "SECRET")
@@ -173,6 +179,7 @@ def a_file_of_another_group(box):
 
 @test
 def layers_are_not_visible_inside(box):
+    box.needs_step("layers")
     fill(box)
     out = inside(box, "find /.vitrine 2>/dev/null | sort; ls /.vitrine/layers/0 /.vitrine/layers/1; cat /proc/mounts")
     has_not(out, "a.txt", str(box.state))
@@ -180,6 +187,7 @@ def layers_are_not_visible_inside(box):
 
 @test
 def checkpoints_freeze_and_undo_goes_back(box):
+    box.needs_step("layers")
     fill(box)
     inside(box, "echo 1 > n")
     done(box, "checkpoint", "box", "-m", "first")
@@ -195,6 +203,7 @@ def checkpoints_freeze_and_undo_goes_back(box):
 
 @test
 def what_changed_since_a_checkpoint(box):
+    box.needs_step("layers")
     box.write("keep", "keep\n")
     box.write("d/base", "base\n")
     box.write("gone", "gone\n")
@@ -219,6 +228,7 @@ def what_changed_since_a_checkpoint(box):
 
 @test(timeout=60)
 def many_checkpoints_stay_few_layers(box):
+    box.needs_step("layers")
     fill(box)
     inside(box, "echo 0 > n; rm gone; mkdir shut ~/shut; echo s > shut/f; ln shut/f shut/hard; echo h > ~/shut/f; chmod 0 shut ~/shut; "
                 "mkdir -m 1777 all; head -c 8M /dev/urandom > ~/big")
@@ -239,6 +249,7 @@ def many_checkpoints_stay_few_layers(box):
 
 @test
 def a_fork_shares_and_then_differs(box):
+    box.needs_step("layers")
     fill(box)
     inside(box, "echo w > w; echo h > ~/h")
     eq(done(box, "fork", "box", "two").out, "two\n")
@@ -252,6 +263,7 @@ def a_fork_shares_and_then_differs(box):
 
 @test
 def fresh_begins_with_an_empty_home(box):
+    box.needs_step("layers")
     fill(box)
     inside(box, "echo h > ~/h")
     eq(inside(box, "ls ~", "box", "--fresh").split(), ["proj"] if (box.ws.parent == box.home) else [])
@@ -262,6 +274,7 @@ def fresh_begins_with_an_empty_home(box):
 
 @test
 def what_is_kept_is_shown_and_bounded(box):
+    box.needs_step("layers")
     inside(box, "dd if=/dev/zero of=$HOME/big bs=1M count=3 2>/dev/null; dd if=/dev/zero of=w bs=1M count=2 2>/dev/null")
     done(box, "checkpoint", "box")
     row = json.loads(done(box, "ls", "--size", "--json", "box").out)[0]
@@ -278,6 +291,7 @@ def what_is_kept_is_shown_and_bounded(box):
 @test(timeout=60)
 def what_is_kept_is_bounded_while_it_runs(box):
     """Wherever it lies, and though its directory is closed; what was written stays, and the next start says how to go on."""
+    box.needs_step("layers")
     grow = "dd if=/dev/zero of={0} bs=1M count=24 2>/dev/null; {1}; echo up; sleep 30"
     for name, mode, script in (("home", "direct", grow.format("$HOME/big", "true")),
                                ("shut", "direct", grow.format("$HOME/d/big", "chmod 000 $HOME/d")),
@@ -297,6 +311,7 @@ def what_is_kept_is_bounded_while_it_runs(box):
 @test
 def removal_frees_what_only_it_used(box):
     """Closed directories and all; what a fork still uses stays."""
+    box.needs_step("layers")
     fill(box)
     inside(box, "mkdir -p ~/x/y w; echo 1 > ~/x/y/z; echo 1 > w/f; chmod 000 w ~/x/y ~/x")
     done(box, "fork", "box", "two")
@@ -309,6 +324,7 @@ def removal_frees_what_only_it_used(box):
 
 @test
 def a_running_sandbox_is_left_alone(box):
+    box.needs_step("layers")
     fill(box)
     p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo w > w; echo up; exec sleep 30")
     eq(p.stdout.readline(), b"up\n")
@@ -359,6 +375,7 @@ def later_host_edits_are_not_overwritten(box):
 @test
 def a_checkpoint_of_a_running_sandbox(box):
     """All inside stand still for the copy, and go on after it."""
+    box.needs_step("layers")
     fill(box)
     p = box.start("run", "--name", "box", "--mode", "review", "--", "sh", "-c",
                   "echo first > a.txt; rm gone; echo h > ~/h; echo up; i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > n; "
@@ -378,6 +395,7 @@ def a_checkpoint_of_a_running_sandbox(box):
 @test
 def who_is_inside_asks_for_one(box):
     """vitrine-checkpoint saves, once in ten seconds, and is all that the door without rules does."""
+    box.needs_step("host sockets")  # that is what the door is
     fill(box)
     r = box.cli("run", "--name", "box", "--", "sh", "-c", "echo mine > a.txt; vitrine-checkpoint 'it works' && echo broken > a.txt; "
                 "vitrine-checkpoint; echo $?; vitrine-checkpoint --x; echo $?; cat /run/nothing 2>/dev/null; true")
@@ -458,6 +476,7 @@ CHANGED = ["a.txt", "gone", "new/n"]
 
 
 def prepare(box):
+    box.needs_step("layers")
     box.needs("strace")
     fill(box)
     inside(box, "echo ONE > a.txt; rm gone; mkdir new; echo n > new/n; echo h > ~/h")

@@ -107,6 +107,7 @@ def memory_limit(box):
 
 @test
 def pids_limit(box):
+    box.needs_limit("pids", "20")
     script = "i=0; while [ $i -lt 60 ]; do sleep 3 & i=$((i+1)); done; echo all"
     has_not(box.sh(script, "--pids", "20").out, "all")
     has(box.sh(script.replace("sleep 3", "sleep 0.1"), "--pids", "200").out, "all")
@@ -114,6 +115,7 @@ def pids_limit(box):
 
 @test
 def disk_limit(box):
+    box.needs_limit("disk", "8m")
     r = box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=20 status=none", "--disk", "8m")
     eq(r.rc, 1)
     has(r.err, "No space left")
@@ -128,6 +130,8 @@ def open_files_limit(box):
 @test
 def limits_of_other_words(box):
     eq(box.ok("echo hi", "--pids", "none", "--disk", "none", "--time", "none"), "hi\n")
+    box.needs_limit("pids", "100")
+    box.needs_limit("disk", "64m")
     eq(box.ok("echo hi", "--pids=100", "--disk=64mib", "--time=1h"), "hi\n")
 
 
@@ -351,7 +355,7 @@ def some_of_everything(box):
     box.write(".vitrine.jsonc", "{}")
     box.write("a.txt", "one\n")
     for words in (["trust"], ["checkpoint", "-m", "first"], ["run", "--name", "t", "--allow", "ok.test", "--", "rm", "a.txt"],
-                  ["run", "--name", "rev", "--mode", "review", "--", "touch", "b"], ["checkpoint", "rev"],
+                  ["run", "--engine", "native", "--name", "rev", "--mode", "review", "--", "touch", "b"], ["checkpoint", "rev"],
                   ["loop", "shell", ".", "--name", "loop", "--prompt", "true", "--max", "1", "--mode", "direct", "--json"]):
         r = box.cli(*words)
         eq(r.rc, 0, f"{words}: {r.err}")

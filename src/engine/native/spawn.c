@@ -4,6 +4,7 @@
  * Commands are started with vfork: the child shares our memory until execve, so a failed execve is known at once.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -64,6 +65,14 @@ static void exec_search(struct command *c)
 	c->error = error;
 }
 
+/* A child of our parent's, so that the command finds no child it did not make. With memory of its own: it goes on. */
+static void sit_beside(struct command *c)
+{
+	c->beside_pid = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (c->beside_pid == 0)
+		c->beside(c);
+}
+
 static _Noreturn void become(struct command *c)
 {
 	int fd[3];
@@ -71,6 +80,8 @@ static _Noreturn void become(struct command *c)
 	(void)setsid(); /* fails only for a group leader, which a fresh child is not */
 	if (c->pty >= 0 && ioctl(c->pty, TIOCSCTTY, 0) < 0)
 		goto failed;
+	if (c->beside)
+		sit_beside(c);
 	/* First out of the way of 0, 1 and 2, then onto them. */
 	for (int i = 0; i < 3; i++) {
 		fd[i] = c->fd[i] > 2 ? c->fd[i] : fcntl(c->fd[i], F_DUPFD_CLOEXEC, 3);

@@ -18,7 +18,11 @@ struct command {
 	int pty; /* slave side, or FD_NONE */
 	unsigned
 		signals; /* BIT(signal) of all that we do not have as a program begins with; 0: not known */
+	/* Not NULL: what another child of ours runs, in the command's session and at its terminal, and what it is told by. */
+	void (*beside)(const struct command *c);
+	int beside_fd;
 	/* Written by the vfork child. */
+	volatile pid_t beside_pid;
 	volatile int error;
 	volatile int is_chdir;
 };
