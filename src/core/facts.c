@@ -399,7 +399,7 @@ static void look_cgroups(struct host *h, const struct policy *p)
 	struct err why = ERR_INIT;
 
 	cgroup_probe(&h->cgroups);
-	if (h->cgroups.version == CGROUP_V2 && !f->engine_has_cgroups &&
+	if (h->cgroups.version == CGROUP_V2 && !f->engine_is_elsewhere &&
 	    lacks_cgroup(p, &h->cgroups) && scope_can_ask()) {
 		if (scope_enter(&why) == 0) {
 			cgroup_probe(&h->cgroups);
@@ -414,6 +414,11 @@ static void look_cgroups(struct host *h, const struct policy *p)
 		}
 	}
 	cgroup_reap(&h->cgroups);
+	if (f->engine_is_elsewhere) {
+		h->cgroups.usable = 0;
+		(void)snprintf(h->cgroups.why, sizeof(h->cgroups.why),
+			       "what this engine starts is not in our control groups");
+	}
 	f->cgroup_usable = h->cgroups.usable;
 	f->cgroup_why = h->cgroups.why[0] ? h->cgroups.why : NULL;
 }

@@ -170,8 +170,8 @@ class Box:
         for key in ("KERNEL", "MODULES", "DIR"):  # and a machine its kernel, and where it is kept once it has booted
             if (engine or "").startswith("vm") and f"VITRINE_VM_{key}" in os.environ:
                 env[f"VITRINE_VM_{key}"] = os.environ[f"VITRINE_VM_{key}"]
-        for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST"):  # where a container engine finds its own things
-            if engine in ("podman", "docker") and key in os.environ:
+        for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST"):  # where a container engine finds its own things
+            if engine in ("podman", "podman-remote", "docker") and key in os.environ:
                 env[key] = os.environ[key]
         for key, value in (extra or {}).items():
             if value is None:
@@ -518,7 +518,7 @@ def main():
             copy.chmod(0o755)
     running, total = [], {"ok": 0, "FAIL": 0, "SKIP": 0}
     present = identities()
-    if engine in ("docker", "nsjail", "systemd", "systemd-system"):
+    if engine in ("podman-remote", "docker", "nsjail", "systemd", "systemd-system"):
         present = [who for who in present if who == "user"]  # they do not map root's ids away
     for who in ("root", "user"):
         chosen = [t for t in tests if who in t[2] and (not wanted or t[0] in wanted)]
