@@ -8,7 +8,7 @@ import pwd
 import re
 import sys
 
-from harness import TEST_USER, eq, has, has_not, main, refused, test
+from harness import TEST_USER, eq, has, has_not, main, refused, test, with_account
 
 
 # ---- environment ----
@@ -239,23 +239,6 @@ def files_belong_to_the_caller(box):
 def never_root(box):
     eq(box.ok("test $(id -u) -ne 0 && grep -E '^Cap(Prm|Eff|Bnd|Amb)' /proc/self/status | grep -c 0000000000000000"),
        "4\n")
-
-
-FAKE = """
-mount --make-rprivate / && cp /etc/passwd {dir}/passwd && sed -i '/^{user}:/d' {dir}/passwd &&
-echo '{user}:x:{uid}:{gid}::{dir}/account:/bin/sh' >>{dir}/passwd && mount --bind {dir}/passwd /etc/passwd && exec "$@"
-"""
-
-
-def with_account(box, *argv, env=None):
-    """As root, in a mount namespace of its own where the test account has a home; returns the output."""
-    a = pwd.getpwnam(TEST_USER)
-    home = box.dir / "account"
-    (home / "proj").mkdir(parents=True)
-    for p in (home, home / "proj"):
-        os.chown(p, a.pw_uid, a.pw_gid)
-    script = FAKE.format(dir=box.dir, user=TEST_USER, uid=a.pw_uid, gid=a.pw_gid)
-    return a, box.host("unshare", "-m", "sh", "-c", script, "sh", *argv, cwd=home / "proj", env=env)
 
 
 ID = "id -u; id -g; echo ~; echo x >made; cat /proc/self/status | grep -c '^Groups:.*[0-9]'; true"

@@ -322,6 +322,38 @@ class Term:
         os.close(self.slave)
 
 
+# ---------------------------------------------------------------------------------------------- accounts
+
+
+FAKE = """
+mount --make-rprivate / && cp /etc/passwd {dir}/passwd && sed -i '/^{user}:/d' {dir}/passwd &&
+echo '{user}:x:{uid}:{gid}::{dir}/account:/bin/sh' >>{dir}/passwd && mount --bind {dir}/passwd /etc/passwd &&
+cp /etc/group {dir}/group && echo '{group}' >>{dir}/group && mount --bind {dir}/group /etc/group && exec "$@"
+"""
+
+
+def account_home(box):
+    home = box.dir / "account"
+    (home / "proj").mkdir(parents=True, exist_ok=True)
+    a = pwd.getpwnam(TEST_USER)
+    for p in (home, home / "proj"):
+        os.chown(p, a.pw_uid, a.pw_gid)
+    return a, home
+
+
+def as_account(box, argv, group=""):
+    """The words that run argv as root, in a mount namespace of its own where the test account has a home, and a group besides."""
+    a, _ = account_home(box)
+    script = FAKE.format(dir=box.dir, user=TEST_USER, uid=a.pw_uid, gid=a.pw_gid, group=group)
+    return ["unshare", "-m", "sh", "-c", script, "sh", *argv]
+
+
+def with_account(box, *argv, env=None):
+    """Runs it there; the account and the output."""
+    a, home = account_home(box)
+    return a, box.host(*as_account(box, argv), cwd=home / "proj", env=env)
+
+
 # ------------------------------------------------------------------------------------------- leftovers
 
 
