@@ -112,6 +112,20 @@ def every_byte(box):
         eq(box.finish(p).out, " 10 11 0a\n")
 
 
+@test(who=("user",), timeout=120)
+def many_at_once_lose_nothing(box):
+    """A busy service drops what is on its way when a container ends: ours ends when its last word was heard."""
+    lines = "".join(f"line {i}\n" for i in range(1, 41))
+    with Service(box) as s:
+        eq(box.run("--engine", "podman", "--", "true", env=s.env()).rc, 0)
+        for _ in range(4):
+            started = [box.start("run", "--engine", "podman", "--", "sh", "-c", "for i in $(seq 1 40); do echo line $i; done; exit 3",
+                                 env=s.env()) for _ in range(8)]
+            for p in started:
+                r = box.finish(p)
+                eq((r.rc, r.out), (3, lines), r.err)
+
+
 @test(who=("user",), timeout=90)
 def terminal_exec_and_copies(box):
     with Service(box) as s:
