@@ -37,13 +37,13 @@ def docker(base):
                               str(base / "pid"), "-H", host, "--iptables=false", "--ip6tables=false", "--bridge=none"],
                              stdin=subprocess.DEVNULL, stdout=f, stderr=f, start_new_session=True)
     started.append(p)
-    end = time.monotonic() + 60
-    while time.monotonic() < end and p.poll() is None:
+    last = time.monotonic() + 60
+    while time.monotonic() < last and p.poll() is None:
         if sock.exists() and answers(host):
             sock.chmod(0o666)
             return host
         time.sleep(0.05)
-    stop()
+    end(p)
     return None
 
 
@@ -99,12 +99,12 @@ def podman(base, account=None, cover=()):
     with (base / "log").open("wb") as f:
         p = subprocess.Popen(argv, env=env, cwd=base, stdin=subprocess.DEVNULL, stdout=f, stderr=f, start_new_session=True)
     started.append(p)
-    end = time.monotonic() + 60
-    while time.monotonic() < end and p.poll() is None:
+    last = time.monotonic() + 60
+    while time.monotonic() < last and p.poll() is None:
         if ask_podman(host, "version").returncode == 0:
             return host
         time.sleep(0.05)
-    stop()
+    end(p)
     return None
 
 
@@ -112,16 +112,20 @@ def ask_podman(host, *words):
     return subprocess.run(["podman", "--remote", "--url", host, *words], capture_output=True, text=True, timeout=30)
 
 
+def end(p):
+    started.remove(p)
+    if p.poll() is None:
+        p.send_signal(signal.SIGTERM)
+        try:
+            p.wait(20)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+
+
 def stop():
     while started:
-        p = started.pop()
-        if p.poll() is None:
-            p.send_signal(signal.SIGTERM)
-            try:
-                p.wait(20)
-            except subprocess.TimeoutExpired:
-                p.kill()
-                p.wait()
+        end(started[-1])
 
 
 def stop_podman(base):
