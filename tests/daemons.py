@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container engines of the tests' own: a docker daemon in a directory of its own, and a place for podman.
+"""Container engines of the tests' own: a docker daemon in a directory of its own, a podman service, and a place for podman.
 
     host = docker(dir)      starts dockerd; "unix://..." for DOCKER_HOST, that everybody may use; None: it cannot be had
+    host = podman(dir, account)     starts `podman system service` as that account (None: the caller's); "unix://..." for
+                            CONTAINER_HOST. cover: directories that are empty where it looks, as on another machine
     stop()                  ends what was started here
     stop_podman(dir)        ends the process that holds podman's user namespace, where podman kept its things below dir
 """
@@ -10,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -34,26 +37,95 @@ def docker(base):
                               str(base / "pid"), "-H", host, "--iptables=false", "--ip6tables=false", "--bridge=none"],
                              stdin=subprocess.DEVNULL, stdout=f, stderr=f, start_new_session=True)
     started.append(p)
-    end = time.monotonic() + 60
-    while time.monotonic() < end and p.poll() is None:
+    last = time.monotonic() + 60
+    while time.monotonic() < last and p.poll() is None:
         if sock.exists() and answers(host):
             sock.chmod(0o666)
             return host
         time.sleep(0.05)
-    stop()
+    end(p)
     return None
+
+
+# Podman's monitors and what holds its user namespace outlive it: they are this one's, and end with the service.
+MINDER = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+pid = os.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+is_over = False
+
+def end(*_):
+    os.kill(pid, signal.SIGTERM)
+
+signal.signal(signal.SIGTERM, end)
+while True:
+    try:
+        is_over = os.wait()[0] == pid or is_over
+    except ChildProcessError:
+        break
+    for child in open(f"/proc/self/task/{os.getpid()}/children").read().split() if is_over else ():
+        os.kill(int(child), signal.SIGKILL)
+"""
+
+
+def podman(base, account=None, cover=()):
+    """The directory's name must be short: podman's tidying up takes none over 50 characters."""
+    if not shutil.which("podman"):
+        return None
+    base = Path(base)
+    base.mkdir(parents=True, exist_ok=True)
+    for name in ("run", "home", "data", "config"):
+        (base / name).mkdir(mode=0o700)
+    for path in (base, *base.iterdir()) if account else ():
+        os.chown(path, account.pw_uid, account.pw_gid)
+    host = f"unix://{base}/run/sock"
+    env = {"PATH": os.environ["PATH"], "HOME": f"{base}/home", "XDG_RUNTIME_DIR": f"{base}/run",
+           "XDG_DATA_HOME": f"{base}/data", "XDG_CONFIG_HOME": f"{base}/config"}
+    argv = ["podman", "--cgroup-manager=cgroupfs", "--events-backend=none"]
+    if os.geteuid() == 0 and account is None:  # whose is not looked for below its home
+        argv += ["--storage-driver=vfs", f"--root={base}/data", f"--runroot={base}/run"]
+    else:
+        argv.append("--storage-driver=overlay")
+    if os.path.ismount("/sys/fs/cgroup/unified"):  # crun does not start there
+        argv.append("--runtime=runc")
+    argv = [sys.executable, "-c", MINDER, *argv, "system", "service", "--time=0", host]
+    if account:
+        argv = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--init-groups", *argv]
+    if cover:
+        mounts = "mount --make-rprivate / && " + "".join(f"mount -t tmpfs -o mode=777 none {path} && " for path in cover)
+        argv = ["unshare", "-m", "sh", "-c", mounts + 'exec "$@"', "sh", *argv]
+    with (base / "log").open("wb") as f:
+        p = subprocess.Popen(argv, env=env, cwd=base, stdin=subprocess.DEVNULL, stdout=f, stderr=f, start_new_session=True)
+    started.append(p)
+    last = time.monotonic() + 60
+    while time.monotonic() < last and p.poll() is None:
+        if ask_podman(host, "version").returncode == 0:
+            return host
+        time.sleep(0.05)
+    end(p)
+    return None
+
+
+def ask_podman(host, *words):
+    return subprocess.run(["podman", "--remote", "--url", host, *words], capture_output=True, text=True, timeout=30)
+
+
+def end(p):
+    started.remove(p)
+    if p.poll() is None:
+        p.send_signal(signal.SIGTERM)
+        try:
+            p.wait(20)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
 
 
 def stop():
     while started:
-        p = started.pop()
-        if p.poll() is None:
-            p.send_signal(signal.SIGTERM)
-            try:
-                p.wait(20)
-            except subprocess.TimeoutExpired:
-                p.kill()
-                p.wait()
+        end(started[-1])
 
 
 def stop_podman(base):

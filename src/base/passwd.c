@@ -28,3 +28,42 @@ bool passwd_parse(char *line, struct passwd_line *ret)
 				     .gid = (uint32_t)gid };
 	return true;
 }
+
+static bool is_member(const char *members, size_t n, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t at = 0; at < n;) {
+		size_t end = at;
+
+		while (end < n && members[end] != ',')
+			end++;
+		if (len > 0 && end - at == len && memcmp(members + at, name, len) == 0)
+			return true;
+		at = end + 1;
+	}
+	return false;
+}
+
+bool group_has(const char *text, uint32_t gid, const char *name)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%u", gid);
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		_free_ char *line = mem_strn(text, n);
+		const char *at = line + strcspn(line, ":");
+
+		text += n + (text[n] == '\n');
+		at += *at == ':';
+		at += strcspn(at, ":");
+		at += *at == ':';
+		if (strcspn(at, ":") == strlen(number) && str_starts(at, number)) {
+			at += strlen(number);
+			if (*at == ':' && is_member(at + 1, strlen(at + 1), name))
+				return true;
+		}
+	}
+	return false;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/passwd.h - one line of passwd: name:x:uid:gid:gecos:home:shell
+/* base/passwd.h - one line of passwd: name:x:uid:gid:gecos:home:shell; and of group: name:x:gid:member,member
  *
  * Our own reader, because a static program cannot load the name service's modules.
  */
@@ -15,5 +15,8 @@ struct passwd_line {
 
 /* Cuts the line up. False: it is not one. */
 bool passwd_parse(char *line, struct passwd_line *ret);
+
+/* Is the account a member of the group with this number, by the text of the file? */
+bool group_has(const char *text, uint32_t gid, const char *name);
 
 #endif

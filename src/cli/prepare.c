@@ -567,7 +567,8 @@ static int random_name(char *name, size_t size, struct err *e)
 /* Which engine it will be is decided before the plan is made, and never weaker than the policy's isolation. */
 static int pick_engine(struct run *r, struct err *e)
 {
-	int x = engine_pick(r->policy.engine, (enum engine_strength)r->policy.isolation,
+	int x = engine_pick(engine_led(r->policy.engine, r->host.facts.environ),
+			    (enum engine_strength)r->policy.isolation,
 			    r->host.facts.is_root ? BIT(STEP_ROOT) : 0, &r->engine, e);
 
 	if (x < 0)
@@ -575,6 +576,7 @@ static int pick_engine(struct run *r, struct err *e)
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
 	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
+	r->host.facts.engine_is_elsewhere = r->engine->has_cgroups || r->engine->is_told;
 	r->host.facts.engine_counts_no_files = r->engine->counts_no_files;
 	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
 	free(r->policy.engine);

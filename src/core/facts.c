@@ -22,9 +22,30 @@
 
 /* ---- who ---- */
 
+/* All other groups are left behind. But docker's socket is, as a rule, for a group, and who is a member of that could not use it. */
+static bool is_dockers(const struct account *a, gid_t *ret)
+{
+	const char *host = getenv("DOCKER_HOST");
+	const char *path = host == NULL || *host == '\0'  ? "/var/run/docker.sock"
+			   : str_starts(host, "unix:///") ? host + 7
+							  : NULL;
+	_cleanup_(buf_done) struct buf groups = BUF(MIB);
+	struct err ignored = ERR_INIT;
+	struct stat st;
+
+	if (path == NULL || stat(path, &st) < 0 || !S_ISSOCK(st.st_mode) || st.st_gid == 0 ||
+	    io_read_file("/etc/group", &groups, &ignored) < 0)
+		return false;
+	*ret = st.st_gid;
+	return group_has(buf_cstr(&groups), st.st_gid, a->name);
+}
+
 static int become(const struct account *a, struct err *e)
 {
-	if (setgroups(1, &a->gid) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
+	gid_t groups[2] = { a->gid };
+	size_t n = is_dockers(a, &groups[1]) ? 2 : 1;
+
+	if (setgroups(n, groups) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
 	    setresuid(a->uid, a->uid, a->uid) < 0)
 		return err_sys(e, "become user '%s'", a->name);
 	return 0;
@@ -399,7 +420,7 @@ static void look_cgroups(struct host *h, const struct policy *p)
 	struct err why = ERR_INIT;
 
 	cgroup_probe(&h->cgroups);
-	if (h->cgroups.version == CGROUP_V2 && !f->engine_has_cgroups &&
+	if (h->cgroups.version == CGROUP_V2 && !f->engine_is_elsewhere &&
 	    lacks_cgroup(p, &h->cgroups) && scope_can_ask()) {
 		if (scope_enter(&why) == 0) {
 			cgroup_probe(&h->cgroups);
@@ -414,6 +435,11 @@ static void look_cgroups(struct host *h, const struct policy *p)
 		}
 	}
 	cgroup_reap(&h->cgroups);
+	if (f->engine_is_elsewhere) {
+		h->cgroups.usable = 0;
+		(void)snprintf(h->cgroups.why, sizeof(h->cgroups.why),
+			       "what this engine starts is not in our control groups");
+	}
 	f->cgroup_usable = h->cgroups.usable;
 	f->cgroup_why = h->cgroups.why[0] ? h->cgroups.why : NULL;
 }

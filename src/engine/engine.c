@@ -100,6 +100,17 @@ const struct engine engines[] = {
 	  .has_helpers = true,
 	  .prepare = podman_prepare,
 	  .render = render_podman },
+	{ .name = "podman-remote",
+	  .summary = "the same by a podman service, wherever its client leads",
+	  .tool = "podman",
+	  .first = "--remote",
+	  .steps = BY_INIT | (BY_MOUNTS & ~BIT(STEP_COUNTS)) | BY_LIMITS | BIT(STEP_DIRECT),
+	  .ends = BIT(STEP_REMASK),
+	  .counts_no_files = true,
+	  .has_helpers = true,
+	  .is_told = true,
+	  .prepare = podman_remote_prepare,
+	  .render = render_podman_remote },
 	{ .name = "docker",
 	  .summary = "a container of docker, here or wherever its client leads",
 	  .tool = "docker",
@@ -280,6 +291,17 @@ char *engine_tool(const struct engine *en)
 			return take(path);
 	}
 	return NULL;
+}
+
+/* As podman's own program takes it: either of them and it goes elsewhere. */
+const char *engine_led(const char *name, char *const *env)
+{
+	const char *host = render_word(env, "CONTAINER_HOST");
+	const char *connection = render_word(env, "CONTAINER_CONNECTION");
+
+	if (str_eq(name, "podman") && ((host && *host) || (connection && *connection)))
+		return "podman-remote";
+	return name;
 }
 
 bool engine_is_here(const struct engine *en)

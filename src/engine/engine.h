@@ -49,7 +49,8 @@ enum engine_strength { STRENGTH_PROCESS, STRENGTH_KERNEL, STRENGTH_VM, STRENGTH_
 struct engine {
 	const char *name;
 	const char *summary;
-	const char *tool; /* the program it is; NULL: none */
+	const char *tool;  /* the program it is; NULL: none */
+	const char *first; /* the first word of each call of it; NULL: none */
 	enum engine_strength strength;
 	unsigned steps; /* BIT(STEP_x) */
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */
@@ -94,6 +95,9 @@ int engine_check(const struct engine *en, const struct plan *p, struct err *e);
 /* Where its program lies, looked for in the system's directories only; NULL: nowhere. */
 char *engine_tool(const struct engine *en);
 
+/* Where this environment leads a client that is named: "podman-remote" for podman, where it names a service. Pure. */
+const char *engine_led(const char *name, char *const *env);
+
 /* Is it there, and may this user use it? */
 bool engine_is_here(const struct engine *en);
 
@@ -122,6 +126,8 @@ void engine_done(struct native *n);
 int engine_cover(const struct native *n, const struct mount *m, struct err *e);
 /* What the engine's program complained of last; "" when nothing. */
 void engine_words(const struct native *n, struct buf *out);
+/* What helps against it, to be said behind it; "" when nothing is known. Pure. */
+const char *engine_advice(const char *engine, const char *words);
 
 /* ---- a machine that is saved while it works ---- */
 
@@ -148,9 +154,9 @@ void stage_exec_sealed(char *const *argv, char *const *env);
 /* Both versions of control groups at once, which crun refuses. */
 bool stage_is_hybrid(void);
 
-/* Whom to tell that the container of this name shall end; .tool NULL: nobody. */
+/* Whom to tell that the container of this name shall end, and the first word of it, if any; .tool NULL: nobody. */
 struct last_words {
-	const char *tool, *id;
+	const char *tool, *first, *id;
 	char *const *env;
 };
 
@@ -161,6 +167,7 @@ int mind_tool(const struct last_words *w);
 /* container/load.c */
 int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 int podman_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
+int podman_remote_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e);
 
 /* wall.c: the same for engines that are rendered. */
 int wall_start(const struct plan *p, const struct stdio *io, const struct cgroup *cg,

@@ -11,7 +11,7 @@
  *
  * Bubblewrap's first child waits for a word of it and does not yet die with it then: the same is done for it.
  *
- * What docker started is its daemon's. It is told to end that by its name.
+ * What docker started is its daemon's, and what podman's client started its service's. They are told to end that by its name.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -93,11 +93,15 @@ static void end_all(void)
 /* Runs the daemon's own program; true: it did as it was told. */
 static bool tell(const struct last_words *w, const char *verb, const char *option)
 {
-	char *const argv[] = { (char *)(uintptr_t)w->tool, (char *)(uintptr_t)verb,
-			       (char *)(uintptr_t)option, (char *)(uintptr_t)w->id, NULL };
-	int status = 0, null;
-	pid_t pid = fork();
+	const char *const words[] = { w->tool, w->first, verb, option, w->id };
+	char *argv[ARRAY_LEN(words) + 1] = { NULL };
+	int status = 0, null, n = 0;
+	pid_t pid;
 
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (words[i])
+			argv[n++] = (char *)(uintptr_t)words[i];
+	pid = fork();
 	if (pid == 0) {
 		null = open("/dev/null", O_RDWR | O_CLOEXEC);
 		(void)dup2(null, 1);

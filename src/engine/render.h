@@ -46,7 +46,7 @@ void rendering_done(struct rendering *r);
 
 render_fn render_bwrap, render_nsjail, render_firejail, render_systemd_user, render_systemd_system;
 render_fn render_crun, render_runc, render_runsc;
-render_fn render_podman, render_docker;
+render_fn render_podman, render_podman_remote, render_docker;
 render_fn render_vm, render_vm_emulated;
 
 /* ---- for renderers ---- */

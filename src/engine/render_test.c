@@ -48,6 +48,7 @@ static void make_for(const struct engine *en, size_t i, struct setup *s)
 	dozen[i].make(s);
 	s->facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
 	s->facts.engine_has_cgroups = en->has_cgroups;
+	s->facts.engine_is_elsewhere = en->has_cgroups || en->is_told;
 	s->facts.engine_counts_no_files = en->counts_no_files;
 	s->policy.limits[LIMIT_DISK].is_optional =
 		true; /* refused otherwise, where files are not counted */
@@ -189,7 +190,7 @@ TEST(names_that_have_vanished_are_left_out)
 
 TEST(paths_that_a_tool_cannot_say_are_refused)
 {
-	static const char *const cannot[] = { "nsjail", "podman", "docker" };
+	static const char *const cannot[] = { "nsjail", "podman", "podman-remote", "docker" };
 
 	for (size_t i = 0; i < ARRAY_LEN(cannot); i++) {
 		const struct engine *en = engine_find(cannot[i]);
@@ -346,6 +347,63 @@ TEST(image_is_a_tar_of_the_skeleton)
 	}
 	CHECK_INT(n, s.plan.n_skel);
 	setup_done(&s);
+}
+
+TEST(podman_goes_where_its_client_would)
+{
+	static const struct {
+		char *env[3];
+		const char *name, *want;
+	} cases[] = {
+		{ { (char *)(uintptr_t) "HOME=/h", NULL }, "podman", "podman" },
+		{ { (char *)(uintptr_t) "CONTAINER_HOST=", NULL }, "podman", "podman" },
+		{ { (char *)(uintptr_t) "CONTAINER_HOST=ssh://x", NULL },
+		  "podman",
+		  "podman-remote" },
+		{ { (char *)(uintptr_t) "CONTAINER_CONNECTION=x", NULL },
+		  "podman",
+		  "podman-remote" },
+		{ { (char *)(uintptr_t) "CONTAINER_HOST=ssh://x", NULL }, "crun", "crun" },
+		{ { (char *)(uintptr_t) "CONTAINER_HOST=ssh://x", NULL }, "auto", "auto" },
+		{ { NULL }, "podman-remote", "podman-remote" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		CHECK_STR(engine_led(cases[i].name, cases[i].env), cases[i].want);
+}
+
+/* What podman itself would follow never reaches it; its client has it, and the user's own settings. */
+TEST(only_the_client_is_led_away)
+{
+	static char *const env[] = { (char *)(uintptr_t) "CONTAINER_HOST=unix:///s",
+				     (char *)(uintptr_t) "XDG_CONFIG_HOME=/c", NULL };
+	static const char *const names[] = { "podman", "podman-remote", "docker" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct engine *en = engine_find(names[i]);
+		bool is_remote = str_eq(names[i], "podman-remote");
+		const char *config;
+		struct setup s;
+
+		dozen[0].make(&s);
+		s.facts.environ = env;
+		s.facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
+		free(s.policy.engine);
+		s.policy.engine = mem_str(en->name);
+		CHECK_INT(setup_build(&s), 0);
+		CHECK((render_word(s.plan.engine_env, "CONTAINER_HOST") != NULL) == is_remote);
+		config = render_word(s.plan.engine_env, "XDG_CONFIG_HOME");
+		CHECK((config && str_eq(config, "/c")) == is_remote);
+		setup_done(&s);
+	}
+}
+
+TEST(advice_is_for_what_may_be_elsewhere)
+{
+	CHECK(*engine_advice("podman-remote", "Error: statfs /x: no such file or directory"));
+	CHECK(*engine_advice("docker", "bind source path does not exist: /x."));
+	CHECK_STR(engine_advice("docker", "no space left on device"), "");
+	CHECK_STR(engine_advice("podman", "Error: statfs /x: no such file or directory"), "");
 }
 
 TEST(docker_is_asked_where_its_client_would_go)

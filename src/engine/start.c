@@ -102,3 +102,13 @@ void engine_words(const struct native *n, struct buf *out)
 	if (r > 0)
 		buf_esc(out, text + from, (size_t)(r - from));
 }
+
+/* What is shown lies where the engine is. "No such file" (podman) and "path does not exist" (docker) are names of ours. */
+const char *engine_advice(const char *engine, const char *words)
+{
+	const struct engine *en = engine_find(engine);
+
+	if (en && en->is_told && (strstr(words, "no such file") || strstr(words, "does not exist")))
+		return "; the engine's side must have this machine's files under the same names";
+	return "";
+}

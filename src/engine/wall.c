@@ -215,6 +215,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 
 	bug_on(argv == NULL);
 	last.tool = en->is_told ? argv[0] : NULL;
+	last.first = en->first;
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -361,14 +362,18 @@ static int send_plan(const struct engine *en, const struct plan *p, int ctl, str
 {
 	_cleanup_(buf_done) struct buf guest = BUF(GUEST_MAX);
 	struct guest_walls walls = { .has_own_kernel = en->strength != STRENGTH_PROCESS,
-				     .has_cgroups = en->has_cgroups };
+				     .has_cgroups = en->has_cgroups,
+				     .is_elsewhere = en->is_told };
 	struct init_msg m = { .type = INIT_GUEST,
 			      .a = plan_needs_samples(p) ? SAMPLE_MS : 0,
 			      .b = p->argv[0] == NULL,
 			      .flags = p->is_named };
 	_close_ int fd = FD_NONE;
+	struct stat ws;
 	int r;
 
+	if (walls.is_elsewhere && stat(p->workspace, &ws) == 0)
+		walls.ws_mtime = (uint64_t)ws.st_mtime;
 	walls.umask = umask(0);
 	(void)umask((mode_t)walls.umask);
 	guest_encode(p, &walls, &guest);

@@ -106,6 +106,22 @@ static int become(const struct ids *ids)
 	return 0;
 }
 
+/* An engine on another machine shows the directory of this name that it has there. Who shares one between two machines keeps its
+ * number or at least its time. */
+static int check_workspace(const struct server *sv, struct err *e)
+{
+	struct stat st = { 0 };
+
+	if (!sv->walls.is_elsewhere ||
+	    (stat(sv->plan.workspace, &st) == 0 &&
+	     (st.st_ino == sv->plan.ws_ino || (uint64_t)st.st_mtime == sv->walls.ws_mtime)))
+		return 0;
+	return err_set(e, ERR_CONFLICT, ESTALE,
+		       "'%s' is another directory on the engine's side, which must have this "
+		       "machine's files under the same names",
+		       sv->plan.workspace);
+}
+
 int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 {
 	static const struct {
@@ -119,6 +135,8 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 	struct child c = { .plan = &sv->plan };
 	int r = guest_decode(buf_cstr(guest), guest->n, &sv->plan, &sv->walls, e);
 
+	if (r == 0)
+		r = check_workspace(sv, e);
 	if (r < 0)
 		return r;
 	c.has_own_kernel = sv->walls.has_own_kernel;

@@ -360,7 +360,8 @@ int server_proc(struct server *sv)
 
 void server_check_over(struct server *sv)
 {
-	if (sv->is_over && link_is_flushed(sv->link))
+	/* What carries the link elsewhere may lose what is on the way when we end. There we stay until it was heard and closed. */
+	if (sv->is_over && !sv->walls.is_elsewhere && link_is_flushed(sv->link))
 		_exit(0);
 }
 

@@ -280,8 +280,8 @@ static void engine_complains(struct keeper *k)
 		return;
 	engine_words(&k->native, &b);
 	if (b.n > 0)
-		err_put_(&k->err, ERR_SYSTEM, ECHILD, "engine '%s': %.400s", k->in->plan->engine,
-			 buf_cstr(&b));
+		err_put_(&k->err, ERR_SYSTEM, ECHILD, "engine '%s': %.380s%s", k->in->plan->engine,
+			 buf_cstr(&b), engine_advice(k->in->plan->engine, buf_cstr(&b)));
 }
 
 /* Where the kernel inside is a process of the host's, a limit on memory ends that, and with it the link: not a failure. */

@@ -81,35 +81,57 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 }
 
 /* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
-static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",          "DOCKER_HOST",
-					   "DOCKER_CONTEXT",           "DOCKER_CONFIG",
-					   "DBUS_SESSION_BUS_ADDRESS", "VITRINE_VM_KERNEL",
-					   "VITRINE_VM_MODULES",       "VITRINE_VM_KEEP",
-					   "VITRINE_VM_DIR",           "VITRINE_VM_SHARE",
-					   "VITRINE_VM_VIRTIOFSD",     "VITRINE_GVISOR_PLATFORM" };
+static const char
+	*const engine_vars[] = { "XDG_RUNTIME_DIR",
+				 "DOCKER_HOST",
+				 "DOCKER_CONTEXT",
+				 "DOCKER_CONFIG",
+				 "VITRINE_VM_KERNEL",
+				 "VITRINE_VM_MODULES",
+				 "VITRINE_VM_KEEP",
+				 "VITRINE_VM_DIR",
+				 "VITRINE_VM_SHARE",
+				 "VITRINE_VM_VIRTIOFSD",
+				 "VITRINE_GVISOR_PLATFORM",
+				 "DBUS_SESSION_BUS_ADDRESS" /* the last: podman has none */ };
+/* And podman's client to find a service: never podman itself, which would become one. */
+static const char *const remote_vars[] = { "CONTAINER_HOST", "CONTAINER_CONNECTION",
+					   "CONTAINER_SSHKEY", "XDG_CONFIG_HOME" };
+
+/* Those of the caller's that have one of these names; the new end of p->engine_env. */
+static size_t pass_vars(struct plan *p, size_t n, char *const *from, const char *const *names,
+			size_t n_names)
+{
+	for (size_t i = 0; i < n_names; i++)
+		for (char *const *v = from; v && *v; v++)
+			if (str_starts(*v, names[i]) && (*v)[strlen(names[i])] == '=') {
+				p->engine_env[n++] = mem_str(*v);
+				break; /* a caller may name one twice */
+			}
+	return n;
+}
 
 void plan_engine(struct plan *p, const struct facts *f)
 {
-	bool is_podman = str_eq(p->engine, "podman");
+	bool is_podman = str_eq(p->engine, "podman"), is_remote = str_eq(p->engine, "podman-"
+										    "remote");
 	size_t n = 0;
 
 	plan_add_mount(p, MOUNT_BIND, f->init_exe, "/.vitrine/init", MOUNT_RO, "init");
-	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + 5, sizeof(*p->engine_env));
+	p->engine_env = mem_new(ARRAY_LEN(engine_vars) + ARRAY_LEN(remote_vars) + 5,
+				sizeof(*p->engine_env));
 	p->engine_env[n++] = mem_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
 				     "sbin:/bin");
 	/* What podman keeps for itself lies with our state and not in the user's home; and nobody is asked for control groups. */
 	p->engine_env[n++] = is_podman ? mem_fmt("HOME=%s/podman/home", f->state_dir)
 				       : mem_fmt("HOME=%s", f->home);
-	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
-		for (char *const *v = f->environ; v && *v; v++)
-			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=' &&
-			    !(is_podman && str_starts(*v, "DBUS_"))) {
-				p->engine_env[n++] = mem_str(*v);
-				break; /* a caller may name one twice */
-			}
-	if (is_podman) {
-		/* It mounts one there, whatever it is told, and would make the directory as somebody else. */
+	n = pass_vars(p, n, f->environ, engine_vars, ARRAY_LEN(engine_vars) - is_podman);
+	if (is_remote)
+		n = pass_vars(p, n, f->environ, remote_vars, ARRAY_LEN(remote_vars));
+	/* It mounts one there, whatever it is told, and would make the directory as somebody else. */
+	if (is_podman || is_remote)
 		plan_add_skel(p, SKEL_DIR, "sys", "");
+	if (is_podman) {
 		p->engine_env[n++] = mem_fmt("XDG_CONFIG_HOME=%s/podman/config", f->state_dir);
 		p->engine_env[n++] = mem_fmt("XDG_DATA_HOME=%s/podman/data", f->state_dir);
 	}

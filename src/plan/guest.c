@@ -90,6 +90,11 @@ void guest_encode(const struct plan *p, const struct guest_walls *w, struct buf 
 	put_number(out, "receiver", p->net.has_receiver);
 	if (p->net.has_gate)
 		put_net(out, &p->net);
+	if (w->is_elsewhere) {
+		put(out, "workspace", p->workspace);
+		put_number(out, "ws_ino", p->ws_ino);
+		put_number(out, "ws_mtime", w->ws_mtime);
+	}
 	put(out, "cwd", p->cwd);
 	for (char *const *v = p->env; v && *v; v++)
 		put(out, "env", *v);
@@ -255,6 +260,16 @@ static bool take_line(struct reader *r, const char *line)
 		r->plan->cwd = mem_str(value);
 		return true;
 	}
+	if (str_eq(key, "workspace")) {
+		if (r->plan->workspace || !path_is_clean(value))
+			return false;
+		r->plan->workspace = mem_str(value);
+		return r->walls->is_elsewhere = true;
+	}
+	if (str_eq(key, "ws_ino"))
+		return to_number(value, UINT64_MAX, &r->plan->ws_ino) == 0;
+	if (str_eq(key, "ws_mtime"))
+		return to_number(value, UINT64_MAX, &r->walls->ws_mtime) == 0;
 	if (str_eq(key, "private"))
 		return take_private(r->plan, value);
 	if (str_eq(key, "through"))

@@ -17,6 +17,9 @@
 struct guest_walls {
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's, Landlock among it */
 	bool has_cgroups; /* the engine counts processes: ours would be counted with the user's others */
+	bool is_elsewhere; /* the engine may be another machine's: init looks whether the workspace is the one that was meant */
+	uint64_t
+		ws_mtime; /* for that, besides its number: one of the two is kept by every way to share a directory */
 	unsigned umask;
 	unsigned sample_ms; /* 0: no samples are wanted */
 };

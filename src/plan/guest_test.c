@@ -59,6 +59,9 @@ TEST(nothing_else)
 	REFUSED("cwd /\0env A=b\0access write ../x");
 	REFUSED("cwd /\0env A=b\0access own /x");
 	REFUSED("cwd /\0env A=b\0uid -1");
+	REFUSED("cwd /\0env A=b\0workspace x");
+	REFUSED("cwd /\0env A=b\0workspace /x\0workspace /x");
+	REFUSED("cwd /\0env A=b\0workspace /x\0ws_ino x");
 	REFUSED("cwd /\0env A=b\0pids many");
 	REFUSED("cwd /\0env A=b\0");
 }

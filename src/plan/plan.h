@@ -116,6 +116,7 @@ struct facts {
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	bool engine_is_elsewhere; /* what it starts is not below us: our control groups do not hold it */
 	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
 	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };

@@ -57,7 +57,7 @@ void plan_mount_points(struct plan *p)
 				p, m->flags & MOUNT_DIR ? SKEL_DIR : SKEL_FILE, m->dst, "");
 
 			/* Podman cannot say whose a tmpfs is, and its runtime gives it the mode of what it covers. */
-			if (m->kind == MOUNT_PRIVATE && str_eq(p->engine, "podman"))
+			if (m->kind == MOUNT_PRIVATE && str_starts(p->engine, "podman"))
 				s->mode = 01777;
 			m->flags |= MOUNT_SKEL;
 		} else if (holder->flags & MOUNT_OWN) {

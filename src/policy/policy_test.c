@@ -159,7 +159,8 @@ TEST(settings)
 	CHECK(policy_set(&p, SETTING_ENGINE, "zzz", LAYER_USER, &e) < 0);
 	CHECK_STR(e.msg, "unknown value \"zzz\"; known: native, auto, bwrap, nsjail, firejail, "
 			 "systemd, "
-			 "systemd-system, crun, runc, gvisor, podman, docker, vm, vm-emulated, "
+			 "systemd-system, crun, runc, gvisor, podman, podman-remote, docker, vm, "
+			 "vm-emulated, "
 			 "seatbelt");
 }
 

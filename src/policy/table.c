@@ -57,10 +57,10 @@ static const struct choice preset_words[NET_LEVEL_COUNT_] = { [LEVEL_NONE] = { "
 							      [LEVEL_OPEN] = { "open", 0 } };
 /* The same names as in engine/engine.c; a test compares them. */
 static const struct choice engine_words[] = {
-	{ "native", 0 },   { "auto", 0 },        { "bwrap", 0 },          { "nsjail", 0 },
-	{ "firejail", 0 }, { "systemd", 0 },     { "systemd-system", 0 }, { "crun", 0 },
-	{ "runc", 0 },     { "gvisor", 0 },      { "podman", 0 },         { "docker", 0 },
-	{ "vm", 0 },       { "vm-emulated", 0 }, { "seatbelt", 0 },
+	{ "native", 0 },   { "auto", 0 },    { "bwrap", 0 },          { "nsjail", 0 },
+	{ "firejail", 0 }, { "systemd", 0 }, { "systemd-system", 0 }, { "crun", 0 },
+	{ "runc", 0 },     { "gvisor", 0 },  { "podman", 0 },         { "podman-remote", 0 },
+	{ "docker", 0 },   { "vm", 0 },      { "vm-emulated", 0 },    { "seatbelt", 0 },
 };
 static const struct choice isolation_words[ISOLATION_COUNT_] = {
 	[ISOLATION_PROCESS] = { "process", 0 },

@@ -4,14 +4,18 @@
 cannot honour it refuses by name. The other suites take --engine NAME; this one looks at every engine a little."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-from harness import Skip, eq, has, main, refused, soon, test
+from harness import TEST_USER, Skip, account_home, as_account, eq, has, lasting, main, refused, soon, test
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import daemons  # noqa: E402
 from tiny import tiny  # noqa: E402
 
 LOCAL = ("bwrap", "crun", "runc", "gvisor")
@@ -228,6 +232,43 @@ def whom_root_cannot_use_says_so(box):
     for name, row in rows.items():
         eq(row["works"], row["here"] and row["steps"]["root's ids mapped away"] == "yes", name)
     has(box.cli("engines").out, '"not root"')
+
+
+DOCKERS = 55155  # a group that no host has
+
+
+@test(who=("root",), timeout=120)
+def what_root_is_told_works_with_docker(box):
+    """--user NAME: the daemon's socket is for a group, as packages have it, and NAME is a member, or is not."""
+    place = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))  # sockets of its own lie deep below, and their names must be short
+    place.chmod(0o755)
+    host = daemons.docker(place)
+    if host is None:
+        shutil.rmtree(place, ignore_errors=True)
+        raise Skip("no docker daemon can be started")
+    lasting.update(p.pid for p in daemons.started)
+    a, home = account_home(box)
+    sock = Path(host.removeprefix("unix://"))
+    sock.chmod(0o660)
+    os.chown(sock, 0, DOCKERS)
+    argv = [box.program, "run", "--engine", "docker", "--user", TEST_USER, "--", "sh", "-c", "id -u; id -g; echo x >made"]
+
+    def run(member):
+        words = as_account(box, argv, f"dockers:x:{DOCKERS}:{member}")
+        return box.finish(box.popen(words, cwd=home / "proj", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, env={"DOCKER_HOST": host}))
+
+    try:
+        refused(run("root"), "docker does not take the image", "does 'docker info' work?", rc=125)
+        r = run(f"root,{TEST_USER}")
+        eq((r.rc, r.out), (0, f"{a.pw_uid}\n{a.pw_gid}\n"), r.err)
+        made = (home / "proj" / "made").stat()
+        eq((made.st_uid, made.st_gid), (a.pw_uid, a.pw_gid))
+        left = subprocess.run(["docker", "--host", host, "ps", "-aq"], capture_output=True, text=True).stdout
+        eq(left, "", "containers that were not removed")
+    finally:
+        daemons.stop()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @test(who=("user",), timeout=90)

@@ -9,7 +9,7 @@ import re
 import sys
 
 import harness
-from harness import TEST_USER, eq, has, has_not, main, refused, test
+from harness import TEST_USER, eq, has, has_not, main, refused, test, with_account
 
 
 # ---- environment ----
@@ -241,23 +241,6 @@ def never_root(box):
     rows = dict(line.split() for line in box.ok("test $(id -u) -ne 0 && grep ^Cap /proc/self/status").splitlines())
     eq(set(rows) >= {"CapPrm:", "CapEff:", "CapBnd:"}, True, str(rows))  # a kernel may know of no others
     eq(set(rows.values()), {"0" * 16})
-
-
-FAKE = """
-mount --make-rprivate / && cp /etc/passwd {dir}/passwd && sed -i '/^{user}:/d' {dir}/passwd &&
-echo '{user}:x:{uid}:{gid}::{dir}/account:/bin/sh' >>{dir}/passwd && mount --bind {dir}/passwd /etc/passwd && exec "$@"
-"""
-
-
-def with_account(box, *argv, env=None):
-    """As root, in a mount namespace of its own where the test account has a home; returns the output."""
-    a = pwd.getpwnam(TEST_USER)
-    home = box.dir / "account"
-    (home / "proj").mkdir(parents=True)
-    for p in (home, home / "proj"):
-        os.chown(p, a.pw_uid, a.pw_gid)
-    script = FAKE.format(dir=box.dir, user=TEST_USER, uid=a.pw_uid, gid=a.pw_gid)
-    return a, box.host("unshare", "-m", "sh", "-c", script, "sh", *argv, cwd=home / "proj", env=env)
 
 
 ID = "id -u; id -g; echo ~; echo x >made; cat /proc/self/status | grep -c '^Groups:.*[0-9]'; true"

@@ -81,6 +81,9 @@ def its_own_and_nothing_left(box, engine, env):
     if engine == "docker":
         left = subprocess.run(["docker", "ps", "-aq"], env={**os.environ, **env}, capture_output=True, text=True).stdout
         eq(left, "", "containers that were not removed")
+    elif engine == "podman-remote":
+        host = env["CONTAINER_HOST"]
+        soon(lambda: daemons.ask_podman(host, "ps", "-aq").stdout == "", "containers that were not removed")
     else:
         kept = list(box.state.glob("podman/data/containers/storage/*-containers/containers.json"))
         eq([f.read_text() for f in kept], ["[]"] * len(kept), "containers that were not removed")
@@ -88,19 +91,22 @@ def its_own_and_nothing_left(box, engine, env):
 
 @test(who=("user",), timeout=120)
 def containers(box):
-    """Podman and a docker of our own, where they can be had."""
+    """Podman, and a podman service and a docker of our own, where they can be had."""
     n = net()
     run = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))  # podman's tidying up takes no name over 50 characters
+    far = run / "far"
     box.own(run)
     places = {"podman": {"XDG_RUNTIME_DIR": str(run)}}
     over = threading.Event()
     reaper = threading.Thread(target=reap_conmon, args=(over,))
     reaper.start()
     try:
-        host = daemons.docker(box.dir / "docker")
+        host, service = daemons.docker(box.dir / "docker"), daemons.podman(far, box.account)
         lasting.update(p.pid for p in daemons.started)
         if host:
             places["docker"] = {"DOCKER_HOST": host}
+        if service:
+            places["podman-remote"] = {"CONTAINER_HOST": service}
         for engine in here(box, *places):
             allowed_and_denied(box, n, engine, env=places[engine])
             its_own_and_nothing_left(box, engine, places[engine])

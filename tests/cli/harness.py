@@ -178,8 +178,8 @@ class Box:
                 env[key] = os.environ[key]
         if is_machine():
             env.update(self.machine())
-        for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST"):  # where a container engine finds its own things
-            if engine in ("podman", "docker") and key in os.environ:
+        for key in ("XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST"):  # where a container engine finds its own things
+            if engine in ("podman", "podman-remote", "docker") and key in os.environ:
                 env[key] = os.environ[key]
         for key, value in (extra or {}).items():
             if value is None:
@@ -345,6 +345,38 @@ class Term:
     def close(self):
         os.close(self.master)
         os.close(self.slave)
+
+
+# ---------------------------------------------------------------------------------------------- accounts
+
+
+FAKE = """
+mount --make-rprivate / && cp /etc/passwd {dir}/passwd && sed -i '/^{user}:/d' {dir}/passwd &&
+echo '{user}:x:{uid}:{gid}::{dir}/account:/bin/sh' >>{dir}/passwd && mount --bind {dir}/passwd /etc/passwd &&
+cp /etc/group {dir}/group && echo '{group}' >>{dir}/group && mount --bind {dir}/group /etc/group && exec "$@"
+"""
+
+
+def account_home(box):
+    home = box.dir / "account"
+    (home / "proj").mkdir(parents=True, exist_ok=True)
+    a = pwd.getpwnam(TEST_USER)
+    for p in (home, home / "proj"):
+        os.chown(p, a.pw_uid, a.pw_gid)
+    return a, home
+
+
+def as_account(box, argv, group=""):
+    """The words that run argv as root, in a mount namespace of its own where the test account has a home, and a group besides."""
+    a, _ = account_home(box)
+    script = FAKE.format(dir=box.dir, user=TEST_USER, uid=a.pw_uid, gid=a.pw_gid, group=group)
+    return ["unshare", "-m", "sh", "-c", script, "sh", *argv]
+
+
+def with_account(box, *argv, env=None):
+    """Runs it there; the account and the output."""
+    a, home = account_home(box)
+    return a, box.host(*as_account(box, argv), cwd=home / "proj", env=env)
 
 
 # ------------------------------------------------------------------------------------------- leftovers
@@ -562,7 +594,7 @@ def main():
     present = identities()
     if is_machine():
         place_machines(base)
-    if engine in ("docker", "nsjail", "systemd", "systemd-system"):
+    if engine in ("podman-remote", "docker", "nsjail", "systemd", "systemd-system"):
         present = [who for who in present if who == "user"]  # they do not map root's ids away
     for who in ("root", "user"):
         chosen = [t for t in tests if who in t[2] and (not wanted or t[0] in wanted)]

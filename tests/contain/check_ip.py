@@ -154,7 +154,7 @@ def ip05(c):
 def ip06(c):
     named = {"CONTAINER_HOST": "unix://{run}/podman/podman.sock", "DOCKER_HOST": "unix://{run}/docker.sock"}
     # Not the one that the engine itself is found by; the one that is real must not be seen inside either.
-    named.pop({"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}.get(c.cfg.engine), None)
+    named.pop({"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST", "podman-remote": "CONTAINER_HOST"}.get(c.cfg.engine), None)
     service_sockets(c, ["docker.sock", "podman/podman.sock", "containerd/containerd.sock"], named,
                     [c.home / ".docker/run/docker.sock", c.home / ".colima/docker.sock"])
     got = attempts(c, [f"unix,{p},x" for p in (

@@ -38,7 +38,7 @@ def insiders():
     mine = ns_depth(os.getpid())
     depths = {p: ns_depth(p) for p, _ in descendants(os.getpid())}
     found = [p for p, d in depths.items() if mine < d == max(depths.values())]
-    return found if found or "DOCKER_HOST" not in os.environ else of_a_daemon(mine)
+    return found if found or not {"DOCKER_HOST", "CONTAINER_HOST"} & set(os.environ) else of_a_daemon(mine)
 
 
 def of_a_daemon(mine):

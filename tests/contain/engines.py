@@ -6,7 +6,7 @@
     engines.py --vitrine build/vitrine --engines bwrap,crun  some of them
     ... --write docs/ENGINES.md                              put the matrix between its marks in that file
 
-A docker daemon of our own is started unless DOCKER_HOST names one, podman gets a place of its own unless
+A docker daemon and a podman service of our own are started unless DOCKER_HOST and CONTAINER_HOST name one, podman gets a place of its own unless
 XDG_RUNTIME_DIR does, and machines a kernel and a place where booted ones are kept unless VITRINE_VM_KERNEL and
 VITRINE_VM_DIR do. As an ordinary user only: root's sandboxes are such a user's to the tool (run.py --ident root looks at
 them). An engine whose checks take longer than --most (machines in software: four times that) is left out with a word;
@@ -17,6 +17,7 @@ not finished.
 import argparse
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ import daemons  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
 
-VM = "vm-emulated"
+VM, REMOTE = "vm-emulated", "podman-remote"
 BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 # Said by the engine itself: it ends the sandbox rather than leave a name bare.
 ENDS = "cannot cover it again"
@@ -46,6 +47,11 @@ def engines_here(vitrine):
     return [e["name"] for e in rows["engines"] if e["here"] and (e["name"] == VM or not e.get("untested"))]
 
 
+def env_of(name):
+    """Podman itself would go elsewhere with it."""
+    return {k: v for k, v in os.environ.items() if k != "CONTAINER_HOST" or name == REMOTE}
+
+
 def run_engine(args, name):
     """id -> (prio, title, word, why)"""
     most = args.most * (4 if name == VM else 1)
@@ -56,7 +62,8 @@ def run_engine(args, name):
         cmd += ["--only", args.only] if args.only else []
         said = f"{args.json}.{name}.log" if args.json else os.devnull
         with open(said, "w") as log:
-            p = subprocess.Popen([*cmd, "--verbose"], stdout=log, stderr=sys.stderr, start_new_session=True)
+            p = subprocess.Popen([*cmd, "--verbose"], stdout=log, stderr=sys.stderr, start_new_session=True,
+                                 env=env_of(name))
         try:
             p.wait(most)
         except subprocess.TimeoutExpired:
@@ -104,8 +111,15 @@ def places(names, tmp):
         host = daemons.docker(tmp / "docker")
         if host is None:
             print("docker: no daemon can be started: left out", file=sys.stderr)
-            return [n for n in names if n != "docker"]
-        os.environ["DOCKER_HOST"] = host
+            names = [n for n in names if n != "docker"]
+        else:
+            os.environ["DOCKER_HOST"] = host
+    if REMOTE in names and "CONTAINER_HOST" not in os.environ:
+        host = daemons.podman(tmp / "far", pwd.getpwnam(harness.TEST_USER) if os.geteuid() == 0 else None)
+        if host is None:
+            print(f"{REMOTE}: no service can be started: left out", file=sys.stderr)
+            return [n for n in names if n != REMOTE]
+        os.environ["CONTAINER_HOST"] = host
     return names
 
 

@@ -54,9 +54,9 @@ PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_SLAVE, MS_SHARED = 0x4000, 0x80000, 0x100000
 # How much longer than the native engine one may take for a start, and with it for all that waits for one.
-PATIENCE = {"podman": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
+PATIENCE = {"podman": 4, "podman-remote": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
 # What an engine has outside of a check's own folders.
-ENGINES_PLACES = ("XDG_RUNTIME_DIR", "DOCKER_HOST", "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES", "VITRINE_VM_DIR",
+ENGINES_PLACES = ("XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST", "VITRINE_VM_KERNEL", "VITRINE_VM_MODULES", "VITRINE_VM_DIR",
                   "VITRINE_VM_SHARE")
 
 # What a grandchild is: two shells between the first process and the command, the status kept.

@@ -3,7 +3,9 @@
  *
  * The link is the attached input and output of the call, so it is the same for an engine on this machine, in a virtual
  * machine beside it or far away. Podman takes the skeleton as it lies on the disk; docker runs images only, and gets
- * it as one (image.c). Mounts are written as --mount, which, unlike -v, makes nothing on the host that is missing.
+ * it as one (image.c), and so does a podman service, which may lie elsewhere. Its client takes none of the words that say how podman
+ * itself is to work, and the service opens the profile of system calls itself: one that does not see our state directory under
+ * its own name runs nothing. Mounts are written as --mount, which, unlike -v, makes nothing on the host that is missing.
  */
 #include "base/path.h"
 #include "engine/container/container.h"
@@ -148,6 +150,37 @@ static void add_namespace(struct args *a, const struct render_in *in, struct ren
 	args_addf(&out->env, "_CONTAINERS_ROOTLESS_GID=%u", ids->gid_out);
 }
 
+/* What is said to podman here and elsewhere. */
+static void add_podman(struct args *a, const struct render_in *in)
+{
+	/* For init, to bring the network to the gate; it drops them before the first command. */
+	if (in->plan->net.has_gate)
+		args_add(a, "--cap-add=NET_ADMIN,NET_BIND_SERVICE,SETPCAP");
+	args_put(a, "--ulimit=host", "--read-only-tmpfs=false", "--no-hosts", "--log-driver=none",
+		 "--image-volume=ignore", NULL);
+}
+
+int render_podman_remote(const struct render_in *in, struct rendering *out, struct err *e)
+{
+	const struct ids *ids = &in->plan->ids;
+	struct render_in far = *in;
+	struct args *a = &out->args;
+	_free_ char *image = image_name(in->plan);
+	int r;
+
+	far.runtime = NULL; /* the service has its own */
+	args_put(a, in->tool, "--remote", NULL);
+	add_walls(a, &far, out);
+	add_podman(a, &far);
+	/* The service's user, whatever number it has there. */
+	args_addf(a, "--userns=keep-id:uid=%u,gid=%u", ids->uid_in, ids->gid_in);
+	args_add(a, "--pull=never");
+	r = add_mounts(a, &far, false, e);
+	if (r == 0)
+		args_addf(a, "localhost/%s", image);
+	return r;
+}
+
 int render_podman(const struct render_in *in, struct rendering *out, struct err *e)
 {
 	struct args *a = &out->args;
@@ -158,14 +191,11 @@ int render_podman(const struct render_in *in, struct rendering *out, struct err 
 	if (in->place) /* it would try which is best, and there is no image */
 		args_add(a, "--storage-driver=vfs");
 	add_walls(a, in, out);
-	/* For init, to bring the network to the gate; it drops them before the first command. */
-	if (in->plan->net.has_gate)
-		args_add(a, "--cap-add=NET_ADMIN,NET_BIND_SERVICE,SETPCAP");
+	add_podman(a, in);
 	if (in->runtime == NULL) /* crun can leave them alone, runc wants to be let try */
 		args_add(a, "--cgroups=disabled");
 	add_namespace(a, in, out);
-	args_put(a, "--ulimit=host", "--read-only-tmpfs=false", "--no-hosts", "--log-driver=none",
-		 "--http-proxy=false", "--image-volume=ignore", NULL);
+	args_add(a, "--http-proxy=false");
 	r = add_mounts(a, in, false, e);
 	if (r < 0)
 		return r;

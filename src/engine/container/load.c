@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/container/load.c - what a container engine must find before it is started: docker the skeleton, podman a home */
+/* engine/container/load.c - what a container engine must find before it is started: the skeleton as an image, podman a home
+ *
+ * An image is loaded through the client, wherever that leads. That it is there says that we have been there before: what is
+ * asked of a podman service is asked once, before the first one.
+ */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -8,8 +13,17 @@
 #include "engine/container/container.h"
 #include "engine/engine.h"
 
-/* Runs it with `in` as its input and nothing of its output kept; its exit status, or < 0. */
-static int run(const char *tool, char *const *argv, char *const *env, int in)
+#if defined(__x86_64__)
+#define ARCH "amd64"
+#elif defined(__aarch64__)
+#define ARCH "arm64"
+#else
+#define ARCH "another"
+#endif
+#define LIKE_US "linux " ARCH " true"
+
+/* Runs the client with `in` as its input, its output to `out` or nowhere; its exit status, or < 0. */
+static int run(const char *tool, const struct args *a, char *const *env, int in, int out)
 {
 	int status = 0;
 	pid_t pid = fork();
@@ -19,9 +33,10 @@ static int run(const char *tool, char *const *argv, char *const *env, int in)
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-		if (dup2(in >= 0 ? in : null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+		if (dup2(in >= 0 ? in : null, 0) < 0 || dup2(out >= 0 ? out : null, 1) < 0 ||
+		    dup2(null, 2) < 0)
 			_exit(125);
-		(void)execve(tool, argv, env);
+		(void)execve(tool, a->v, env);
 		_exit(127);
 	}
 	while (waitpid(pid, &status, 0) < 0)
@@ -54,25 +69,101 @@ int podman_prepare(const struct plan *p, const char *tool, const char *dir, stru
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", home, strerrordesc_np(-r)) : 0;
 }
 
-int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
+/* "docker", "podman --remote": how the user would call it. */
+static const char *called(const struct engine *en)
 {
-	_free_ char *name = image_name(p);
-	char *const look[] = { (char *)(uintptr_t) "docker", (char *)(uintptr_t) "image",
-			       (char *)(uintptr_t) "inspect", name, NULL };
-	char *const load[] = { (char *)(uintptr_t) "docker", (char *)(uintptr_t) "import",
-			       (char *)(uintptr_t) "-", name, NULL };
-	_close_ int tar = FD_NONE;
-	int r;
+	return en->first ? "podman --remote" : en->tool;
+}
 
-	if (docker_has(p->engine_env, name) || run(tool, look, p->engine_env, FD_NONE) == 0)
-		return 0;
-	tar = put_tar(p, e);
+static void begin(struct args *a, const struct engine *en)
+{
+	args_add(a, en->tool);
+	if (en->first)
+		args_add(a, en->first);
+}
+
+static bool has_image(const struct engine *en, const struct plan *p, const char *tool,
+		      const char *name)
+{
+	_cleanup_(args_done) struct args look = { 0 };
+
+	begin(&look, en);
+	args_put(&look, "image", "inspect", name, NULL);
+	return run(tool, &look, p->engine_env, FD_NONE, FD_NONE) == 0;
+}
+
+static int load(const struct engine *en, const struct plan *p, const char *tool, const char *name,
+		struct err *e)
+{
+	_cleanup_(args_done) struct args words = { 0 };
+	_close_ int tar = put_tar(p, e);
+
 	if (tar < 0)
 		return tar;
-	r = run(tool, load, p->engine_env, tar);
-	if (r != 0)
+	begin(&words, en);
+	args_put(&words, "import", "-", name, NULL);
+	if (run(tool, &words, p->engine_env, tar, FD_NONE) != 0)
 		return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED,
-			       "docker does not take the image '%s'; does 'docker info' work?",
-			       name);
+			       "%s does not take the image '%s'; does '%s info' work?", called(en),
+			       name, called(en));
 	return 0;
+}
+
+int docker_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
+{
+	const struct engine *en = engine_find(p->engine);
+	_free_ char *name = image_name(p);
+
+	if (docker_has(p->engine_env, name) || has_image(en, p, tool, name))
+		return 0;
+	return load(en, p, tool, name, e);
+}
+
+/* System, processor and rootlessness of the other side, by its own word. */
+static int ask(const struct engine *en, const struct plan *p, const char *tool, struct buf *ret,
+	       struct err *e)
+{
+	_cleanup_(args_done) struct args words = { 0 };
+	_close_ int fd = memfd_create("answer", MFD_CLOEXEC);
+	char text[256];
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(e, "memfd");
+	begin(&words, en);
+	args_put(&words, "info", "--format",
+		 "{{.Host.OS}} {{.Host.Arch}} {{.Host.Security.Rootless}}", NULL);
+	if (run(tool, &words, p->engine_env, FD_NONE, fd) != 0)
+		return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED,
+			       "%s finds no service that answers; does '%s info' work?", called(en),
+			       called(en));
+	n = pread(fd, text, sizeof(text), 0);
+	if (n < 0)
+		return err_sys(e, "answer of podman");
+	n -= n > 0 && text[n - 1] == '\n';
+	buf_add(ret, text, (size_t)n);
+	return 0;
+}
+
+/* Root's podman has no user to keep: the inside would have ids of the host's there. And init is a program of this machine. */
+int podman_remote_prepare(const struct plan *p, const char *tool, const char *dir, struct err *e)
+{
+	const struct engine *en = engine_find(p->engine);
+	_cleanup_(buf_done) struct buf answer = BUF(4 * KIB), safe = BUF(4 * KIB);
+	_free_ char *image = image_name(p);
+	_free_ char *name = mem_fmt("localhost/%s", image);
+	int r;
+
+	if (has_image(en, p, tool, name))
+		return 0;
+	r = ask(en, p, tool, &answer, e);
+	if (r < 0)
+		return r;
+	if (str_eq(buf_cstr(&answer), LIKE_US))
+		return load(en, p, tool, name, e);
+	buf_esc(&safe, answer.p, answer.n);
+	return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+		       "engine '%s' cannot honour: mapped ids; the service must be an ordinary "
+		       "user's (rootless), of linux on " ARCH ", and says '%s'",
+		       en->name, buf_cstr(&safe));
 }
