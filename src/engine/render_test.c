@@ -242,13 +242,16 @@ TEST(roots_sources_lie_by_number_in_one_place)
 	plan_add_mount(&s.plan, MOUNT_BIND, "/root/proj/sub", "/elsewhere", MOUNT_DIR, "granted");
 	plan_add_mount(&s.plan, MOUNT_PROTECT, "/root/proj/sub/f", "/root/proj/sub/f", MOUNT_RO,
 		       "x");
+	plan_add_mount(&s.plan, MOUNT_HIDE, "dir", "/root/proj/vault", MOUNT_DIR, "x");
 	for (size_t i = 0; i < s.plan.n_mounts; i++) {
 		const struct mount *m = &s.plan.mounts[i];
 		_free_ char *src = render_source(&in, m), *own = mem_fmt("/place/%zu", i);
 
 		if (m->kind == MOUNT_BIND)
 			CHECK_STR(src, own);
-		if (m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN || m->kind == MOUNT_HIDE)
+		if (m->kind == MOUNT_HIDE && m->flags & MOUNT_DIR)
+			CHECK_STR(src, "/place/cover");
+		else if (m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN || m->kind == MOUNT_HIDE)
 			CHECK(str_starts(src, "/place/") && str_ends(src, path_name(m->src)));
 		if (m->kind == MOUNT_PROTECT && str_ends(m->src, "sub/f")) {
 			_free_ char *below = mem_fmt("/place/%zu/f", i - 1);

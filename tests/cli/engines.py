@@ -170,19 +170,22 @@ def root_is_somebody_else_inside(box):
     """As behind the native engine: uid 1000 inside and nobody outside, files that it makes are root's, what is hidden
     and protected is so, and root's other files are out of reach though what shows the view was started by root."""
     box.write(".env", "SECRET=1\n")
+    box.write("vault/inner", "SECRET=2\n")
     box.write(".vscode/tasks.json", "{}\n")
     (box.home / "private").mkdir(mode=0o700)
     (box.home / "private" / "f").write_text("canary\n")
     (box.home / "granted").mkdir(mode=0o700)
     (box.home / "granted" / "f").write_text("granted\n")
     for name in each(box, FOR_ROOT):
-        r = box.sh(f"id -u; cat .env; cat {box.home}/private/f; echo x >.vscode/tasks.json; cat {box.home}/granted/f; "
+        r = box.sh(f"id -u; cat .env vault/inner; chmod 755 vault; ls vault; cat {box.home}/private/f; "
+                   f"echo x >.vscode/tasks.json; cat {box.home}/granted/f; "
                    f"echo x >{box.home}/granted/f; grep -E 'CapEff|CapBnd' /proc/self/status; cat; "
                    "mkdir -p d && echo made >d/made; exit 7",
-                   "--engine", name, "--read", str(box.home / "granted"), input=b"in\n")
+                   "--engine", name, "--hide", "vault", "--read", str(box.home / "granted"), input=b"in\n")
         eq(r.rc, 7, f"{name}: {r.err}")
         has(r.out, "1000\ngranted\n", "CapEff:\t" + "0" * 16, "CapBnd:\t" + "0" * 16, "in\n")
-        eq(("SECRET" in r.out, "canary" in r.out, box.read(".vscode/tasks.json")), (False, False, "{}\n"), name)
+        eq([w in r.out for w in ("SECRET", "inner\n", "canary")], [False] * 3, name)
+        eq(box.read(".vscode/tasks.json"), "{}\n", name)
         made = [(p.stat().st_uid, p.stat().st_gid) for p in (box.ws / "d", box.ws / "d" / "made")]
         eq((made, box.read("d/made")), ([(0, 0), (0, 0)], "made\n"), name)
         box.host("rm", "-r", "d")
