@@ -230,7 +230,7 @@ static void detach(struct client *c)
 	keeper_end_if_idle(k);
 }
 
-/* Last one who does something sets the size. */
+/* Last one who does something sets the size, before what was typed is read by whom it may concern. */
 static void use_size(struct client *c)
 {
 	if (c->rows && c->cols && (c->s->rows != c->rows || c->s->cols != c->cols))
@@ -257,14 +257,18 @@ static bool filter_keys(void *arg, char *p, size_t *n)
 		*n = 0;
 		return true;
 	}
-	if (c->keys.n == 0)
+	if (c->keys.n == 0) {
+		use_size(c);
 		return true;
+	}
 	/* Room for what was held back: the relay's buffer is read up to its end, its copy may be longer. */
 	out = mem_new(*n + KEEP_KEYS, 1);
 	c->wants_detach = keys_feed(&c->keys, p, *n, out, n);
 	if (*n > RELAY_BUF)
 		*n = RELAY_BUF; /* 64 KiB typed at once, and the last of them cut: nobody types so */
 	memcpy(p, out, *n);
+	if (!c->wants_detach)
+		use_size(c);
 	return !c->wants_detach;
 }
 

@@ -86,6 +86,34 @@ def terminal_and_size(box):
         t.close()
 
 
+SIZES = """
+import os, sys
+print("up", flush=True)
+while line := sys.stdin.readline():
+    size = os.get_terminal_size(0)
+    print(f"{line.strip()} {size.columns} {size.lines}.", flush=True)
+"""
+
+
+@test(who=("user",), timeout=60)
+def the_size_is_there_before_what_was_typed(box):
+    """Who types sets the size of the terminal; what reads the line finds it so, though both go over the link."""
+    for name in each(box, QUICK):
+        a = box.term("run", "--engine", name, "--name", "v-" + name, "--", "/usr/bin/python3", "-c", SIZES)
+        a.expect("up", 12)
+        b = box.term("attach", "v-" + name, rows=30, cols=100)
+        b.expect("up", 12)
+        for i in range(100):
+            for who, size in ((b, "100 30"), (a, "80 24")):
+                who.send(f"turn{i}\r")
+                for t in (a, b):
+                    eq(t.expect(rf"turn{i} ([0-9 ]+)\.")[1].decode(), size, f"{name}, turn {i}")
+        a.send("\x04")
+        eq((a.wait(12), b.wait(12)), (0, 0), name)
+        a.close()
+        b.close()
+
+
 @test(who=("user",), timeout=60)
 def exec_joins(box):
     for name in each(box):

@@ -156,6 +156,13 @@ def several_viewers(box):
     for t in (a, b):
         t.expect("said a")
         t.expect("24 80")
+    # The size is there before what was typed is read, however quickly they take turns.
+    for i in range(20):
+        for who, size in ((b, "30 100"), (a, "24 80")):
+            who.send(f"turn{i}\r")
+            for t in (a, b):
+                t.expect(f"said turn{i}")
+                eq(t.expect("([0-9]+ [0-9]+)\r\n")[1].decode(), size, f"turn {i}")
     c = box.term("attach", "--no-stdin", "shell-proj")
     c.expect("said a")
     c.send("c\r")
