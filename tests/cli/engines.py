@@ -453,7 +453,7 @@ def gvisors_platform(box):
 def refusals(box):
     refused(box.run("--engine", "firejail", "--", "true"), "firejail", "cannot honour: mounts", rc=125)
     box.write(".vitrine.jsonc", '{ "isolation": "vm" }\n')
-    refused(box.run("--", "true"), "native", 'isolation "vm"', rc=125)
+    refused(box.run("--", "true"), box.engine, 'isolation "vm"', rc=125)
     refused(box.run("--engine", "bwrap", "--", "true"), "bwrap", 'isolation "vm"', rc=125)
 
 

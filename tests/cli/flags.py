@@ -383,7 +383,7 @@ def explain_text(box):
     d = other(box)
     r = box.cli("explain", "--name", "box", "--read", str(d), "--time", "90s", "-e", "A=b", "--", "make", "test")
     eq((r.rc, r.err), (0, ""))
-    for line in ("sandbox +box", "engine +native", f"workspace +{box.ws}", "command +make test", "network +none",
+    for line in ("sandbox +box", f"engine +{box.engine}", f"workspace +{box.ws}", "command +make test", "network +none",
                  rf" hide +ro {box.ws}/\.env +", rf" protect +ro {box.ws}/\.envrc +", rf" bind +ro {d} ",
                  rf" bind +rw {box.ws} ", " time +90s? ", "  A=b", " private +rw /tmp ", " bind +ro /usr "):
         if not re.search(line, r.out.replace("1m30s", "90s")):
@@ -397,7 +397,7 @@ def explain_json(box):
     r = box.cli("explain", "--json", "--pids", "77", "--", "echo", 'a"b\n')
     d = json.loads(r.out)
     eq(d["argv"], ["echo", 'a"b\n'])
-    eq((d["engine"], d["network"], d["workspace"], d["cwd"]), ("native", "none", str(box.ws), str(box.ws)))
+    eq((d["engine"], d["network"], d["workspace"], d["cwd"]), (box.engine, "none", str(box.ws), str(box.ws)))
     eq(set(d["namespaces"]), {"user", "mount", "pid", "ipc", "uts", "cgroup", "net"})
     eq(d["limits"]["pids"]["max"], 77)
     hidden = [m["dst"] for m in d["mounts"] if m["kind"] == "hide"]

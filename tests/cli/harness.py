@@ -142,6 +142,10 @@ class Box:
     def state(self):
         return self.dir / "state" / "vitrine"
 
+    @property
+    def engine(self):
+        return engine or "native"
+
     def own(self, path):
         """Give a tree that the test made to the identity it tests."""
         if self.account:
@@ -229,12 +233,14 @@ class Box:
             raise AssertionError(f"{argv}: exit {r.rc}: {r.err}")
         return r.out
 
-    def needs_step(self, step):
+    def has_step(self, step):
         """Of the engine that is tested, by the table that refuses plans."""
-        if engine:
-            rows = json.loads(self.cli("engines", "--json").out)["engines"]
-            if next(e for e in rows if e["name"] == engine)["steps"][step] != "yes":
-                raise Skip(f"engine '{engine}' cannot honour: {step}")
+        rows = json.loads(self.cli("engines", "--json").out)["engines"] if engine else []
+        return not engine or next(e for e in rows if e["name"] == engine)["steps"][step] == "yes"
+
+    def needs_step(self, step):
+        if not self.has_step(step):
+            raise Skip(f"engine '{engine}' cannot honour: {step}")
 
     def needs_native(self, what):
         if engine not in (None, "native"):

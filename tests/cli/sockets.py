@@ -73,6 +73,7 @@ def ask(box, path, text, *options):
 
 @test
 def bytes_pass(box):
+    box.needs_step("host sockets")
     path = box.dir / "service.sock"
     server = Server(box, path)
     eq(ask(box, path, "hello", "--socket", path).out, "HELLO")
@@ -88,6 +89,7 @@ def bytes_pass(box):
 
 @test
 def by_policy_and_in_the_workspace(box):
+    box.needs_step("host sockets")
     path = box.ws / "in.sock"
     server = Server(box, path)
     r = ask(box, path, "hello")
@@ -103,6 +105,7 @@ def by_policy_and_in_the_workspace(box):
 
 @test
 def descriptors_do_not_pass(box):
+    box.needs_step("host sockets")
     path = box.dir / "service.sock"
     server = Server(box, path, gives=True)
     r = box.run("--socket", path, "--", "/usr/bin/python3", "-c", GIVE, path)
@@ -113,6 +116,7 @@ def descriptors_do_not_pass(box):
 
 @test
 def a_service_may_restart(box):
+    box.needs_step("host sockets")
     path = box.dir / "service.sock"
     server = Server(box, path)
     p = box.start(
@@ -129,6 +133,7 @@ def a_service_may_restart(box):
 
 @test
 def an_agent_of_ssh(box):
+    box.needs_step("host sockets")
     box.needs("ssh-agent", "ssh-add", "ssh-keygen")
     path = box.dir / "agent.sock"
     agent = box.popen(["ssh-agent", "-D", "-a", path], stdout=-3, stderr=-3)

@@ -351,7 +351,8 @@ def some_of_everything(box):
     box.write(".vitrine.jsonc", "{}")
     box.write("a.txt", "one\n")
     for words in (["trust"], ["checkpoint", "-m", "first"], ["run", "--name", "t", "--allow", "ok.test", "--", "rm", "a.txt"],
-                  ["run", "--name", "rev", "--mode", "review", "--", "touch", "b"], ["checkpoint", "rev"],
+                  # Layers, whatever the rest is made behind.
+                  ["run", "--engine", "native", "--name", "rev", "--mode", "review", "--", "touch", "b"], ["checkpoint", "rev"],
                   ["loop", "shell", ".", "--name", "loop", "--prompt", "true", "--max", "1", "--mode", "direct", "--json"]):
         r = box.cli(*words)
         eq(r.rc, 0, f"{words}: {r.err}")
