@@ -262,6 +262,31 @@ TEST(roots_sources_lie_by_number_in_one_place)
 	setup_done(&s);
 }
 
+/* Where somebody became another user it still names the old one's, and podman would fail on it. */
+TEST(a_runtime_directory_of_somebody_else_is_not_passed_on)
+{
+	static char *from[] = { "XDG_RUNTIME_DIR=/run/user/1000", "DOCKER_HOST=unix:///x", NULL };
+
+	for (int is_own = 0; is_own < 2; is_own++) {
+		struct setup s;
+		const char *got;
+
+		dozen[0].make(&s);
+		s.facts.init_exe = "/init";
+		s.facts.environ = from;
+		s.facts.has_runtime_dir = is_own;
+		s.policy.limits[LIMIT_DISK].is_optional = true;
+		s.facts.engine_counts_no_files = true;
+		free(s.policy.engine);
+		s.policy.engine = mem_str("podman");
+		CHECK_INT(setup_build(&s), 0);
+		got = render_word(s.plan.engine_env, "XDG_RUNTIME_DIR");
+		CHECK((got != NULL) == is_own);
+		CHECK_STR(render_word(s.plan.engine_env, "DOCKER_HOST"), "unix:///x");
+		setup_done(&s);
+	}
+}
+
 /* ---- refusals, by name ---- */
 
 TEST(engines_refuse_what_they_cannot_honour)

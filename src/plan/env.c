@@ -88,6 +88,13 @@ static const char *const engine_vars[] = { "XDG_RUNTIME_DIR",          "DOCKER_H
 					   "VITRINE_VM_DIR",           "VITRINE_VM_SHARE",
 					   "VITRINE_VM_VIRTIOFSD",     "VITRINE_GVISOR_PLATFORM" };
 
+static bool is_for_engine(const struct facts *f, const char *name, bool is_podman)
+{
+	if (str_eq(name, "XDG_RUNTIME_DIR"))
+		return f->has_runtime_dir;
+	return !(is_podman && str_starts(name, "DBUS_"));
+}
+
 void plan_engine(struct plan *p, const struct facts *f)
 {
 	bool is_podman = str_eq(p->engine, "podman");
@@ -103,7 +110,7 @@ void plan_engine(struct plan *p, const struct facts *f)
 	for (size_t i = 0; i < ARRAY_LEN(engine_vars); i++)
 		for (char *const *v = f->environ; v && *v; v++)
 			if (str_starts(*v, engine_vars[i]) && (*v)[strlen(engine_vars[i])] == '=' &&
-			    !(is_podman && str_starts(*v, "DBUS_"))) {
+			    is_for_engine(f, engine_vars[i], is_podman)) {
 				p->engine_env[n++] = mem_str(*v);
 				break; /* a caller may name one twice */
 			}
