@@ -86,6 +86,22 @@ def terminal_and_size(box):
         t.close()
 
 
+@test(who=("user",), timeout=60)
+def listings_are_of_now(box):
+    """Not of the last time that somebody inside looked: the first command is counted at once, and so is the second."""
+    for name in each(box):
+        p = box.start("run", "--engine", name, "--name", "l-" + name, "--", "sh", "-c", "echo up; sleep 60 & wait")
+        eq(p.stdout.readline(), b"up\n", name)
+        soon(lambda: json.loads(box.cli("ps", "--json").out)[0]["processes"] >= 1, f"{name}: it is counted", 0.4)
+        e = box.start("exec", "l-" + name, "--", "sh", "-c", "sleep 60 & echo in; wait")
+        eq(e.stdout.readline(), b"in\n", name)
+        rows = json.loads(box.cli("ps", "--json").out)
+        eq([r["processes"] >= 1 for r in rows], [True, True], f"{name}: {rows}")
+        eq(json.loads(box.cli("stats", "--json").out)[0]["processes"] >= 4, True, name)
+        box.stop(e)
+        box.stop(p)
+
+
 SIZES = """
 import os, sys
 print("up", flush=True)

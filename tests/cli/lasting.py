@@ -400,7 +400,7 @@ def listings(box):
     eq([(r["name"], r["session"], r["tty"]) for r in rows], [("box", 1, False), ("box", 2, False)])
     has(rows[1]["command"], "sleep 30", "\x1b[31m")
     has_not(box.cli("ps").out, "\x1b")
-    eq(all(r["processes"] > 0 for r in rows), True, rows)
+    eq(all(r["processes"] > 0 for r in rows), True, str(rows))
     eq(box.cli("ps", "--format", "{{.Name}}/{{ .Session }}").out, "box/1\nbox/2\n")
     refused(box.cli("ls", "--format", "{{.Nothing}}"), "no field 'Nothing'")
     refused(box.cli("ls", "--format", "{{Name}}"), "{{.Name}}")

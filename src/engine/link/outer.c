@@ -419,7 +419,10 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 		on_plan(o, m, fds);
 		break;
 	case INIT_WANT_PROC:
-		if (!o->has_samples)
+		h = outer_request("POST", "/look");
+		if (o->has_samples)
+			outer_ask_short(o, ROLE_NONE, &h);
+		else
 			outer_ask_samples(o, 1000);
 		break;
 	case INIT_FILE:
