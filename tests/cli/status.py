@@ -10,7 +10,7 @@ import time
 from harness import eq, has, has_not, main, refused, test
 
 
-@test
+@test(timeout=60)
 def own_status(box):
     for n in (0, 1, 2, 3, 42, 123, 124, 125, 126, 127, 128, 255):
         r = box.sh(f"exit {n}")
