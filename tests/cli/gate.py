@@ -308,7 +308,8 @@ def dial(box, host, port):
     if box.has_step("network without proxy variables"):
         return f"import socket; s = socket.create_connection(('{host}', {port}), 5);"
     return ("import socket; s = socket.create_connection(('127.0.0.1', 3128), 5);"
-            f"s.sendall(b'CONNECT {host}:{port} HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n\\r\\n'); assert b' 200 ' in s.recv(999);")
+            f"s.sendall(b'CONNECT {host}:{port} HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n\\r\\n');"
+            "assert b' 200 ' in s.recv(999);")
 
 
 @test(timeout=30)
