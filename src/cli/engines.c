@@ -31,7 +31,11 @@ static bool is_usable(const struct engine *en, const struct host_check *v, size_
 
 static const char *honours(const struct engine *en, enum engine_step s)
 {
-	return !(en->steps & BIT(s)) ? "no" : en->ends & BIT(s) ? "ends" : "yes";
+	if (!(en->steps & BIT(s)))
+		return "no";
+	if (s == STEP_DISK && en->counts_no_files)
+		return "bytes";
+	return en->ends & BIT(s) ? "ends" : "yes";
 }
 
 static void put_steps(struct buf *out)
@@ -62,8 +66,10 @@ static void put_table(const struct host_check *v, size_t n, struct buf *out)
 	put_steps(out);
 	buf_puts(out, "\nA plan that asks for what its engine cannot honour is refused. \"ends\": "
 		      "when "
-		      "it comes to it the\nsandbox is ended rather than left without. `vitrine "
-		      "doctor` says why something is missing here.\n");
+		      "it comes to it the\nsandbox is ended rather than left without. \"bytes\": "
+		      "of "
+		      "private files, not how many there are; say ',optional'.\n"
+		      "`vitrine doctor` says why something is missing here.\n");
 	for (const struct engine *en = engines; en->name; en++)
 		if (en->unfit)
 			buf_printf(out, "%s: %s; --engine auto does not pick it.\n", en->name,

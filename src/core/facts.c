@@ -504,10 +504,21 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 	return 0;
 }
 
+/* The name of one is left over where somebody became another user on the way here, and no tool can use that. */
+static bool has_runtime_dir(void)
+{
+	const char *path = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 int host_engine(struct host *h, struct err *e)
 {
 	_free_ char *path = NULL;
 	int r = program_find("vitrine-init", &path, e);
+
+	h->facts.has_runtime_dir = has_runtime_dir();
 
 	if (r == 0)
 		r = path_real(path, &h->init_exe, e);

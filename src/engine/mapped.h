@@ -10,12 +10,13 @@
 #define MAPPED_PLACE "/tmp"
 #define MAPPED_SKEL MAPPED_PLACE "/skel"
 #define MAPPED_DIR MAPPED_PLACE "/dir"
-#define MAPPED_OWN MAPPED_PLACE "/own" /* in memory, for what a tool keeps for itself */
+#define MAPPED_COVER MAPPED_PLACE "/cover" /* of a hidden directory, see render_source() */
+#define MAPPED_OWN MAPPED_PLACE "/own"     /* in memory, for what a tool keeps for itself */
 /* Of a machine: */
 #define MAPPED_KERNEL MAPPED_PLACE "/kernel"
 #define MAPPED_KEPT MAPPED_PLACE "/kept"
 #define MAPPED_FILES MAPPED_PLACE "/files"
-#define MAPPED_ALSO_MAX 5
+#define MAPPED_ALSO_MAX 6
 
 /* Trees that hang nowhere yet. */
 struct mapped {

@@ -57,10 +57,14 @@ static char *placed_source(const struct render_in *in, const struct mount *m)
 		       m->src + strlen(from->src));
 }
 
+/* The directory that nobody may open lies in the skeleton, which is root's own; a tool that opens what it has mounted (crun)
+ * could not, so behind root's sandboxes the tool has one that is its own, as an ordinary user's has. */
 char *render_source(const struct render_in *in, const struct mount *m)
 {
 	switch (m->kind) {
 	case MOUNT_HIDE:
+		if (in->place && m->flags & MOUNT_DIR)
+			return mem_fmt("%s/cover", in->place);
 		return mem_fmt("%s/.vitrine/%s", in->skel, m->src);
 	case MOUNT_DEVICE:
 		return mem_str(m->dst);

@@ -243,13 +243,16 @@ TEST(roots_sources_lie_by_number_in_one_place)
 	plan_add_mount(&s.plan, MOUNT_BIND, "/root/proj/sub", "/elsewhere", MOUNT_DIR, "granted");
 	plan_add_mount(&s.plan, MOUNT_PROTECT, "/root/proj/sub/f", "/root/proj/sub/f", MOUNT_RO,
 		       "x");
+	plan_add_mount(&s.plan, MOUNT_HIDE, "dir", "/root/proj/vault", MOUNT_DIR, "x");
 	for (size_t i = 0; i < s.plan.n_mounts; i++) {
 		const struct mount *m = &s.plan.mounts[i];
 		_free_ char *src = render_source(&in, m), *own = mem_fmt("/place/%zu", i);
 
 		if (m->kind == MOUNT_BIND)
 			CHECK_STR(src, own);
-		if (m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN || m->kind == MOUNT_HIDE)
+		if (m->kind == MOUNT_HIDE && m->flags & MOUNT_DIR)
+			CHECK_STR(src, "/place/cover");
+		else if (m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN || m->kind == MOUNT_HIDE)
 			CHECK(str_starts(src, "/place/") && str_ends(src, path_name(m->src)));
 		if (m->kind == MOUNT_PROTECT && str_ends(m->src, "sub/f")) {
 			_free_ char *below = mem_fmt("/place/%zu/f", i - 1);
@@ -258,6 +261,31 @@ TEST(roots_sources_lie_by_number_in_one_place)
 		}
 	}
 	setup_done(&s);
+}
+
+/* Where somebody became another user it still names the old one's, and podman would fail on it. */
+TEST(a_runtime_directory_of_somebody_else_is_not_passed_on)
+{
+	static char *from[] = { "XDG_RUNTIME_DIR=/run/user/1000", "DOCKER_HOST=unix:///x", NULL };
+
+	for (int is_own = 0; is_own < 2; is_own++) {
+		struct setup s;
+		const char *got;
+
+		dozen[0].make(&s);
+		s.facts.init_exe = "/init";
+		s.facts.environ = from;
+		s.facts.has_runtime_dir = is_own;
+		s.policy.limits[LIMIT_DISK].is_optional = true;
+		s.facts.engine_counts_no_files = true;
+		free(s.policy.engine);
+		s.policy.engine = mem_str("podman");
+		CHECK_INT(setup_build(&s), 0);
+		got = render_word(s.plan.engine_env, "XDG_RUNTIME_DIR");
+		CHECK((got != NULL) == is_own);
+		CHECK_STR(render_word(s.plan.engine_env, "DOCKER_HOST"), "unix:///x");
+		setup_done(&s);
+	}
 }
 
 /* ---- refusals, by name ---- */

@@ -486,13 +486,14 @@ static int open_mapped(const struct launch *l, struct native *n, struct err *e)
 {
 	const struct vm_start *vm = l->vm;
 	bool is_kvm = l->en->strength == STRENGTH_VM && !l->en->is_emulated;
+	_free_ char *cover = mem_fmt("%s/.vitrine/dir", l->skel);
 	const struct {
 		const char *src, *at;
 		bool is_own;
 	} also[] = {
 		{ l->skel, MAPPED_SKEL, l->en->makes_points }, { l->dir, MAPPED_DIR, true },
 		{ vm->kernel.image, MAPPED_KERNEL, true },     { vm->kept, MAPPED_KEPT, true },
-		{ vm->files.program, MAPPED_FILES, false },
+		{ vm->files.program, MAPPED_FILES, false },    { cover, MAPPED_COVER, true },
 	};
 	int r = 0;
 

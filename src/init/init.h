@@ -124,6 +124,7 @@ void file_gone(struct part *part);
 
 /* samples.c */
 int samples_ask(struct part *part, const char *path);
+void samples_look(struct server *sv);
 void samples_gone(struct part *part);
 void samples_free(struct samples *s);
 

@@ -116,10 +116,10 @@ static void look_again(struct samples *s)
 	s->n_looked = s->n_now = s->n_told = 0;
 	s->sees = now - s->seen_ns >= SEE_NS;
 	processes_each(sv->proc, look, s);
-	put(s, &s->all);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (sv->sessions[i].is_used && s->of[i].pids > 0)
 			put(s, &s->of[i]);
+	put(s, &s->all); /* at last: whoever waits for a look knows then that it has come */
 	if (s->sees) {
 		s->seen_ns = now;
 		memcpy(s->was, s->now, sizeof(s->was));
@@ -177,6 +177,13 @@ int samples_ask(struct part *part, const char *path)
 	s->every_ns = ms * NS_PER_MS;
 	s->watch = watch_timer(sv->loop, FIRST_NS, false, on_first, s);
 	return stream_respond(part->stream, &(struct head){ .status = 200 }, pull, false);
+}
+
+/* Somebody wants to know now. One that is on its way does as well. */
+void samples_look(struct server *sv)
+{
+	if (sv->samples)
+		on_time(sv->samples);
 }
 
 /* It is not asked for twice. */

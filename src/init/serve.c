@@ -218,6 +218,10 @@ static int on_request(struct part *part, const struct head *h)
 		return part->server->is_locked ? net_connect(part, path + 9) : -EBADMSG;
 	if (str_starts(path, "/file/"))
 		return file_ask(part, h, path + 6);
+	if (str_eq(path, "/look")) {
+		samples_look(part->server);
+		return answer(part, 204);
+	}
 	if (str_starts(path, "/samples/"))
 		return samples_ask(part, path + 9);
 	if (str_starts(path, "/session/"))

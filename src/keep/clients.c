@@ -15,6 +15,7 @@
 #include "keep/keeper.h"
 
 #define WORDS_MAX ((size_t)4096)
+#define LOOK_NS (300 * NS_PER_MS) /* for a look by somebody behind other walls */
 
 /* ---- coming and going ---- */
 
@@ -65,6 +66,7 @@ void client_drop(struct client *c)
 
 	leave_seat(c);
 	watch_free(c->watch);
+	watch_free(c->on_look);
 	fd_close(c->fd);
 	*c = (struct client){ .k = c->k, .fd = FD_NONE };
 	if (has_paused && !clients_pause(c->k))
@@ -230,7 +232,7 @@ static void detach(struct client *c)
 	keeper_end_if_idle(k);
 }
 
-/* Last one who does something sets the size. */
+/* Last one who does something sets the size, before what was typed is read by whom it may concern. */
 static void use_size(struct client *c)
 {
 	if (c->rows && c->cols && (c->s->rows != c->rows || c->s->cols != c->cols))
@@ -257,14 +259,18 @@ static bool filter_keys(void *arg, char *p, size_t *n)
 		*n = 0;
 		return true;
 	}
-	if (c->keys.n == 0)
+	if (c->keys.n == 0) {
+		use_size(c);
 		return true;
+	}
 	/* Room for what was held back: the relay's buffer is read up to its end, its copy may be longer. */
 	out = mem_new(*n + KEEP_KEYS, 1);
 	c->wants_detach = keys_feed(&c->keys, p, *n, out, n);
 	if (*n > RELAY_BUF)
 		*n = RELAY_BUF; /* 64 KiB typed at once, and the last of them cut: nobody types so */
 	memcpy(p, out, *n);
+	if (!c->wants_detach)
+		use_size(c);
 	return !c->wants_detach;
 }
 
@@ -526,18 +532,15 @@ static void tell_session(struct client *c, const struct session *s)
 	client_say(c, &m);
 }
 
-static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
+static void tell_status(struct client *c)
 {
 	struct keeper *k = c->k;
 	struct keep_msg state = { .type = KEEP_STATE }, done = { .type = KEEP_DONE };
 
-	(void)m;
-	(void)fds;
 	if (k->is_ending) {
 		client_refuse(c, END_CLOSING, "the sandbox is ending");
 		return;
 	}
-	usage_take(k);
 	state.flags = (k->in->is_kept ? STATE_KEPT : 0U) | (keeper_is_named(k) ? STATE_NAMED : 0U) |
 		      (k->gate ? STATE_NET : 0U);
 	usage_fill(k, state.v);
@@ -547,6 +550,51 @@ static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET
 		if (k->sessions[i].is_used && k->sessions[i].has_begun && !k->sessions[i].has_ended)
 			tell_session(c, &k->sessions[i]);
 	client_say(c, &done);
+}
+
+/* It has come, or does not come in time: then what is known is told. */
+static void on_look(void *arg)
+{
+	struct client *c = arg;
+
+	watch_free(c->on_look);
+	c->on_look = NULL;
+	tell_status(c);
+}
+
+void clients_on_look(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].on_look)
+			on_look(&k->clients[i]);
+}
+
+static bool is_looked_for(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].on_look)
+			return true;
+	return false;
+}
+
+/* Our own look is there at once. An init behind other walls is asked for one, when there is something to see. */
+static void on_status(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
+{
+	struct init_msg want = { .type = INIT_WANT_PROC };
+	struct keeper *k = c->k;
+
+	(void)m;
+	(void)fds;
+	if (k->native.tool <= 0 || (sessions_live(k) == 0 && !k->is_ready) || k->is_ending) {
+		usage_take(k);
+		tell_status(c);
+		return;
+	}
+	if (!is_looked_for(k))
+		(void)init_send(k->native.ctl, &want, NULL, 0); /* init's end is seen elsewhere */
+	k->wants_proc = true;
+	if (c->on_look == NULL)
+		c->on_look = watch_timer(k->loop, LOOK_NS, false, on_look, c);
 }
 
 static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])

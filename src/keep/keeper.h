@@ -44,6 +44,8 @@ struct client {
 	uint16_t rows, cols;
 	bool wants_detach;
 	uint32_t token; /* of the file operation */
+	struct watch
+		*on_look; /* it asked how things stand, and behind other walls somebody looks now */
 };
 
 struct usage {
@@ -158,6 +160,8 @@ void clients_end_all(struct keeper *k, int status, enum end_reason why);
 /* Does a client want all inside to stand still? */
 bool clients_pause(const struct keeper *k);
 void clients_on_frozen(struct keeper *k);
+/* Of an init behind other walls: a look has come, whole. */
+void clients_on_look(struct keeper *k);
 bool clients_any(const struct keeper *k);
 bool client_sits(const struct keeper *k, const struct session *s); /* one is in that session */
 void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS]);

@@ -193,6 +193,7 @@ static void told_all(struct keeper *k, const struct init_msg *m)
 				   .memory_peak = m->max_rss > peak ? m->max_rss : peak,
 				   .processes = (uint64_t)m->a };
 	limits_look(k);
+	clients_on_look(k);
 }
 
 void usage_told(struct keeper *k, const struct init_msg *m)

@@ -13,7 +13,8 @@
  *     POST /session/N/tty         both bodies: its terminal
  *     POST /session/N/signal/S    204;  POST /session/N/size/RxC   204
  *     POST /freeze, /thaw         204
- *     GET  /samples/MS            body: now and each MS milliseconds, some of struct link_sample
+ *     GET  /samples/MS            body: now and each MS milliseconds, some of struct link_sample; SAMPLE_ALL is the last of a look
+ *     POST /look                  204: and a look now
  *     POST /gate                  waits until something inside connects: then 200 `way` (tcp, dns, host; said: not the
  *                                 gate but the receiver of what the inside says of itself), `from`, `to`,
  *                                 `v6`, who it is as far as init can see (`pid`, `exe`, `session`), and both bodies are what it says and hears. A few of these always wait.

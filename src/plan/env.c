@@ -82,8 +82,7 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 
 /* The engine's program runs outside, as the user: it gets what it needs to find its own things, and no more. */
 static const char
-	*const engine_vars[] = { "XDG_RUNTIME_DIR",
-				 "DOCKER_HOST",
+	*const engine_vars[] = { "DOCKER_HOST",
 				 "DOCKER_CONTEXT",
 				 "DOCKER_CONFIG",
 				 "VITRINE_VM_KERNEL",
@@ -125,6 +124,8 @@ void plan_engine(struct plan *p, const struct facts *f)
 	/* What podman keeps for itself lies with our state and not in the user's home; and nobody is asked for control groups. */
 	p->engine_env[n++] = is_podman ? mem_fmt("HOME=%s/podman/home", f->state_dir)
 				       : mem_fmt("HOME=%s", f->home);
+	if (f->has_runtime_dir)
+		n = pass_vars(p, n, f->environ, (const char *const[]){ "XDG_RUNTIME_DIR" }, 1);
 	n = pass_vars(p, n, f->environ, engine_vars, ARRAY_LEN(engine_vars) - is_podman);
 	if (is_remote)
 		n = pass_vars(p, n, f->environ, remote_vars, ARRAY_LEN(remote_vars));

@@ -118,6 +118,7 @@ struct facts {
 	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
 	bool engine_is_elsewhere; /* what it starts is not below us: our control groups do not hold it */
 	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
+	bool has_runtime_dir;        /* XDG_RUNTIME_DIR names a directory of the user's own */
 	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
 };
 

@@ -91,6 +91,50 @@ def terminal_and_size(box):
 
 
 @test(who=("user",), timeout=60)
+def listings_are_of_now(box):
+    """Not of the last time that somebody inside looked: the first command is counted at once, and so is the second."""
+    for name in each(box):
+        p = box.start("run", "--engine", name, "--name", "l-" + name, "--", "sh", "-c", "echo up; sleep 60 & wait")
+        eq(p.stdout.readline(), b"up\n", name)
+        soon(lambda: json.loads(box.cli("ps", "--json").out)[0]["processes"] >= 1, f"{name}: it is counted", 0.4)
+        e = box.start("exec", "l-" + name, "--", "sh", "-c", "sleep 60 & echo in; wait")
+        eq(e.stdout.readline(), b"in\n", name)
+        rows = json.loads(box.cli("ps", "--json").out)
+        eq([r["processes"] >= 1 for r in rows], [True, True], f"{name}: {rows}")
+        eq(json.loads(box.cli("stats", "--json").out)[0]["processes"] >= 4, True, name)
+        box.stop(e)
+        box.stop(p)
+
+
+SIZES = """
+import os, sys
+print("up", flush=True)
+while line := sys.stdin.readline():
+    size = os.get_terminal_size(0)
+    print(f"{line.strip()} {size.columns} {size.lines}.", flush=True)
+"""
+
+
+@test(who=("user",), timeout=60)
+def the_size_is_there_before_what_was_typed(box):
+    """Who types sets the size of the terminal; what reads the line finds it so, though both go over the link."""
+    for name in each(box, QUICK):
+        a = box.term("run", "--engine", name, "--name", "v-" + name, "--", "/usr/bin/python3", "-c", SIZES)
+        a.expect("up", 12)
+        b = box.term("attach", "v-" + name, rows=30, cols=100)
+        b.expect("up", 12)
+        for i in range(100):
+            for who, size in ((b, "100 30"), (a, "80 24")):
+                who.send(f"turn{i}\r")
+                for t in (a, b):
+                    eq(t.expect(rf"turn{i} ([0-9 ]+)\.")[1].decode(), size, f"{name}, turn {i}")
+        a.send("\x04")
+        eq((a.wait(12), b.wait(12)), (0, 0), name)
+        a.close()
+        b.close()
+
+
+@test(who=("user",), timeout=60)
 def exec_joins(box):
     for name in each(box):
         p = box.start("run", "--engine", name, "--name", "b-" + name, "--", "sh", "-c", "echo up; exec sleep 30")
@@ -174,19 +218,22 @@ def root_is_somebody_else_inside(box):
     """As behind the native engine: uid 1000 inside and nobody outside, files that it makes are root's, what is hidden
     and protected is so, and root's other files are out of reach though what shows the view was started by root."""
     box.write(".env", "SECRET=1\n")
+    box.write("vault/inner", "SECRET=2\n")
     box.write(".vscode/tasks.json", "{}\n")
     (box.home / "private").mkdir(mode=0o700)
     (box.home / "private" / "f").write_text("canary\n")
     (box.home / "granted").mkdir(mode=0o700)
     (box.home / "granted" / "f").write_text("granted\n")
     for name in each(box, FOR_ROOT):
-        r = box.sh(f"id -u; cat .env; cat {box.home}/private/f; echo x >.vscode/tasks.json; cat {box.home}/granted/f; "
+        r = box.sh(f"id -u; cat .env vault/inner; chmod 755 vault; ls vault; cat {box.home}/private/f; "
+                   f"echo x >.vscode/tasks.json; cat {box.home}/granted/f; "
                    f"echo x >{box.home}/granted/f; grep -E 'CapEff|CapBnd' /proc/self/status; cat; "
                    "mkdir -p d && echo made >d/made; exit 7",
-                   "--engine", name, "--read", str(box.home / "granted"), input=b"in\n")
+                   "--engine", name, "--hide", "vault", "--read", str(box.home / "granted"), input=b"in\n")
         eq(r.rc, 7, f"{name}: {r.err}")
         has(r.out, "1000\ngranted\n", "CapEff:\t" + "0" * 16, "CapBnd:\t" + "0" * 16, "in\n")
-        eq(("SECRET" in r.out, "canary" in r.out, box.read(".vscode/tasks.json")), (False, False, "{}\n"), name)
+        eq([w in r.out for w in ("SECRET", "inner\n", "canary")], [False] * 3, name)
+        eq(box.read(".vscode/tasks.json"), "{}\n", name)
         made = [(p.stat().st_uid, p.stat().st_gid) for p in (box.ws / "d", box.ws / "d" / "made")]
         eq((made, box.read("d/made")), ([(0, 0), (0, 0)], "made\n"), name)
         box.host("rm", "-r", "d")
@@ -463,7 +510,7 @@ def gvisors_platform(box):
 def refusals(box):
     refused(box.run("--engine", "firejail", "--", "true"), "firejail", "cannot honour: mounts", rc=125)
     box.write(".vitrine.jsonc", '{ "isolation": "vm" }\n')
-    refused(box.run("--", "true"), "native", 'isolation "vm"', rc=125)
+    refused(box.run("--", "true"), box.engine, 'isolation "vm"', rc=125)
     refused(box.run("--engine", "bwrap", "--", "true"), "bwrap", 'isolation "vm"', rc=125)
 
 
@@ -484,7 +531,8 @@ def the_table(box):
     out = box.cli("engines").out
     has(out, "can honour", "re-mask", "ends", "user-space kernel")
     for e in json.loads(box.cli("engines", "--json").out)["engines"]:
-        eq(set(e["steps"].values()) <= {"yes", "no", "ends"}, True, e["name"])
+        eq(set(e["steps"].values()) <= {"yes", "no", "ends", "bytes"}, True, e["name"])
+        eq(e["steps"]["disk limit"] == "bytes", e["name"] in ("bwrap", "gvisor", "podman"), e["name"])
 
 
 @test(who=("user",), timeout=90)

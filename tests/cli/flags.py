@@ -8,7 +8,6 @@ import pwd
 import re
 import sys
 
-import harness
 from harness import TEST_USER, eq, has, has_not, main, refused, test, with_account
 
 
@@ -368,8 +367,7 @@ def explain_text(box):
     d = other(box)
     r = box.cli("explain", "--name", "box", "--read", str(d), "--time", "90s", "-e", "A=b", "--", "make", "test")
     eq((r.rc, r.err), (0, ""))
-    engine = harness.engine or "native"
-    for line in ("sandbox +box", f"engine +{engine}", f"workspace +{box.ws}", "command +make test", "network +none",
+    for line in ("sandbox +box", f"engine +{box.engine}", f"workspace +{box.ws}", "command +make test", "network +none",
                  rf" hide +ro {box.ws}/\.env +", rf" protect +ro {box.ws}/\.envrc +", rf" bind +ro {d} ",
                  rf" bind +rw {box.ws} ", " time +90s? ", "  A=b", " private +rw /tmp ", " bind +ro /usr "):
         if not re.search(line, r.out.replace("1m30s", "90s")):
@@ -383,7 +381,7 @@ def explain_json(box):
     r = box.cli("explain", "--json", "--pids", "77,optional", "--", "echo", 'a"b\n')
     d = json.loads(r.out)
     eq(d["argv"], ["echo", 'a"b\n'])
-    eq((d["engine"], d["network"], d["workspace"], d["cwd"]), (harness.engine or "native", "none", str(box.ws), str(box.ws)))
+    eq((d["engine"], d["network"], d["workspace"], d["cwd"]), (box.engine, "none", str(box.ws), str(box.ws)))
     eq(set(d["namespaces"]), {"user", "mount", "pid", "ipc", "uts", "cgroup", "net"})
     eq(d["limits"]["pids"]["max"], 77)
     hidden = [m["dst"] for m in d["mounts"] if m["kind"] == "hide"]

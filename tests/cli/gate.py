@@ -308,7 +308,7 @@ def dial(box, host):
     if box.has_step(DIRECT):
         return f"s = socket.create_connection(('{host}', 5432), 5); "
     return ("s = socket.create_connection(('127.0.0.1', 3128), 5); "
-            f"s.sendall(b'CONNECT {host}:5432 HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'); s.recv(1000); ")
+            f"s.sendall(b'CONNECT {host}:5432 HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'); assert b' 200 ' in s.recv(1000); ")
 
 
 def inside(box, name, url, *args):

@@ -151,6 +151,10 @@ class Box:
     def state(self):
         return self.dir / "state" / "vitrine"
 
+    @property
+    def engine(self):
+        return engine or "native"
+
     def own(self, path):
         """Give a tree that the test made to the identity it tests."""
         if self.account:
@@ -247,11 +251,11 @@ class Box:
 
     def has_step(self, step):
         """Of the engine that is tested, by the table that refuses plans."""
-        rows = json.loads(self.cli("engines", "--json").out)["engines"]
-        return next(e for e in rows if e["name"] == (engine or "native"))["steps"][step] == "yes"
+        rows = json.loads(self.cli("engines", "--json").out)["engines"] if engine else []
+        return not engine or next(e for e in rows if e["name"] == engine)["steps"][step] == "yes"
 
     def needs_step(self, step):
-        if engine and not self.has_step(step):
+        if not self.has_step(step):
             raise Skip(f"engine '{engine}' cannot honour: {step}")
 
     def needs_limit(self, name, value):

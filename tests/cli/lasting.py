@@ -157,6 +157,13 @@ def several_viewers(box):
     for t in (a, b):
         t.expect("said a")
         t.expect("24 80")
+    # The size is there before what was typed is read, however quickly they take turns.
+    for i in range(20):
+        for who, size in ((b, "30 100"), (a, "24 80")):
+            who.send(f"turn{i}\r")
+            for t in (a, b):
+                t.expect(f"said turn{i}")
+                eq(t.expect("([0-9]+ [0-9]+)\r\n")[1].decode(), size, f"turn {i}")
     c = box.term("attach", "--no-stdin", "shell-proj")
     c.expect("said a")
     c.send("c\r")
@@ -396,6 +403,7 @@ def listings(box):
     eq([(r["name"], r["session"], r["tty"]) for r in rows], [("box", 1, False), ("box", 2, False)])
     has(rows[1]["command"], "sleep 30", "\x1b[31m")
     has_not(box.cli("ps").out, "\x1b")
+    eq(all(r["processes"] > 0 for r in rows), True, str(rows))
     eq(box.cli("ps", "--format", "{{.Name}}/{{ .Session }}").out, "box/1\nbox/2\n")
     refused(box.cli("ls", "--format", "{{.Nothing}}"), "no field 'Nothing'")
     refused(box.cli("ls", "--format", "{{Name}}"), "{{.Name}}")

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness import TEST_USER, below, children, describe, eq, has, has_not, main, refused, soon, test
+from harness import TEST_USER, below, children, describe, eq, has, has_not, is_podmans, main, refused, soon, test
 
 
 def keeper_of(p):
@@ -19,6 +19,10 @@ def keeper_of(p):
     kids = [k for k in kids if describe(k).startswith("vitrine keeper")]
     eq(len(kids), 1, "keepers")
     return kids[0]
+
+
+def inside_of(p):
+    return [pid for pid in below(p.pid) if not is_podmans(pid)]
 
 
 def is_alive(pid):
@@ -131,7 +135,7 @@ def second_run_joins(box):
     eq(box.stop(p).rc, 143)
 
 
-@test
+@test(timeout=60)
 def name_is_free_at_once(box):
     for i in range(15):
         eq(box.ok(f"echo {i}", "--name", "box"), f"{i}\n")
@@ -221,7 +225,7 @@ def keeper_killed(box):
     """Everything inside is gone within a second, and the client says why."""
     p = box.named("box", "(setsid sleep 40 &) ; sleep 41 & echo up; exec sleep 42")
     soon(lambda: len(below(p.pid)) >= 5, "all of it runs")
-    inside, keeper = below(p.pid), keeper_of(p)
+    inside, keeper = inside_of(p), keeper_of(p)
     os.kill(keeper, signal.SIGKILL)
     soon(lambda: not any(is_alive(x) for x in inside), "everything inside is dead", 1.0)
     r = box.finish(p)
@@ -235,7 +239,7 @@ def keeper_killed(box):
 def keeper_killed_while_unnamed(box):
     p = box.start("run", "--", "sh", "-c", "echo up; exec sleep 40")
     eq(p.stdout.readline(), b"up\n")
-    inside = below(p.pid)
+    inside = inside_of(p)
     os.kill(keeper_of(p), signal.SIGKILL)
     soon(lambda: not any(is_alive(x) for x in inside), "everything inside is dead", 1.0)
     eq(box.finish(p).rc, 125)

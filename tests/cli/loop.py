@@ -168,7 +168,7 @@ def thirty_iterations(box):
             return
         from_ = time.monotonic()
         for _ in range(10):
-            eq(box.run(name, "--", "true").rc, 0)
+            eq(box.run("--engine", "native", name, "--", "true").rc, 0)  # the loop's own
         if took[-1] < 3 * 3 * (time.monotonic() - from_):
             return
     raise AssertionError(f"30 iterations took {took} s")

@@ -10,7 +10,7 @@ import time
 from harness import eq, has, has_not, main, refused, test
 
 
-@test
+@test(timeout=60)
 def own_status(box):
     for n in (0, 1, 2, 3, 42, 123, 124, 125, 126, 127, 128, 255):
         r = box.sh(f"exit {n}")
@@ -113,13 +113,21 @@ def pids_limit(box):
     has(box.sh(script.replace("sleep 3", "sleep 0.1"), "--pids", "200").out, "all")
 
 
+def disk(box, size):
+    """As it may be said to this engine: where it bounds the bytes only, that has to be accepted."""
+    if box.has_step("disk limit"):
+        return size
+    refused(box.run("--disk", size, "--", "true"), "limit disk", "number of files", ",optional", rc=125)
+    return size + ",optional"
+
+
 @test
 def disk_limit(box):
-    box.needs_limit("disk", "8m")
-    r = box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=20 status=none", "--disk", "8m")
+    limit = disk(box, "8m")
+    r = box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=20 status=none", "--disk", limit)
     eq(r.rc, 1)
     has(r.err, "No space left")
-    eq(box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=2 status=none", "--disk", "8m").rc, 0)
+    eq(box.sh("dd if=/dev/zero of=/tmp/x bs=1M count=2 status=none", "--disk", limit).rc, 0)
 
 
 @test
@@ -131,8 +139,7 @@ def open_files_limit(box):
 def limits_of_other_words(box):
     eq(box.ok("echo hi", "--pids", "none", "--disk", "none", "--time", "none"), "hi\n")
     box.needs_limit("pids", "100")
-    box.needs_limit("disk", "64m")
-    eq(box.ok("echo hi", "--pids=100", "--disk=64mib", "--time=1h"), "hi\n")
+    eq(box.ok("echo hi", "--pids=100", f"--disk={disk(box, '64mib')}", "--time=1h"), "hi\n")
 
 
 @test(who=["user"])
@@ -355,6 +362,7 @@ def some_of_everything(box):
     box.write(".vitrine.jsonc", "{}")
     box.write("a.txt", "one\n")
     for words in (["trust"], ["checkpoint", "-m", "first"], ["run", "--name", "t", "--allow", "ok.test", "--", "rm", "a.txt"],
+                  # Layers, whatever the rest is made behind.
                   ["run", "--engine", "native", "--name", "rev", "--mode", "review", "--", "touch", "b"], ["checkpoint", "rev"],
                   ["loop", "shell", ".", "--name", "loop", "--prompt", "true", "--max", "1", "--mode", "direct", "--json"]):
         r = box.cli(*words)

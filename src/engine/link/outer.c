@@ -56,12 +56,22 @@ static struct session *find(struct outer *o, uint32_t id)
 
 /* ---- streams ---- */
 
+/* What the keeper said of a terminal it said before it passed on what was typed then: the size that whoever reads it asks for.
+ * When that has been taken, the stream is woken. */
+static bool is_behind_ctl(const struct flow *f)
+{
+	struct pollfd ctl = { .fd = f->outer->ctl, .events = POLLIN };
+
+	return f->role == ROLE_STDIO && f->which == 3 && f->from && poll(&ctl, 1, 0) > 0 &&
+	       ctl.revents == POLLIN;
+}
+
 ssize_t outer_pull(void *arg, void *p, size_t n)
 {
 	struct flow *f = arg;
 	size_t left = f->body.n - f->at;
 
-	if (f->role == ROLE_STDIO && f->outer->is_parking)
+	if ((f->role == ROLE_STDIO && f->outer->is_parking) || is_behind_ctl(f))
 		return 0;
 	if (f->from)
 		return source_pull(f->from, p, n);
@@ -409,7 +419,10 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 		on_plan(o, m, fds);
 		break;
 	case INIT_WANT_PROC:
-		if (!o->has_samples)
+		h = outer_request("POST", "/look");
+		if (o->has_samples)
+			outer_ask_short(o, ROLE_NONE, &h);
+		else
 			outer_ask_samples(o, 1000);
 		break;
 	case INIT_FILE:
@@ -446,6 +459,16 @@ void outer_message(struct outer *o, const struct init_msg *m, int fds[PACKET_FDS
 	}
 }
 
+static void wake_terminals(struct outer *o)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++) {
+		struct flow *f = o->sessions[i].is_used ? o->sessions[i].stdio[3] : NULL;
+
+		if (f && f->stream)
+			stream_wake(f->stream);
+	}
+}
+
 static void on_ctl(void *arg)
 {
 	struct outer *o = arg;
@@ -453,9 +476,10 @@ static void on_ctl(void *arg)
 	struct init_msg m;
 	int r = init_recv(o->ctl, &m, fds);
 
-	if (r == 1)
+	if (r == 1) {
 		outer_message(o, &m, fds);
-	else if (r != -EAGAIN)
+		wake_terminals(o);
+	} else if (r != -EAGAIN)
 		loop_stop(o->loop);
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
