@@ -282,7 +282,7 @@ static int checkpoint_live(struct spot *s, const struct args *a, struct err *e)
 	uint64_t last;
 	struct tree_options o = options(a, progress_show(&last));
 	struct tree_note note = note_of(s, a);
-	struct tree_saved saved;
+	struct tree_saved saved = { 0 };
 	struct also also = { .machine = &m };
 	int r = machine_save(&m, s, e);
 
@@ -306,7 +306,7 @@ static int checkpoint(struct spot *s, const struct args *a, struct err *e)
 	uint64_t last;
 	struct tree_options o = options(a, progress_show(&last));
 	struct tree_note note = note_of(s, a);
-	struct tree_saved saved;
+	struct tree_saved saved = { 0 };
 	struct also also = { 0 };
 	struct still still;
 	bool with_home = false;
@@ -485,36 +485,18 @@ static int go_on(struct spot *s, const struct undone *done, struct err *e)
 	return r < 0 ? err_wrap(e, r, "the workspace is back, the machine does not go on") : 0;
 }
 
-static int restore(const struct args *a, bool is_undo, char *const *words, struct spot *s,
-		   struct err *e)
+static int restore_in_place(const struct args *a, uint64_t id, char *const *words, struct spot *s,
+			    struct err *e)
 {
 	struct tree_options o = options(a, (struct tree_progress){ 0 });
 	struct undo_wish w = { .is_forced = a->is_forced,
 			       .is_gentle = a->is_gentle,
 			       .say = a->as_json ? NULL : say_conflict };
 	struct undone done = { 0 };
-	uint64_t id = 0;
 	char **paths = NULL;
 	bool with_home = false, is_live = false;
-	int r = 0;
+	int r = spot_paths(s, words, &paths, e);
 
-	if (!is_undo) {
-		if (words[0] == NULL)
-			return err_set(e, ERR_USAGE, EINVAL,
-				       "restore: which checkpoint? 'vitrine checkpoints' lists "
-				       "them");
-		r = find_point(s, words[0], &id, e);
-		if (r < 0)
-			return r;
-		words++;
-	}
-	if (s->is_review)
-		return words[0] ? err_set(e, ERR_USAGE, EINVAL,
-					  "'%.64s': a sandbox under review goes back as a whole; "
-					  "'vitrine discard' takes paths",
-					  words[0])
-				: review_cli_restore(s, id, a->as_json, e);
-	r = spot_paths(s, words, &paths, e);
 	is_live = r == 0 && paths == NULL && id && machine_bytes(s, id) > 0;
 	if (is_live) /* the machine that runs would write on */
 		r = spot_own(s, e);
@@ -531,6 +513,29 @@ static int restore(const struct args *a, bool is_undo, char *const *words, struc
 	return r < 0 ? r
 		     : report_restore(&done, with_home || is_live ? s->sandbox : NULL, is_live,
 				      a->as_json, e);
+}
+
+static int restore(const struct args *a, bool is_undo, char *const *words, struct spot *s,
+		   struct err *e)
+{
+	uint64_t id = 0;
+	int r = 0;
+
+	if (!is_undo && words[0] == NULL)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "restore: which checkpoint? 'vitrine checkpoints' lists them");
+	if (!is_undo)
+		r = find_point(s, *words++, &id, e);
+	if (r < 0)
+		return r;
+	if (!s->is_review)
+		return restore_in_place(a, id, words, s, e);
+	if (words[0])
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%.64s': a sandbox under review goes back as a whole; "
+			       "'vitrine discard' takes paths",
+			       words[0]);
+	return review_cli_restore(s, id, a->as_json, e);
 }
 
 static int cmd_back(int argc, char **argv, bool is_undo, struct err *e)

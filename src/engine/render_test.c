@@ -693,52 +693,55 @@ static void make_file(const char *dir, const char *name)
 	fd_close(fd);
 }
 
+static const char *const jail_names[] = { "x/view/f", "x/initrd", "kept/initrd", "kept/ram",
+					  "kernel",   "secret",   "x/other" };
+/* virtiofsd serves the files; QEMU does; it boots and QEMU does */
+static const char *const jail_want[3][ARRAY_LEN(jail_names)] = {
+	{ "", "", "r", "", "r", "", "" },
+	{ "rw", "", "r", "rw", "r", "", "" },
+	{ "rw", "r", "", "", "r", "", "" },
+};
+
+/* In a process of its own, which ends with 0 when all is as it should be. */
+static _Noreturn void try_jail(const char *dir, int k)
+{
+	_free_ char *own = mem_fmt("%s/x", dir), *kept = mem_fmt("%s/kept", dir);
+	_free_ char *kernel = mem_fmt("%s/kernel", dir);
+	struct render_in in = {
+		.dir = own, .kernel = kernel, .kept = k < 2 ? kept : NULL, .is_virtiofs = k == 0
+	};
+	struct err e = ERR_INIT;
+	char got[4];
+
+	if (vm_jail(&in, k > 0, &e) < 0)
+		_exit(100);
+	for (size_t i = 0; i < ARRAY_LEN(jail_names); i++) {
+		_free_ char *path = mem_fmt("%s/%s", dir, jail_names[i]);
+
+		try_file(path, got);
+		if (!str_eq(got, jail_want[k][i]))
+			_exit((int)i + 1);
+	}
+	try_file("/usr/bin/env", got);
+	if (got[0] != 'r')
+		_exit(50);
+	try_file("/etc/passwd", got);
+	_exit(got[0] == 'r' ? 51 : 0);
+}
+
 TEST(whoever_breaks_out_of_a_machine_finds_what_it_is_made_of)
 {
-	static const char *const names[] = { "x/view/f", "x/initrd", "kept/initrd", "kept/ram",
-					     "kernel",   "secret",   "x/other" };
-	/* virtiofsd serves the files; QEMU does; it boots and QEMU does */
-	static const char *const want[3][ARRAY_LEN(names)] = {
-		{ "", "", "r", "", "r", "", "" },
-		{ "rw", "", "r", "rw", "r", "", "" },
-		{ "rw", "r", "", "", "r", "", "" },
-	};
 	char dir[] = "/var/tmp/vitrine-jail-XXXXXX";
 
 	bug_on(mkdtemp(dir) == NULL);
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		make_file(dir, names[i]);
+	for (size_t i = 0; i < ARRAY_LEN(jail_names); i++)
+		make_file(dir, jail_names[i]);
 	for (int k = 0; k < 3; k++) {
 		pid_t pid = fork();
 		int status = 0;
 
-		if (pid == 0) {
-			_free_ char *own = mem_fmt("%s/x", dir), *kept = mem_fmt("%s/kept", dir);
-			_free_ char *kernel = mem_fmt("%s/kernel", dir);
-			struct render_in in = { .dir = own,
-						.kernel = kernel,
-						.kept = k < 2 ? kept : NULL,
-						.is_virtiofs = k == 0 };
-			struct err e = ERR_INIT;
-			char got[4];
-
-			if (vm_jail(&in, k > 0, &e) < 0)
-				_exit(100);
-			for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-				_free_ char *path = mem_fmt("%s/%s", dir, names[i]);
-
-				try_file(path, got);
-				if (!str_eq(got, want[k][i]))
-					_exit((int)i + 1);
-			}
-			try_file("/usr/bin/env", got);
-			if (got[0] != 'r')
-				_exit(50);
-			try_file("/etc/passwd", got);
-			if (got[0] == 'r')
-				_exit(51);
-			_exit(0);
-		}
+		if (pid == 0)
+			try_jail(dir, k);
 		CHECK_INT(waitpid(pid, &status, 0), pid);
 		CHECK_INT(WEXITSTATUS(status), 0);
 	}

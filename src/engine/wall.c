@@ -193,11 +193,9 @@ static void prepare_machine(const struct launch *l)
 	lock_machine(l, &in);
 }
 
-static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
+/* Of its descriptors the first are every tool's, the others a machine's: numbers that its words name. */
+static bool arrange_tool(const struct launch *l, const struct ends *p)
 {
-	const struct engine *en = l->en;
-	char *const *argv = l->args->v, *const *env = l->env->n ? l->env->v : l->plan->engine_env;
-	struct last_words last = { .id = path_name(l->dir), .env = l->plan->engine_env };
 	const struct vm_files *f = &l->vm->files;
 	int fds[] = { p->to_init[0],     p->from_init[1], p->words[1],
 		      l->vm->monitor[1], l->vm->state,    f->n ? f->guest[0][1] : l->vm->ram,
@@ -209,23 +207,55 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		    : l->vm->state >= 0      ? 5
 		    : l->vm->monitor[1] >= 0 ? 4
 					     : 3;
-	const char *where = "";
-	char go;
-	int r;
 
-	bug_on(argv == NULL);
-	last.tool = en->is_told ? argv[0] : NULL;
-	last.first = en->first;
+	return arrange(fds, n_fds, 0);
+}
+
+/* Alone, with nothing of the keeper's, and not before it is told. */
+static void await_go(const struct ends *p)
+{
+	char go;
+
 	(void)setsid();
 	reset_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fd_close(p->go[1]);
 	if (read(p->go[0], &go, 1) != 1)
 		_exit(125);
+}
+
+static _Noreturn void become_tool(const struct launch *l)
+{
+	const struct engine *en = l->en;
+	char *const *argv = l->args->v, *const *env = l->env->n ? l->env->v : l->plan->engine_env;
+	int r = en->needs_stage ? stage_enter(en) : 0;
+
+	bug_on(argv == NULL);
+	if (r < 0)
+		give_up("cannot make namespaces for it", r);
+	if (en->seals_itself)
+		stage_exec_sealed(argv, env);
+	(void)execve(argv[0], argv, env);
+	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
+{
+	const struct engine *en = l->en;
+	struct last_words last = { .first = en->first,
+				   .id = path_name(l->dir),
+				   .env = l->plan->engine_env };
+	const char *where = "";
+	int r;
+
+	bug_on(l->args->v == NULL);
+	last.tool = en->is_told ? l->args->v[0] : NULL;
+	await_go(p);
 	if (en->strength > STRENGTH_PROCESS)
 		go_first();
 	r = l->mapped->trees ? mapped_place(l->mapped, l->plan, &where) : 0;
-	if (!arrange(fds, n_fds, 0))
+	if (!arrange_tool(l, p))
 		_exit(125);
 	if (r < 0)
 		give_up(where, r);
@@ -235,14 +265,7 @@ static _Noreturn void tool_child(const struct launch *l, const struct ends *p)
 		drop_root(l);
 	if (en->strength == STRENGTH_VM)
 		prepare_machine(l);
-	r = en->needs_stage ? stage_enter(en) : 0;
-	if (r < 0)
-		give_up("cannot make namespaces for it", r);
-	if (en->seals_itself)
-		stage_exec_sealed(argv, env);
-	(void)execve(argv[0], argv, env);
-	(void)fprintf(stderr, "cannot run '%s': %s\n", argv[0], strerror(errno));
-	_exit(127);
+	become_tool(l);
 }
 
 static _Noreturn void link_child(const struct ends *p, const char *program)

@@ -25,9 +25,9 @@
 #ifndef VITRINE_GUARD_RULE_H
 #define VITRINE_GUARD_RULE_H
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "base/arena.h"
 
 enum verdict { VERDICT_ALLOW, VERDICT_ASK, VERDICT_DENY, VERDICT_COUNT_ };
 

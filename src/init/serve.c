@@ -134,34 +134,41 @@ static int join_session(struct part *part, struct command_session *s)
 	return session_again(s);
 }
 
+/* A word to one that may have gone. */
+static int tell_session(struct part *part, const struct route *to)
+{
+	struct command_session *s = session_get(part->server, to->id, false);
+	struct err ignored;
+	uint64_t signo;
+	uint16_t rows, cols;
+
+	if (str_eq(to->verb, "signal")) {
+		if (num_parse(to->rest, 1, 31, &signo, &ignored) < 0)
+			return -EBADMSG;
+		if (s)
+			session_signal(s, (int)signo);
+		return answer(part, 204);
+	}
+	if (parse_size(to->rest, &rows, &cols) < 0)
+		return -EBADMSG;
+	if (s)
+		session_size(s, rows, cols);
+	return answer(part, 204);
+}
+
 static int on_session(struct part *part, const struct head *h, const char *path)
 {
 	struct server *sv = part->server;
 	struct command_session *s;
 	struct route to;
-	uint64_t signo;
-	uint16_t rows, cols;
-	struct err ignored;
 	bool is_again;
 
 	if (sv->has_failed)
 		return answer(part, 503);
 	if (!sv->is_locked || parse_route(path, &to) < 0)
 		return -EBADMSG;
-	if (str_eq(to.verb, "signal") || str_eq(to.verb, "size")) {
-		s = session_get(sv, to.id, false);
-		if (to.verb[1] == 'i' && to.verb[2] == 'g') {
-			if (num_parse(to.rest, 1, 31, &signo, &ignored) < 0)
-				return -EBADMSG;
-			if (s)
-				session_signal(s, (int)signo);
-		} else if (parse_size(to.rest, &rows, &cols) < 0) {
-			return -EBADMSG;
-		} else if (s) {
-			session_size(s, rows, cols);
-		}
-		return answer(part, 204);
-	}
+	if (str_eq(to.verb, "signal") || str_eq(to.verb, "size"))
+		return tell_session(part, &to);
 	is_again = head_get(h, "again") != NULL;
 	s = session_get(sv, to.id, !is_again);
 	if (s == NULL)

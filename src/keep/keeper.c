@@ -194,11 +194,10 @@ static bool needs_place(const struct plan *p)
 	return p->is_named || p->n_sockets > 0 || p->net.has_seal || p->broker.is_on;
 }
 
-static int start(struct keeper *k, struct err *e)
+/* What has to be there before the sandbox is. */
+static int make_ready(struct keeper *k, struct stdio *io, struct err *e)
 {
-	struct keeper_in *in = k->in;
-	struct stdio io = { 0 };
-	int r = needs_place(in->plan) ? place_claim(k, e) : 0;
+	int r = needs_place(k->in->plan) ? place_claim(k, e) : 0;
 
 	if (r == 0)
 		r = sockets_open(k, e);
@@ -209,21 +208,15 @@ static int start(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = seal_start(k, e);
 	if (r == 0)
-		r = open_first(k, &io, e);
-	if (r < 0)
-		return r;
-	if (in->plan->has_cgroup) {
-		r = limits_open(k, e);
-		if (r < 0)
-			return r;
-	}
-	r = engine_start(in->plan, &io, in->plan->has_cgroup ? &k->cgroup : NULL, in->again,
-			 &k->native, e);
-	for (int i = 0; i < 3; i++)
-		fd_close(io.fd[i]);
-	if (r < 0)
-		return r;
-	/* Init is building; the rest is ours to do meanwhile. Whoever wants our processor for it gets it at each step. */
+		r = open_first(k, io, e);
+	return r == 0 && k->in->plan->has_cgroup ? limits_open(k, e) : r;
+}
+
+/* Init is building; this is ours to do meanwhile. Whoever wants our processor for it gets it at each step. */
+static void settle(struct keeper *k)
+{
+	struct keeper_in *in = k->in;
+
 	(void)sched_yield();
 	k->on_ctl = watch_fd(k->loop, k->native.ctl, WATCH_READ, on_init, k);
 	k->on_pidfd = watch_fd(k->loop, k->native.pidfd, WATCH_READ, on_dead, k);
@@ -252,7 +245,24 @@ static int start(struct keeper *k, struct err *e)
 	spread_behind(false);
 	if (in->plan->is_live)
 		machine_watch(k);
-	r = in->plan->has_cgroup ? limits_attach(k, e) : 0;
+}
+
+static int start(struct keeper *k, struct err *e)
+{
+	struct keeper_in *in = k->in;
+	bool has_cgroup = in->plan->has_cgroup;
+	struct stdio io = { 0 };
+	int r = make_ready(k, &io, e);
+
+	if (r < 0)
+		return r;
+	r = engine_start(in->plan, &io, has_cgroup ? &k->cgroup : NULL, in->again, &k->native, e);
+	for (int i = 0; i < 3; i++)
+		fd_close(io.fd[i]);
+	if (r < 0)
+		return r;
+	settle(k);
+	r = has_cgroup ? limits_attach(k, e) : 0;
 	return r == 0 && in->again ? machine_adopt(k, e) : r;
 }
 

@@ -159,7 +159,7 @@ struct policy {
 	bool check_reads;         /* features.check_reads: Landlock judges reading too */
 	bool telemetry;           /* features.telemetry: what the inside says of itself is kept */
 	bool containers; /* features.containers: root of its own kernel, for a container engine inside */
-	bool live; /* features.live: a machine that can be saved while it works */
+	bool live;       /* features.live: a machine that can be saved while it works */
 	enum tmp_mode tmp;
 	enum layer workspace_origin, mode_origin, home_origin, network_origin, engine_origin,
 		debug_origin, check_reads_origin, telemetry_origin, containers_origin, live_origin;

@@ -69,7 +69,8 @@ int scan_sockets(int root_fd, struct scan *ret, struct err *e);
 
 /* The hit with exactly this path, or NULL. */
 const struct hit *scan_find(const struct scan *s, const char *rel);
-bool scan_has_below(const struct scan *s, const char *rel); /* some hit lies below; "": there is one at all */
+bool scan_has_below(const struct scan *s,
+		    const char *rel); /* some hit lies below; "": there is one at all */
 
 /* Is rel a HIDE or PROTECT hit, or below one? Then nothing inside could have written there. */
 bool scan_covers(const struct scan *s, const char *rel);
