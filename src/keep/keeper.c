@@ -465,8 +465,6 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		cgroup_remove(&k->cgroup);
 	journal_closing(k->journal);
 	say_goodbye(k, r < 0);
-	/* Who reads the command's output to its end would wait for ours. */
-	forget_stdio();
 	/* Whom that woke was put on our processor, where it would wait for all that follows. */
 	(void)sched_yield();
 	if (k->is_empty)
@@ -477,6 +475,9 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		place_release(k);
 	journal_end(k->journal);
 	def_clean(in->plan->state_dir, in->plan->name);
+	/* Nothing is left to be put away, but what the kernel takes back of one who watched files takes it a while: whoever
+	 * reads the command's output to its end need not wait for that. */
+	forget_stdio();
 	_exit(0);
 }
 

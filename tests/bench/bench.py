@@ -34,7 +34,7 @@ import undo
 import vm
 
 PARTS = ["start", "tree", "limits", "memory", "calls", "floor", "work", "exec", "named", "density", "events", "undo", "net", "engines", "vm", "guard", "loop"]
-FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 15, "pairs": 300, "boxes": 200, "events": (60, 20), "undo": 30, "net": 9, "engines": 30, "vm": 5, "loop": 5}
+FULL = {"rounds": 200, "limit_rounds": 20, "call_runs": 15, "pairs": 120, "boxes": 200, "events": (60, 20), "undo": 30, "net": 9, "engines": 30, "vm": 5, "loop": 5}
 QUICK = {"rounds": 40, "limit_rounds": 6, "call_runs": 3, "pairs": 6, "boxes": 40, "events": (4, 2), "undo": 5, "net": 3, "engines": 5, "vm": 2, "loop": 2}
 INNER = "VITRINE_BENCH_INNER"
 

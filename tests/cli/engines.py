@@ -532,7 +532,7 @@ def the_table(box):
     has(out, "can honour", "re-mask", "ends", "user-space kernel")
     for e in json.loads(box.cli("engines", "--json").out)["engines"]:
         eq(set(e["steps"].values()) <= {"yes", "no", "ends", "bytes"}, True, e["name"])
-        eq(e["steps"]["disk limit"] == "bytes", e["name"] in ("bwrap", "gvisor", "podman"), e["name"])
+        eq(e["steps"]["disk limit"] == "bytes", e["name"] in ("bwrap", "gvisor", "podman", "podman-remote"), e["name"])
 
 
 @test(who=("user",), timeout=90)
