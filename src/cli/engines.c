@@ -35,20 +35,32 @@ static const char *honours(const struct engine *en, enum engine_step s)
 		return "no";
 	if (s == STEP_DISK && en->counts_no_files)
 		return "bytes";
+	if (s == STEP_PIDS && en->strength == STRENGTH_KERNEL)
+		return "watched";
 	return en->ends & BIT(s) ? "ends" : "yes";
+}
+
+static int width_of(const struct engine *en)
+{
+	size_t most = strlen(en->name);
+
+	for (enum engine_step s = 0; s < STEP_COUNT_; s++)
+		if (strlen(honours(en, s)) > most)
+			most = strlen(honours(en, s));
+	return (int)most;
 }
 
 static void put_steps(struct buf *out)
 {
 	buf_printf(out, "\n%-32s", "can honour");
 	for (const struct engine *en = engines; en->name; en++)
-		buf_printf(out, "  %s", en->name);
+		buf_printf(out, "  %*s", width_of(en), en->name);
 	buf_putc(out, '\n');
 	for (enum engine_step s = 0; s < STEP_COUNT_; s++) {
 		buf_printf(out, "%-32s", engine_step_name(s));
 		/* Right-aligned below the name, so that no line ends in blanks. */
 		for (const struct engine *en = engines; en->name; en++)
-			buf_printf(out, "  %*s", (int)strlen(en->name), honours(en, s));
+			buf_printf(out, "  %*s", width_of(en), honours(en, s));
 		buf_putc(out, '\n');
 	}
 }
@@ -68,7 +80,8 @@ static void put_table(const struct host_check *v, size_t n, struct buf *out)
 		      "when "
 		      "it comes to it the\nsandbox is ended rather than left without. \"bytes\": "
 		      "of "
-		      "private files, not how many there are; say ',optional'.\n"
+		      "private files, not how many there are; say ',optional'. \"watched\": "
+		      "counted\nnow and then, not by its kernel; say ',optional'.\n"
 		      "`vitrine doctor` says why something is missing here.\n");
 	for (const struct engine *en = engines; en->name; en++)
 		if (en->unfit)

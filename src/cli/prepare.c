@@ -575,10 +575,7 @@ static int pick_engine(struct run *r, struct err *e)
 		return x;
 	if (r->engine->render)
 		x = host_engine(&r->host, e);
-	r->host.facts.engine_has_cgroups = r->engine->has_cgroups;
-	r->host.facts.engine_is_elsewhere = r->engine->has_cgroups || r->engine->is_told;
-	r->host.facts.engine_counts_no_files = r->engine->counts_no_files;
-	r->host.facts.has_own_kernel = r->engine->strength == STRENGTH_KERNEL;
+	engine_tell(r->engine, &r->host.facts);
 	free(r->policy.engine);
 	r->policy.engine = mem_str(r->engine->name);
 	return x;

@@ -293,6 +293,14 @@ char *engine_tool(const struct engine *en)
 	return NULL;
 }
 
+void engine_tell(const struct engine *en, struct facts *f)
+{
+	f->engine_has_cgroups = en->has_cgroups;
+	f->engine_is_elsewhere = en->has_cgroups || en->is_told;
+	f->engine_counts_no_files = en->counts_no_files;
+	f->has_own_kernel = en->strength == STRENGTH_KERNEL;
+}
+
 /* As podman's own program takes it: either of them and it goes elsewhere. */
 const char *engine_led(const char *name, char *const *env)
 {

@@ -92,6 +92,9 @@ int engine_needs(const struct engine *en, unsigned steps, struct err *e);
 /* The same for all that the plan asks for. */
 int engine_check(const struct engine *en, const struct plan *p, struct err *e);
 
+/* What the plan must know of its engine. */
+void engine_tell(const struct engine *en, struct facts *f);
+
 /* Where its program lies, looked for in the system's directories only; NULL: nowhere. */
 char *engine_tool(const struct engine *en);
 

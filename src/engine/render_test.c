@@ -47,11 +47,9 @@ static void make_for(const struct engine *en, size_t i, struct setup *s)
 {
 	dozen[i].make(s);
 	s->facts.init_exe = "/usr/local/libexec/vitrine/vitrine-init";
-	s->facts.engine_has_cgroups = en->has_cgroups;
-	s->facts.engine_is_elsewhere = en->has_cgroups || en->is_told;
-	s->facts.engine_counts_no_files = en->counts_no_files;
-	s->policy.limits[LIMIT_DISK].is_optional =
-		true; /* refused otherwise, where files are not counted */
+	engine_tell(en, &s->facts);
+	/* Refused otherwise, where files or processes are not counted. */
+	s->policy.limits[LIMIT_DISK].is_optional = s->policy.limits[LIMIT_PIDS].is_optional = true;
 	free(s->policy.engine);
 	s->policy.engine = mem_str(en->name);
 	CHECK_INT(setup_build(s), 0);

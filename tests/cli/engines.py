@@ -531,8 +531,9 @@ def the_table(box):
     out = box.cli("engines").out
     has(out, "can honour", "re-mask", "ends", "user-space kernel")
     for e in json.loads(box.cli("engines", "--json").out)["engines"]:
-        eq(set(e["steps"].values()) <= {"yes", "no", "ends", "bytes"}, True, e["name"])
+        eq(set(e["steps"].values()) <= {"yes", "no", "ends", "bytes", "watched"}, True, e["name"])
         eq(e["steps"]["disk limit"] == "bytes", e["name"] in ("bwrap", "gvisor", "podman", "podman-remote"), e["name"])
+        eq(e["steps"]["pids limit"] == "watched", e["name"] == "gvisor", e["name"])
 
 
 @test(who=("user",), timeout=90)

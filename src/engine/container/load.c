@@ -69,10 +69,13 @@ int podman_prepare(const struct plan *p, const char *tool, const char *dir, stru
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "'%s': %s", home, strerrordesc_np(-r)) : 0;
 }
 
-/* "docker", "podman --remote": how the user would call it. */
-static const char *called(const struct engine *en)
+/* The client did not do what was asked of it. */
+static int refused(const struct engine *en, struct err *e, const char *what)
 {
-	return en->first ? "podman --remote" : en->tool;
+	const char *space = en->first ? " " : "", *first = en->first ? en->first : "";
+
+	return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED, "%s%s%s %s; does '%s%s%s info' work?",
+		       en->tool, space, first, what, en->tool, space, first);
 }
 
 static void begin(struct args *a, const struct engine *en)
@@ -102,10 +105,11 @@ static int load(const struct engine *en, const struct plan *p, const char *tool,
 		return tar;
 	begin(&words, en);
 	args_put(&words, "import", "-", name, NULL);
-	if (run(tool, &words, p->engine_env, tar, FD_NONE) != 0)
-		return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED,
-			       "%s does not take the image '%s'; does '%s info' work?", called(en),
-			       name, called(en));
+	if (run(tool, &words, p->engine_env, tar, FD_NONE) != 0) {
+		_free_ char *what = mem_fmt("does not take the image '%s'", name);
+
+		return refused(en, e, what);
+	}
 	return 0;
 }
 
@@ -134,9 +138,7 @@ static int ask(const struct engine *en, const struct plan *p, const char *tool, 
 	args_put(&words, "info", "--format",
 		 "{{.Host.OS}} {{.Host.Arch}} {{.Host.Security.Rootless}}", NULL);
 	if (run(tool, &words, p->engine_env, FD_NONE, fd) != 0)
-		return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED,
-			       "%s finds no service that answers; does '%s info' work?", called(en),
-			       called(en));
+		return refused(en, e, "finds no service that answers");
 	n = pread(fd, text, sizeof(text), 0);
 	if (n < 0)
 		return err_sys(e, "answer of podman");
