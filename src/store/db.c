@@ -223,6 +223,10 @@ static int migrate(struct db *d, const struct db_schema *s, enum db_mode mode, s
 
 	if (r < 0 || version == (uint64_t)s->n)
 		return r;
+	/* Its maker has not come to the first step yet: there is nothing to read. */
+	if (mode == DB_READ && version == 0)
+		return err_set(e, ERR_UNSUPPORTED, EAGAIN, "'%s' is empty, or only being made",
+			       d->path);
 	if (mode == DB_READ)
 		return err_set(e, ERR_UNSUPPORTED, EPROTO,
 			       "'%s' has the older schema %llu and cannot be brought up to %d "

@@ -34,7 +34,8 @@ struct db_schema {
 	bool is_without_wal; /* as if it lay on a network */
 };
 
-/* Opens, checks whose it is, and migrates when it may write. -ENOENT; ERR_UNSUPPORTED when a newer Vitrine made it. */
+/* Opens, checks whose it is, and migrates when it may write. -ENOENT; -EAGAIN when it shall only be read and nobody has made
+ * it whole yet; ERR_UNSUPPORTED when a newer Vitrine made it. */
 int db_open(struct db *d, const char *path, enum db_mode mode, const struct db_schema *schema,
 	    struct err *e);
 void db_close(struct db *d);

@@ -251,6 +251,21 @@ TEST(a_reader_does_not_keep_the_writer_from_writing)
 	db_close(&writer);
 }
 
+TEST(a_reader_of_what_is_only_being_made)
+{
+	_free_ char *path = fresh("empty.db");
+	struct err e = ERR_INIT;
+	_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	struct db d;
+
+	CHECK(fd >= 0);
+	CHECK_INT(db_open(&d, path, DB_READ, &schema_events, &e), -EAGAIN);
+	CHECK_INT(db_open(&d, path, DB_CREATE, &schema_events, &e), 0);
+	db_close(&d);
+	CHECK_INT(db_open(&d, path, DB_READ, &schema_events, &e), 0);
+	db_close(&d);
+}
+
 TEST(chains)
 {
 	struct chain a, b, c;

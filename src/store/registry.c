@@ -422,7 +422,7 @@ static int open_for_listing(struct db *reg, const char *state_dir, struct err *e
 	struct err why = ERR_INIT;
 	int r = registry_open(reg, state_dir, DB_READ, &why);
 
-	if (r == -ENOENT)
+	if (r == -ENOENT || r == -EAGAIN)
 		return 0; /* nothing has been recorded yet */
 	if (r < 0)
 		*e = why;

@@ -152,8 +152,8 @@ static int load_rows(struct source *s, struct err *e)
 
 	drop_rows(s);
 	r = eventdb_open(&d, s->path, DB_READ, &why);
-	if (r == -ENOENT)
-		return 0;
+	if (r == -ENOENT || r == -EAGAIN)
+		return 0; /* not there yet */
 	if (r < 0) {
 		*e = why;
 		return r;

@@ -304,6 +304,23 @@ def follow_tells_of_a_death(box):
     box.finish(p)
 
 
+@test
+def follow_meets_a_database_that_is_only_being_made(box):
+    """Its maker has opened the file and not come to the first table: there is nothing to read yet, and no mistake."""
+    (box.state / "runs").mkdir(parents=True, mode=0o700)
+    (box.state / "runs/events.db").touch(mode=0o600)
+    box.own(box.dir / "state")
+    p = reader(box, "--type", "session.lost")
+    time.sleep(0.3)
+    eq(p.poll(), None)
+    feed(box, "run-1", "open", "die", rc=-signal.SIGKILL)
+    box.host(box.program.parent / "vitrine-store", "ingest", "--wait")
+    eq(json.loads(p.stdout.readline())["type"], "session.lost")
+    p.kill()
+    box.finish(p)
+    eq(box.cli("events", "--sessions").rc, 0)
+
+
 # --------------------------------------------------------------------------------------------- verify
 
 
