@@ -371,8 +371,9 @@ int server_proc(struct server *sv)
 
 void server_check_over(struct server *sv)
 {
-	/* What carries the link elsewhere may lose what is on the way when we end. There we stay until it was heard and closed. */
-	if (sv->is_over && !sv->walls.is_elsewhere && link_is_flushed(sv->link))
+	/* What carries the link elsewhere, or out of a machine whose last act our end is, may lose what is on the way. There we
+	 * stay until it was heard and closed. */
+	if (sv->is_over && !sv->walls.is_elsewhere && !sv->is_vm && link_is_flushed(sv->link))
 		_exit(0);
 }
 

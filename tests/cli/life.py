@@ -261,7 +261,7 @@ def init_killed(box):
     p = box.named("box")
     init = [k for k in below(p.pid) if describe(k) in ("vitrine init", "/.vitrine/init")]
     if not init:  # it is a process of another kernel, and that one is a process here
-        init = [k for k in below(p.pid) if describe(k).startswith(("runsc-sandbox ", "qemu-system-x86_64 "))]
+        init = [k for k in below(p.pid) if describe(k).startswith(("runsc-sandbox ", "/usr/bin/qemu-system-x86_64 "))]
     eq(len(init), 1, str([describe(k) for k in below(p.pid)]))
     inside = below(init[0])
     os.kill(init[0], signal.SIGKILL)
