@@ -31,6 +31,8 @@ def docker(base):
     base = Path(base)
     base.mkdir(parents=True, exist_ok=True)
     sock, log = base / "sock", base / "log"
+    if len(f"{base}/exec/containerd/containerd-debug.sock") > 107:
+        raise ValueError(f"{base}: no socket of docker's can have so long a name")
     host = f"unix://{sock}"
     with log.open("wb") as f:
         p = subprocess.Popen(["dockerd", "--data-root", str(base / "data"), "--exec-root", str(base / "exec"), "-p",

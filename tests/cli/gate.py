@@ -592,7 +592,7 @@ def the_gate_ends(box):
         for d in Path("/proc").glob("[0-9]*"):
             try:
                 words = (d / "cmdline").read_bytes().split(b"\0")
-                if words[0] == b"vitrine-gate" and str(box.dir.parent) in os.readlink(d / "exe") and \
+                if words[0] == b"vitrine-gate" and str(box.program.parent) in os.readlink(d / "exe") and \
                         os.stat(d / "ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
                     found.append(int(d.name))
             except OSError:

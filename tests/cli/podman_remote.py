@@ -155,8 +155,8 @@ def nothing_is_left_of_what_was_killed(box):
         for name, victim, is_still in (("k", "keeper", False), ("q", "keeper", True), ("c", "client", False)):
             p = box.start("run", "--engine", "podman", "--name", name, "--", "sh", "-c", "echo up; exec sleep 6543", env=s.env())
             eq(p.stdout.readline(), b"up\n")
+            soon(lambda: len(process(r"^sleep 6543 $")) == 1, "the shell has become it")
             inside = process(r"^sleep 6543 $")
-            eq(len(inside), 1)
             if is_still:
                 init = int(re.search(r"^PPid:\t(\d+)", Path(f"/proc/{inside[0]}/status").read_text(), re.M)[1])
                 box.host("kill", "-STOP", str(init))

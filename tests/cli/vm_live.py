@@ -71,14 +71,14 @@ def numbers(box):
     return [int(n) for n in box.read("log").split()]
 
 
-def until(what, seconds=100):
+def until(what, seconds=100, nap=0.1):
     """Waits for a condition, not for a time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         got = what()
         if got:
             return got
-        time.sleep(0.1)
+        time.sleep(nap)
     raise AssertionError("it did not come to that")
 
 
@@ -285,16 +285,16 @@ def keeper_killed_while_it_is_saved(box):
     live = box.state / "sandboxes" / "m" / "live"
     server = next(int(q.name) for q in Path("/proc").glob("[0-9]*")
                   if said(q / "comm") == "vitrine-files\n" and str(box.dir) in said(q / "cmdline"))
-    keeper = parent(parent(server))  # QEMU is between them
+    qemu = parent(server)
+    keeper = parent(qemu)
     has(said(Path(f"/proc/{keeper}/cmdline")), "keeper")
     p = box.start("checkpoint", "--live", "m")
-    until(lambda: (live / ".part" / "memory").exists() or p.poll() is not None)
-    p.send_signal(signal.SIGSTOP)
+    until(lambda: (live / ".part").exists() or p.poll() is not None, nap=0.001)
+    os.kill(qemu, signal.SIGSTOP)
     eq(p.poll(), None, "it is in the middle of it")
     below = processes_of(keeper)
     eq(len(below) > 4, True, "keeper, link, machine, two who serve its files")
     os.kill(keeper, 9)
-    p.send_signal(signal.SIGCONT)
     eq(p.wait(60), 125)
     refused_line = p.stderr.read().decode()
     has(refused_line, "vitrine: ")

@@ -67,12 +67,12 @@ def cr03(c: Ctx):
     c.plant(c.home / ".ssh" / f"key-{names[0]}", "x")
     every = " ".join(q(str(c.home / f)) for f in HOME_SECRETS)
     script = (f"cat {every} 2>/dev/null; ls -Ra {q(str(c.home))}; ls -Ra ~ ; cd; ls -Ra . .. ; "
-              "cat ~/.netrc ~/.ssh/* ../*/.netrc; find / -name .netrc -not -path '/proc/*' "
+              "cat ~/.netrc ~/.ssh/* ../*/.netrc; find / -path /proc -prune -o -path /usr -prune -o -name .netrc "
               "-exec cat {} + 2>/dev/null; true")
-    r = c.control(script.replace("find / -name", f"find {q(str(c.home))} -name"))
+    r = c.control(script.replace("find / ", f"find {q(str(c.home))} "))
     c.need_control(all(w in r.text for w in words + names), "outside too they cannot be read")
     if c.cfg.sabotage:
-        script = script.replace("find / -name", f"find {q(str(c.home))} -name")
+        script = script.replace("find / ", f"find {q(str(c.home))} ")
     r = c.sandbox(script, timeout=40)
     hit = [f for f, w in zip(HOME_SECRETS, words) if c.leaks(r, w)]
     c.must(not hit, f"readable: {hit}")

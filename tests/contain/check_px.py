@@ -531,7 +531,8 @@ def gate_rss():
     return found
 
 
-@check("PX-28", prio="P0", title="many, slow and endless clients", forms=RUN, catches=("gate-bounds",), timeout=90.0, alone=True)
+@check("PX-28", prio="P0", title="many, slow and endless clients", forms=RUN, catches=("gate-bounds",), timeout=90.0,
+       alone="clients")
 def px28(c):
     with internet(c) as net:
         c.plant(c.ws / "bound.py", BOUND)

@@ -161,7 +161,7 @@ def rt08(c):
     return HELD
 
 
-@check("RT-09", prio="P0", forms=("run",), catches=("disk",), alone=True,
+@check("RT-09", prio="P0", forms=("run",), catches=("disk",), alone="disk",
        title="a root inside cannot hide files from --disk: not in directories of other ids that are closed to all others")
 def rt09(c):
     run = make(c, flags=("--disk", "32m,optional", "--json"), tools=("dash", "chown", "dd", "mkdir", "sleep"))

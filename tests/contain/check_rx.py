@@ -98,7 +98,7 @@ def rx03(c):
 
 
 @check("RX-03b", prio="P0", title="what a sandbox keeps on the disk ends at --disk, also behind a closed door", catches=("disk",),
-       forms=("run",), alone=True)
+       forms=("run",), alone="disk")
 def rx03b(c):
     """Watched, not enforced by the kernel: the sandbox is ended soon after it has grown over its limit."""
     with bounded(c):
