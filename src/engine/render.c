@@ -100,6 +100,13 @@ uint64_t render_bytes(const struct plan *p, const struct mount *m)
 	return p->private_bytes;
 }
 
+uint64_t render_files(const struct plan *p, const struct mount *m)
+{
+	uint64_t bytes = render_bytes(p, m);
+
+	return bytes ? bytes / 4096 + 256 : 0;
+}
+
 bool render_is_dev(const struct mount *m)
 {
 	return m->kind == MOUNT_DEVICE || m->kind == MOUNT_PTS;

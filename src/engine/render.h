@@ -55,9 +55,10 @@ render_fn render_vm, render_vm_emulated;
 bool render_skips(const struct render_in *in, size_t i);
 /* Path on the host whose content is seen there: for binds, covers and devices. */
 char *render_source(const struct render_in *in, const struct mount *m);
-/* A private directory: its permissions, and its share of the space (0: unbounded). */
+/* A private directory: its permissions, its share of the space, and of the number of files (0: unbounded). */
 unsigned render_mode(const struct mount *m);
 uint64_t render_bytes(const struct plan *p, const struct mount *m);
+uint64_t render_files(const struct plan *p, const struct mount *m);
 bool render_is_dev(const struct mount *m);
 /* The value of a variable; NULL: it is not there. */
 const char *render_word(char *const *env, const char *name);

@@ -52,7 +52,7 @@ static void add_private(struct args *a, const struct plan *p, const struct mount
 	if (bytes)
 		buf_printf(&b, ",size=%llu", (unsigned long long)bytes);
 	if (has_ids && bytes)
-		buf_printf(&b, ",nr_inodes=%llu", (unsigned long long)bytes / 4096 + 256);
+		buf_printf(&b, ",nr_inodes=%llu", (unsigned long long)render_files(p, m));
 	if (has_ids)
 		buf_printf(&b, ",uid=%u,gid=%u", p->ids.uid_in, p->ids.gid_in);
 	else

@@ -57,8 +57,7 @@ static void put_private(struct json_list *l, const struct plan *p, const struct 
 {
 	_free_ char *mode = mem_fmt("mode=%04o", render_mode(m));
 	_free_ char *size = mem_fmt("size=%llu", (unsigned long long)render_bytes(p, m));
-	_free_ char *inodes =
-		mem_fmt("nr_inodes=%llu", (unsigned long long)render_bytes(p, m) / 4096 + 256);
+	_free_ char *inodes = mem_fmt("nr_inodes=%llu", (unsigned long long)render_files(p, m));
 	const char *options[] = {
 		"nosuid", "nodev", mode, p->private_bytes ? size : NULL, l->has_rro ? inodes : NULL,
 		NULL

@@ -28,7 +28,7 @@ static void add_private(struct args *a, const struct plan *p, const struct mount
 	buf_printf(&b, "none:%s:tmpfs:mode=%04o", m->dst, render_mode(m));
 	if (bytes)
 		buf_printf(&b, ",size=%llu,nr_inodes=%llu", (unsigned long long)bytes,
-			   (unsigned long long)bytes / 4096 + 256);
+			   (unsigned long long)render_files(p, m));
 	args_put(a, "--mount", buf_cstr(&b), NULL);
 }
 

@@ -56,7 +56,7 @@ static int add_private(struct args *a, const struct plan *p, const struct mount 
 		   p->ids.gid_out);
 	if (bytes)
 		buf_printf(&b, ",size=%llu,nr_inodes=%llu", (unsigned long long)bytes,
-			   (unsigned long long)bytes / 4096 + 256);
+			   (unsigned long long)render_files(p, m));
 	if (r == 0)
 		args_add(a, buf_cstr(&b));
 	return r;
