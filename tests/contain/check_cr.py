@@ -67,7 +67,7 @@ def cr03(c: Ctx):
     c.plant(c.home / ".ssh" / f"key-{names[0]}", "x")
     every = " ".join(q(str(c.home / f)) for f in HOME_SECRETS)
     script = (f"cat {every} 2>/dev/null; ls -Ra {q(str(c.home))}; ls -Ra ~ ; cd; ls -Ra . .. ; "
-              "cat ~/.netrc ~/.ssh/* ../*/.netrc; find / -path /proc -prune -o -path /usr -prune -o -name .netrc "
+              "cat ~/.netrc ~/.ssh/* ../*/.netrc; find / -path /proc -prune -o -name .netrc "
               "-exec cat {} + 2>/dev/null; true")
     r = c.control(script.replace("find / ", f"find {q(str(c.home))} "))
     c.need_control(all(w in r.text for w in words + names), "outside too they cannot be read")

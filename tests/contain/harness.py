@@ -100,9 +100,10 @@ CHECKS: dict[str, Check] = {}
 def check(id, *, prio, title, forms=FORMS, idents=IDENTS, catches=(), catch_ident=None,
           catch_form=None, timeout=60.0, alone=False, null=False):
     """Register a check. `catches` names the sabotage switches that must turn it red; `alone` keeps
-    other checks from running beside it (limits, timing), or, when it is a word, all but those of the same word. `null` says two things: the check turns red
-    without any sandbox, and its acts may be done by the test account on the naked host, because all
-    they change is undone. Never say it of a check that signals, exhausts or mounts."""
+    other checks from running beside it (limits, timing), or, when it is a word, all but those of the
+    same word. `null` says two things: the check turns red without any sandbox, and its acts may be
+    done by the test account on the naked host, because all they change is undone. Never say it of a
+    check that signals, exhausts or mounts."""
     assert not set(forms) - set(FORMS) and not set(idents) - set(IDENTS), id
     assert prio in ("P0", "P1", "P2"), id
 
@@ -837,18 +838,18 @@ class Ctx:
                 proc.stop(3.0)
             except Exception as ex:                        # the verdict is already known
                 self.note("stop:", ex)
-        left = []
         end = time.monotonic() + 3.0 * self.cfg.patience
         while not reap_all():
-            # Podman keeps one process per user to hold its user namespace; nothing of a sandbox is in it.
             is_over = time.monotonic() > end
+            # Podman keeps one process per user to hold its user namespace; nothing of a sandbox is in it.
             if is_over or self.cfg.engine == "podman":
-                left = [(pid, name) for pid, name in descendants(os.getpid()) if name != "podman pause"]
+                left = [f"{name}({pid})" for pid, name in descendants(os.getpid())
+                        if self.cfg.engine != "podman" or name != "podman pause"]
                 if is_over or not left:
                     kill_below(os.getpid())
-                    break
+                    return left
             time.sleep(0.005)
-        return [f"{name}({pid})" for pid, name in left]
+        return []
 
     def remove(self):
         if self.cfg.keep:

@@ -72,10 +72,10 @@ int podman_prepare(const struct plan *p, const char *tool, const char *dir, stru
 /* The client did not do what was asked of it. */
 static int refused(const struct engine *en, struct err *e, const char *what)
 {
-	const char *space = en->first ? " " : "", *first = en->first ? en->first : "";
+	_free_ char *called = en->first ? mem_fmt("%s %s", en->tool, en->first) : mem_str(en->tool);
 
-	return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED, "%s%s%s %s; does '%s%s%s info' work?",
-		       en->tool, space, first, what, en->tool, space, first);
+	return err_set(e, ERR_UNSUPPORTED, ECONNREFUSED, "%s %s; does '%s info' work?", called,
+		       what, called);
 }
 
 static void begin(struct args *a, const struct engine *en)
