@@ -206,7 +206,7 @@ class Places:
         if os.geteuid() != 0 or ctypes.CDLL(None).unshare(CLONE_NEWNS):
             return False
         try:
-            for words in (["--make-rslave", "/"], ["-t", "tmpfs", "-o", "mode=1777,size=6g", "tmpfs", self.memory]):
+            for words in (["--make-rprivate", "/"], ["-t", "tmpfs", "-o", "mode=1777,size=6g", "tmpfs", self.memory]):
                 subprocess.run(["mount", *words], check=True)
             os.setxattr(self.memory, "user.test", b"1")   # layers of an ordinary user need them; Linux 6.6
         except (OSError, subprocess.CalledProcessError):
