@@ -13,7 +13,8 @@ from harness import eq, has, has_not, main, refused, soon, test
 
 
 def nothing_is_left(box):
-    for d in (box.home, box.dir / "cache", box.dir / "state", box.config):
+    eq((box.dir / "cache").exists(), False)
+    for d in (box.home, box.dir / "state", box.config):
         left = [str(p) for p in d.rglob("*") if p not in (box.ws, box.home / ".ssh")] if d.exists() else []
         eq(left, [])
     eq([str(p) for p in Path("/tmp").glob("vitrine-demo-*")], [])
