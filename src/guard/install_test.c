@@ -2,7 +2,7 @@
 /* guard/install_test.c - settings with our entry in and out again, and what a record keeps to itself */
 #include "base/test.h"
 #include "guard/install.h"
-#include "guard/redact.h"
+#include "base/redact.h"
 
 static char *edited(enum agent a, const char *text, const char *program)
 {
