@@ -175,3 +175,64 @@ void redact(const char *text, size_t max, struct buf *out)
 	if (strnlen(text, max + 1) > max)
 		buf_puts(out, "[...]");
 }
+
+/* ---- settings ---- */
+
+static bool is_token_key(const char *s, size_t n)
+{
+	static const char *const words[] = { "token",  "passw",   "secret",  "authident",
+					     "apikey", "api_key", "api-key", "accesskey" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (has_word(s, n, words[i]))
+			return true;
+	return n == 5 && strncasecmp(s, "_auth", 5) == 0;
+}
+
+static bool is_literal(const char *s)
+{
+	static const char *const words[] = { "true", "false", "null", "none" };
+	size_t n = strcspn(s, " \t\r\n'\",;<>");
+
+	if (n < 4 || strchr("$%{(", *s))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (n == strlen(words[i]) && strncasecmp(s, words[i], n) == 0)
+			return false;
+	return true;
+}
+
+/* Behind a key: `=x`, `: "x"`, and `" value="x"` of XML. */
+static bool has_literal_behind(const char *s)
+{
+	s += strspn(s, "'\"]");
+	s += strspn(s, " \t");
+	if (strncasecmp(s, "value=", 6) == 0)
+		s += 5;
+	if (*s != '=' && *s != ':')
+		return false;
+	s += 1 + strspn(s + 1, " \t");
+	s += strspn(s, "'\"");
+	return is_literal(s);
+}
+
+bool redact_has_token(const char *text)
+{
+	bool is_start = true;
+
+	if (strstr(text, "PRIVATE KEY-----"))
+		return true;
+	for (const char *s = text; *s; s++) {
+		size_t n = is_start ? name_length(s) : 0, skip = 0;
+
+		if (n && is_token_key(s, n) && has_literal_behind(s + n))
+			return true;
+		if (is_start && secret_shape(s))
+			return true;
+		if (str_starts(s, "://") && url_password(s + 3, &skip) &&
+		    !strchr("$%{", s[3 + skip]))
+			return true;
+		is_start = !isalnum((unsigned char)*s) && *s != '_' && *s != '-';
+	}
+	return false;
+}

@@ -12,4 +12,8 @@ void redact(const char *text, size_t max, struct buf *out);
 /* The same for all of text, with a mark of the caller's. Says whether there was a secret. */
 bool redact_with(const char *text, const char *mark, struct buf *out);
 
+/* Does a file of settings hold a secret itself? Stricter than the above: a key that is named after a secret counts only with
+ * a value that is neither a variable nor a word such as "true". */
+bool redact_has_token(const char *text);
+
 #endif
