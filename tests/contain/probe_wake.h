@@ -201,6 +201,29 @@ static void *wake_count(void *arg)
 	return arg;
 }
 
+/* Never where it was just seen: each generation makes the next one and ends. */
+static void wake_run_away(unsigned long flags)
+{
+	for (;;) {
+		long pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+
+		if (pid > 0)
+			_exit(0);
+		__atomic_add_fetch(wake.slot, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void *wake_next_thread(void *arg)
+{
+	pthread_t t;
+
+	(void)pthread_detach(pthread_self());
+	__atomic_add_fetch(wake.slot, 1, __ATOMIC_RELAXED);
+	while (pthread_create(&t, NULL, wake_next_thread, arg) != 0)
+		;
+	return NULL;
+}
+
 static void *wake_main(void *arg)
 {
 	sigset_t set;
@@ -213,6 +236,16 @@ static void *wake_main(void *arg)
 		(void)signal(SIGCONT, SIG_IGN);
 	else if (!strcmp(wake.manner, "handled"))
 		(void)signal(SIGCONT, wake_nothing);
+	if (!strcmp(wake.way, "fork"))
+		wake_run_away(0);
+	if (!strcmp(wake.way, "sibling"))
+		wake_run_away(CLONE_PARENT);
+	if (!strcmp(wake.way, "thread"))
+		return wake_next_thread(arg);
+	if (!strcmp(wake.way, "exec")) {
+		__atomic_add_fetch(wake.slot, 1, __ATOMIC_RELAXED);
+		(void)execv("/proc/self/exe", (char **)arg - 1); /* with the program's name */
+	}
 	if (wake_set() < 0) {
 		printf("wake %s %s: %s\n", wake.number, wake.way, strerrorname_np(errno));
 		(void)fflush(stdout);
@@ -241,11 +274,11 @@ static int w_wake(int argc, char **argv)
 	for (int i = 0; i < 8 && !strcmp(shape, "threads"); i++)
 		(void)pthread_create(&t, NULL, wake_count, NULL);
 	if (!strcmp(shape, "thread"))
-		(void)pthread_create(&t, NULL, wake_main, NULL);
+		(void)pthread_create(&t, NULL, wake_main, argv);
 	/* The parent of vfork waits in the kernel; the memory is its own too. */
 	else if ((strcmp(shape, "child") || fork() == 0) &&
 		 (strcmp(shape, "vfork") || syscall(SYS_vfork) == 0))
-		(void)wake_main(NULL);
+		(void)wake_main(argv);
 	for (;;)
 		(void)pause();
 }
