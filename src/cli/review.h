@@ -24,5 +24,6 @@ int points_list(struct spot *s, const struct table_how *how, struct err *e);
 
 /* undo.c */
 void cli_format_time(uint64_t ns, char *out, size_t size);
+int cli_print_foreign(const struct buf *out, struct err *e);
 
 #endif

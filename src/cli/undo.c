@@ -578,7 +578,7 @@ static void narrow(struct changes *c, char *const *only)
 }
 
 /* File contents are foreign: to a terminal they go with their control characters shown, not obeyed. */
-static int print_foreign(const struct buf *out, struct err *e)
+int cli_print_foreign(const struct buf *out, struct err *e)
 {
 	_cleanup_(buf_done) struct buf safe = BUF(4 * OUT_MAX);
 	const char *p = buf_cstr(out), *end = p + out->n;
@@ -626,7 +626,7 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 	if (r == 0) {
 		narrow(&d.changes, paths);
 		tree_show(&d.changes, &show, &out);
-		r = print_foreign(&out, e);
+		r = cli_print_foreign(&out, e);
 	}
 	undo_diff_done(&d);
 	spot_paths_free(paths);
@@ -642,7 +642,7 @@ static int diff_review(const struct args *a, char *const *words, struct spot *s,
 	if (r == 0)
 		r = since ? review_cli_diff_since(s, since, words, a->form, &out, e)
 			  : review_cli_diff(s, words, a->form, &out, e);
-	return r < 0 ? r : print_foreign(&out, e);
+	return r < 0 ? r : cli_print_foreign(&out, e);
 }
 
 int cmd_diff(int argc, char **argv, struct err *e)

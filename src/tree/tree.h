@@ -123,6 +123,9 @@ int tree_hash_all(int root_fd, struct tree_index *x, struct err *e);
  * MiB, so that holes cost nothing. */
 int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES]);
 
+/* The same of bytes in memory. */
+void tree_hash_bytes(const char *p, size_t n, uint8_t ret[static SHA256_BYTES]);
+
 /* Opens a path of the tree, no link followed. fd or -errno. */
 int tree_open(int root_fd, const char *path, int flags);
 

@@ -161,7 +161,7 @@ bool outcome_is_hook(const char *name, unsigned char type, mode_t mode)
 
 /* ---- the tree as it would be ---- */
 
-static unsigned char type_of(const struct outcome *o, const char *rel)
+static unsigned char type_of(const struct outcome_tree *o, const char *rel)
 {
 	mode_t mode = 0;
 
@@ -171,7 +171,7 @@ static unsigned char type_of(const struct outcome *o, const char *rel)
 /* As ws_target(), in a tree that does not exist yet: a link anywhere on the way is an objection. */
 static int target_in(void *arg, const char *base, const char *text, char **ret_rel)
 {
-	const struct outcome *o = arg;
+	const struct outcome_tree *o = arg;
 	const char *abs = o->host->abs;
 	_free_ char *from = path_join(abs, base);
 	_free_ char *full = path_join(from, text);
@@ -197,10 +197,10 @@ static int target_in(void *arg, const char *base, const char *text, char **ret_r
 	return type == DT_UNKNOWN ? -ENOENT : 0;
 }
 
-static char *gitdir_why(struct outcome *o, const char *dir, bool only_old, unsigned depth);
+static char *gitdir_why(struct outcome_tree *o, const char *dir, bool only_old, unsigned depth);
 
 /* Reads a part and judges it, and where it leads. */
-static char *file_why(struct outcome *o, const char *dir, const char *rel, enum git_what what,
+static char *file_why(struct outcome_tree *o, const char *dir, const char *rel, enum git_what what,
 		      unsigned depth)
 {
 	_cleanup_(buf_done) struct buf b = BUF(outcome_part_max(what));
@@ -221,7 +221,7 @@ static char *file_why(struct outcome *o, const char *dir, const char *rel, enum 
 		       : gitdir_why(o, follow, false, depth + 1);
 }
 
-static char *part_why(struct outcome *o, const char *dir, const char *rel, enum git_what what,
+static char *part_why(struct outcome_tree *o, const char *dir, const char *rel, enum git_what what,
 		      unsigned depth)
 {
 	unsigned char type = type_of(o, rel);
@@ -234,7 +234,7 @@ static char *part_why(struct outcome *o, const char *dir, const char *rel, enum 
 }
 
 /* Something in a git dir, by its name there. */
-static char *inner_why(struct outcome *o, const char *dir, const char *name, const char *rel)
+static char *inner_why(struct outcome_tree *o, const char *dir, const char *name, const char *rel)
 {
 	size_t n = strlen(name);
 	enum git_what what;
@@ -255,7 +255,7 @@ static char *inner_why(struct outcome *o, const char *dir, const char *name, con
 	return NULL;
 }
 
-static char *hooks_why(struct outcome *o, const char *dir, bool only_old)
+static char *hooks_why(struct outcome_tree *o, const char *dir, bool only_old)
 {
 	for (size_t i = 0; git_hook_names[i]; i++) {
 		_free_ char *name = mem_fmt("hooks/%s", git_hook_names[i]);
@@ -270,7 +270,7 @@ static char *hooks_why(struct outcome *o, const char *dir, bool only_old)
 }
 
 /* All parts of a git dir that are not the host's own; only_old: those that lie on the host already. */
-static char *gitdir_why(struct outcome *o, const char *dir, bool only_old, unsigned depth)
+static char *gitdir_why(struct outcome_tree *o, const char *dir, bool only_old, unsigned depth)
 {
 	enum git_what what;
 	const char *part;
@@ -297,7 +297,7 @@ static bool is_marker(const char *name)
 	return false;
 }
 
-static bool has_markers(const struct outcome *o, const char *dir)
+static bool has_markers(const struct outcome_tree *o, const char *dir)
 {
 	unsigned bits = 0;
 
@@ -312,14 +312,14 @@ static bool has_markers(const struct outcome *o, const char *dir)
 }
 
 /* A git dir that the scan of the host found, wherever its markers are. */
-static bool is_hosts_gitdir(const struct outcome *o, const char *dir)
+static bool is_hosts_gitdir(const struct outcome_tree *o, const char *dir)
 {
 	const struct hit *h = scan_find(&o->host->scan, dir);
 
 	return h && h->is_dir && h->kind == HIT_PIN && str_eq(h->rule, FIND_GIT_RULE);
 }
 
-static void look_at_dir(const struct outcome *o, const struct outcome_dir *up,
+static void look_at_dir(const struct outcome_tree *o, const struct outcome_dir *up,
 			struct outcome_dir *d)
 {
 	const char *name = path_name(d->rel);
@@ -333,7 +333,7 @@ static void look_at_dir(const struct outcome *o, const struct outcome_dir *up,
 }
 
 /* The directories above rel, from the top: those of the path before are known. */
-static int enter(struct outcome *o, const char *rel)
+static int enter(struct outcome_tree *o, const char *rel)
 {
 	size_t at = 0;
 
@@ -359,7 +359,7 @@ static int enter(struct outcome *o, const char *rel)
 	}
 }
 
-void outcome_done(struct outcome *o)
+void outcome_done(struct outcome_tree *o)
 {
 	while (o->depth > 0)
 		free(o->dirs[--o->depth].rel);
@@ -367,7 +367,7 @@ void outcome_done(struct outcome *o)
 
 /* ---- a path ---- */
 
-static char *git_why(struct outcome *o, const char *rel)
+static char *git_why(struct outcome_tree *o, const char *rel)
 {
 	for (size_t i = 0; i < o->depth; i++) {
 		const char *dir = o->dirs[i].rel;
@@ -386,7 +386,7 @@ static char *git_why(struct outcome *o, const char *rel)
 }
 
 /* Below a path that the host's configuration names, or a link on the way there. */
-static char *named_why(const struct outcome *o, const char *rel)
+static char *named_why(const struct outcome_tree *o, const char *rel)
 {
 	size_t n = strlen(rel);
 
@@ -403,7 +403,7 @@ static char *named_why(const struct outcome *o, const char *rel)
 }
 
 /* A .git that is no directory. */
-static char *dotgit_why(struct outcome *o, const char *rel)
+static char *dotgit_why(struct outcome_tree *o, const char *rel)
 {
 	_free_ char *base = path_parent(rel);
 	unsigned char type = type_of(o, rel);
@@ -415,7 +415,7 @@ static char *dotgit_why(struct outcome *o, const char *rel)
 	return file_why(o, base, rel, GIT_WHAT_COUNT_, 0);
 }
 
-char *outcome_why(struct outcome *o, const char *rel)
+char *outcome_why(struct outcome_tree *o, const char *rel)
 {
 	const char *rule = matcher_rule(&o->p->protect, rel);
 	bool is_nogit;

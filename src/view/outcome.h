@@ -67,7 +67,7 @@ struct outcome_dir {
 	bool is_git, is_nogit;
 };
 
-struct outcome {
+struct outcome_tree {
 	const struct policy *p;
 	const struct outcome_host *host;
 	/* The tree as it would be afterwards. DT_*, DT_UNKNOWN where nothing is. */
@@ -80,7 +80,7 @@ struct outcome {
 };
 
 /* May the change of this path (made, replaced or removed) reach the host? NULL, or why not, to be freed. */
-char *outcome_why(struct outcome *o, const char *rel);
-void outcome_done(struct outcome *o);
+char *outcome_why(struct outcome_tree *o, const char *rel);
+void outcome_done(struct outcome_tree *o);
 
 #endif

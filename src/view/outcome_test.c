@@ -18,7 +18,7 @@ struct after {
 	struct outcome_host host;
 	const struct brings *v;
 	size_t n;
-	struct outcome o;
+	struct outcome_tree o;
 };
 
 static const struct brings *brought(const struct after *a, const char *rel)
@@ -83,12 +83,12 @@ static void begin(struct after *a, const char *protect, const struct brings *v, 
 	CHECK_STR(e.msg, "");
 	a->v = v;
 	a->n = n;
-	a->o = (struct outcome){ .p = &a->p,
-				 .host = &a->host,
-				 .type = type,
-				 .read = read_text,
-				 .is_old = is_old,
-				 .arg = a };
+	a->o = (struct outcome_tree){ .p = &a->p,
+				      .host = &a->host,
+				      .type = type,
+				      .read = read_text,
+				      .is_old = is_old,
+				      .arg = a };
 }
 
 #define BEGIN(a, protect, v) begin((a), (protect), (v), ARRAY_LEN(v))

@@ -210,7 +210,7 @@ def a_slip_is_not_a_success(box):
     for args in (("apply", "slip"), ("apply", "box", "slip"), ("discard", "box", "slip"), ("diff", "box", "slip")):
         refused(box.cli(*args), "'slip' is neither a sandbox nor a path here")
     done(box, "discard", "box", "gone")
-    done(box, "apply", "box", "f")
+    done(box, "apply", "--yes", "box", "f")
     eq((box.read("f"), box.read("gone")), ("3\n", "1"))
 
 
