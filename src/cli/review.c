@@ -195,7 +195,8 @@ static int own(struct spot *s, struct err *e)
 }
 
 /* While it runs: all inside stand still as long as we are connected. */
-static int checkpoint_live(struct spot *s, const char *message, bool as_json, struct err *e)
+static int checkpoint_live(struct spot *s, enum tree_kind kind, const char *message, bool as_json,
+			   struct err *e)
 {
 	struct keep_msg m = { .type = KEEP_PAUSE };
 	_close_ int conn = keep_connect(s->host.state_dir, s->sandbox, e);
@@ -205,7 +206,7 @@ static int checkpoint_live(struct spot *s, const char *message, bool as_json, st
 	if (r == 0)
 		r = reopen(s, e);
 	if (r == 0)
-		r = layers_checkpoint_live(&s->review.layers, message, &id, e);
+		r = layers_checkpoint_live(&s->review.layers, kind, message, &id, e);
 	if (r < 0)
 		return r;
 	(void)printf(as_json ? "{\"checkpoint\":%llu,\"paused_ms\":%llu}\n"
@@ -216,7 +217,8 @@ static int checkpoint_live(struct spot *s, const char *message, bool as_json, st
 }
 
 /* And its machine with it. */
-static int checkpoint_machine(struct spot *s, const char *message, bool as_json, struct err *e)
+static int checkpoint_machine(struct spot *s, enum tree_kind kind, const char *message,
+			      bool as_json, struct err *e)
 {
 	_cleanup_(machine_close) struct machine m = MACHINE_NONE;
 	uint64_t id = 0, still_ms = 0;
@@ -225,7 +227,7 @@ static int checkpoint_machine(struct spot *s, const char *message, bool as_json,
 	if (r == 0)
 		r = reopen(s, e);
 	if (r == 0)
-		r = layers_checkpoint_live(&s->review.layers, message, &id, e);
+		r = layers_checkpoint_live(&s->review.layers, kind, message, &id, e);
 	if (r == 0)
 		r = machine_keep(&m, s, id, &still_ms, e);
 	if (r < 0)
@@ -241,21 +243,22 @@ static int checkpoint_machine(struct spot *s, const char *message, bool as_json,
 	return 0;
 }
 
-int review_cli_checkpoint(struct spot *s, const char *message, bool is_live, bool as_json,
-			  struct err *e)
+/* NOLINTNEXTLINE(readability-function-size): what was said on the command line, one by one */
+int review_cli_checkpoint(struct spot *s, enum tree_kind kind, const char *message, bool is_live,
+			  bool as_json, struct err *e)
 {
 	uint64_t id = 0;
 	int r;
 
 	if (is_live)
-		return checkpoint_machine(s, message, as_json, e);
+		return checkpoint_machine(s, kind, message, as_json, e);
 	r = own(s, e);
 	if (r == -EBUSY) {
 		*e = ERR_INIT;
-		return checkpoint_live(s, message, as_json, e);
+		return checkpoint_live(s, kind, message, as_json, e);
 	}
 	if (r == 0)
-		r = layers_checkpoint(&s->review.layers, TREE_MANUAL, message, 0, &id, e);
+		r = layers_checkpoint(&s->review.layers, kind, message, 0, &id, e);
 	if (r == 0)
 		r = layers_merge(&s->review.layers, e);
 	if (r < 0)

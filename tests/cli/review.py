@@ -470,11 +470,15 @@ def who_is_inside_asks_for_one(box):
     eq(r.out.splitlines()[-2:], ["125", "2"])
     has(r.err, "seconds old", "usage: vitrine-checkpoint")
     listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
-    eq([c["message"] for c in listed if c["kind"] == "manual"], ["asked for inside: it works"])
+    eq([c["message"] for c in listed if c["kind"] == "inside"], ["asked for inside: it works"])
+    has(done(box, "diff", "box").out, "-one", "+broken")
     done(box, "undo", "box")
+    eq(box.read("a.txt"), "one\ntwo\n", "the host's own checkpoint, not the one that was asked for")
+    done(box, "restore", "--force", "box", str([c["checkpoint"] for c in listed if c["kind"] == "inside"][0]))
     eq(box.read("a.txt"), "mine\n")
     inside(box, "echo kept > a.txt; vitrine-checkpoint && echo lost > a.txt", "rev")
-    done(box, "undo", "rev")
+    refused(box.cli("undo", "rev"), "has no checkpoint to go back to", rc=125)
+    done(box, "restore", "rev", "1")
     eq(inside(box, "cat a.txt", "rev"), "kept\n")
     eq(box.cli("run", "--", "sh", "-c", "vitrine-checkpoint").rc, 127, "nobody could come back to it")
 
