@@ -101,8 +101,6 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 		l->first = (uint32_t)l->n;
 		l->has_gitignore = false;
 	}
-	if (str_starts(name, TREE_TEMP))
-		return 0;
 	if (l->n >= TREE_ENTRIES_MAX) {
 		l->is_full = true;
 		return 0;
