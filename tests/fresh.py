@@ -115,13 +115,17 @@ def copy_source(to):
     """The working tree as git sees it: what is ignored is not on a fresh machine either."""
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
                            capture_output=True).stdout
-    to.mkdir(parents=True)
+    to.mkdir(parents=True, exist_ok=True)
     with subprocess.Popen(["tar", "-c", "--null", "--no-recursion", "--ignore-failed-read", "-T", "-"], cwd=ROOT,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as pack, \
             subprocess.Popen(["tar", "-x", "-C", str(to), "--no-same-owner"], stdin=pack.stdout) as unpack:
         pack.stdin.write(names)
         pack.stdin.close()
         unpack.wait()
+
+
+def home_of(who):
+    return "root" if who == "root" else "home/dev"
 
 
 def furnish(tree, who):
@@ -139,11 +143,12 @@ def furnish(tree, who):
         subprocess.run(["chroot", tree, "useradd", "--create-home", "--shell", "/bin/bash", "dev"], check=True)
         (tree / "etc/sudoers.d/dev").write_text("dev ALL=(ALL) NOPASSWD: ALL\n")
         (tree / "etc/sudoers.d/dev").chmod(0o440)
-    home = "root" if who == "root" else "home/dev"
-    copy_source(tree / home / "vitrine")
+
+
+def put_source(tree, who):
+    copy_source(tree / home_of(who) / "vitrine")
     if who == "user":
         subprocess.run(["chroot", tree, "chown", "-R", "dev:dev", "/home/dev"], check=True)
-    return f"/{home}"
 
 
 # pivot_root rather than chroot: no user namespace can be made below a chroot.
@@ -186,18 +191,20 @@ def registry():
     return subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True).stdout.strip()
 
 
-def play(who, steps, seconds):
+def play(who, steps, seconds, again=False):
     """-> a folder of logs and snapshots"""
     tree, fresh, archives = OUT / f"tree-{who}", OUT / who, OUT / "archives"
-    remove(tree)
     shutil.rmtree(fresh, ignore_errors=True)
-    tree.mkdir(parents=True)
-    fresh.mkdir()
+    fresh.mkdir(parents=True)
     (archives / "partial").mkdir(parents=True, exist_ok=True)
-    subprocess.run(["tar", "-x", "-f", base(), "-C", tree, "--numeric-owner", "--xattrs"], check=True)
-    home = furnish(tree, who)
+    if not again:
+        remove(tree)
+        tree.mkdir()
+        subprocess.run(["tar", "-x", "-f", base(), "-C", tree, "--numeric-owner", "--xattrs"], check=True)
+        furnish(tree, who)
+    put_source(tree, who)
     words = "".join(f"export {k}='{v}'\n" for k, v in environment(registry()).items())
-    (fresh / "inside").write_text(f"WHO={who} HOME_OF={home}\n{words}{INSIDE}\n{steps}\n")
+    (fresh / "inside").write_text(f"WHO={who} HOME_OF=/{home_of(who)}\n{words}{INSIDE}\n{steps}\n")
     say(f"as {who} ...")
     try:
         subprocess.run(["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child", "--propagation", "private",
@@ -257,6 +264,7 @@ def parse_args():
     p.add_argument("--tests", default="", help="words for tests/run instead of all tests")
     p.add_argument("--seconds", type=int, default=7200, help="for each account")
     p.add_argument("--keep", action="store_true", help="leave the trees in build/fresh")
+    p.add_argument("--again", action="store_true", help="enter the trees that --keep left once more: quick, and no longer bare")
     return p.parse_args()
 
 
@@ -274,7 +282,7 @@ def main():
     steps = STEPS.format(deps="--no-agents" if args.slice else "", test=f"tests/run {words}" if words else "make test")
     verdict, began = Verdict(), time.monotonic()
     for who in people:
-        fresh = play(who, steps, args.seconds)
+        fresh = play(who, steps, args.seconds, args.again)
         # Packages bring accounts of their own, so these may change while they are installed.
         judge(verdict, who, fresh, "run", ALL[1:])
         judge(verdict, who, fresh, "deps", ALL[1:3])
@@ -284,7 +292,7 @@ def main():
         if not args.keep:
             remove(OUT / f"tree-{who}")
     say(f"{time.monotonic() - began:.0f} s")
-    if not verdict.failed and people == ["root", "user"] and not words:
+    if not verdict.failed and people == ["root", "user"] and not words and not args.again:
         RECORD.write_text(hash_of_judged() + "\n")
         say(f"written: {RECORD.relative_to(ROOT)}")
     print(f"{verdict.passed} passed, {verdict.failed} failed, 0 skipped")
