@@ -285,7 +285,7 @@ def main():
         fresh = play(who, steps, args.seconds, args.again)
         # Packages bring accounts of their own, so these may change while they are installed.
         judge(verdict, who, fresh, "run", ALL[1:])
-        judge(verdict, who, fresh, "deps", ALL[1:3])
+        judge(verdict, who, fresh, "deps", ALL[1:])
         judge(verdict, who, fresh, "test", ALL)
         for line in lines(fresh / "test.log")[-4:]:
             say(f"{who}: {line}")
