@@ -145,7 +145,7 @@ static int make(struct store *s, const struct tree_note *note, const struct tree
 {
 	_cleanup_(tree_index_done) struct tree_index before = { 0 };
 	struct saving v = { .s = s, .o = o, .sum = ret, .b = CONTENT_BOUNDS };
-	bool has_before;
+	bool is_alone = note->is_alone && note->is_alone(note->arg), has_before;
 	int r = newest(s, &before, &has_before, e);
 
 	if (o->max_file == 0) /* somebody asked for all of it, and waits */
@@ -161,11 +161,15 @@ static int make(struct store *s, const struct tree_note *note, const struct tree
 		return r;
 	ret->is_ignore_cut = x->is_ignore_cut;
 	ret->is_same = has_before && is_same(&before, x);
-	if (ret->is_same && note->may_skip) {
+	is_alone = is_alone && note->is_alone(note->arg);
+	/* One that proves less than this one would is no reason to make none. */
+	if (ret->is_same && note->may_skip && before.kind != TREE_INSIDE &&
+	    (before.is_alone || !is_alone)) {
 		x->id = ret->id = before.id;
 		return v.read > 0 && x->steady_dev ? refresh(s, &before, x, e) : 0;
 	}
 	x->kind = note->kind;
+	x->is_alone = is_alone && note->kind != TREE_INSIDE;
 	x->since = note->since;
 	x->message = mem_str(note->message);
 	x->root = mem_str(note->root);

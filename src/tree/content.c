@@ -167,6 +167,24 @@ int content_hash(int fd, uint64_t size, uint64_t *slack, uint8_t ret[static SHA2
 	return 0;
 }
 
+void tree_hash_bytes(const char *p, size_t n, uint8_t ret[static SHA256_BYTES])
+{
+	_free_ uint8_t *sums = NULL;
+	size_t chunks = (n + TREE_CHUNK - 1) / TREE_CHUNK;
+
+	if (n <= TREE_CHUNK) {
+		sha256(p, n, ret);
+		return;
+	}
+	sums = mem_new(chunks, SHA256_BYTES);
+	for (size_t i = 0; i < chunks; i++) {
+		size_t at = i * TREE_CHUNK;
+
+		sha256(p + at, n - at < TREE_CHUNK ? n - at : TREE_CHUNK, sums + i * SHA256_BYTES);
+	}
+	sha256(sums, chunks * SHA256_BYTES, ret);
+}
+
 /* ---- copying ---- */
 
 struct copy {
@@ -197,8 +215,9 @@ int content_copy(int from, int to, uint64_t size, uint64_t *slack,
 	struct copy c = { .fd = to };
 	int r;
 
-	if (ioctl(to, FICLONE, from) == 0)
-		return content_hash(to, size, slack, hash);
+	if (ioctl(to, FICLONE, from) == 0) /* which may have grown: no byte without a hash */
+		return ftruncate(to, (off_t)size) < 0 ? -errno
+						      : content_hash(to, size, slack, hash);
 	r = content_chunks(from, size, copy_chunk, &c, slack, hash);
 	if (r == 0 && ftruncate(to, (off_t)size) < 0)
 		r = -errno;

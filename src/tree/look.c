@@ -145,8 +145,6 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 		d->bits = 1;
 		begin_dir(l, d);
 	}
-	if (str_starts(name, TREE_TEMP))
-		return 0;
 	if (l->n >= TREE_ENTRIES_MAX) {
 		l->is_full = true;
 		return 0;

@@ -305,6 +305,14 @@ void overlay_hash(int root, struct tree_entry *en, struct content_bounds *b)
 		en->flags &= ~(uint32_t)TREE_UNHASHED;
 }
 
+void overlay_hash_all(struct overlay_diff *d)
+{
+	struct content_bounds b = CONTENT_BOUNDS;
+
+	for (size_t i = 0; i < d->after.n; i++)
+		overlay_hash(layer_of(d, &d->after.v[i]), &d->after.v[i], &b);
+}
+
 /* A file whose size differs needs no hash to be seen as changed; only to be found again under another name. */
 static void hash_needed(struct overlay_diff *d, bool with_renames)
 {

@@ -67,6 +67,7 @@ enum tree_kind {
 	TREE_LOOP,    /* before an iteration of a loop */
 	TREE_PRESENT, /* what was there before a restore */
 	TREE_SEAL,    /* what a sandbox left when it ended; contents not saved */
+	TREE_INSIDE, /* a sandbox asked, by vitrine-checkpoint: never chosen unless somebody names it */
 	TREE_KIND_COUNT_
 };
 
@@ -79,6 +80,7 @@ struct tree_index {
 	uint64_t created; /* realtime ns */
 	uint64_t since;   /* TREE_PRESENT: the checkpoint that was restored over it */
 	enum tree_kind kind;
+	bool is_alone; /* no sandbox ran in the tree while it was saved: all in it is the host's own */
 	uint32_t root_mode;
 	char *message;
 	char *root; /* path of the tree */
@@ -92,6 +94,8 @@ struct tree_index {
 
 void tree_index_done(struct tree_index *x);
 const char *tree_kind_name(enum tree_kind kind);
+/* What a record of an earlier version is: it called those of the inside manual, and said so in their text. */
+enum tree_kind tree_kind_of(enum tree_kind kind, const char *message);
 
 /* The entry with exactly this path, or NULL. */
 const struct tree_entry *tree_find(const struct tree_index *x, const char *path);
@@ -119,7 +123,8 @@ struct tree_options {
 	struct tree_progress progress;
 };
 
-/* Names that begin so are ours and half-made: no index knows them, a restore removes them. */
+/* Names that begin so and go on with 16 hex digits are half-made files of a restore. After one that was killed they are
+ * removed (tree_clean); otherwise they are names like any other, because a sandbox can make them too. */
 #define TREE_TEMP ".vitrine-tmp-"
 
 /* One walk, stats only. Records that `before` (may be NULL) proves unchanged take their hash and attributes from it;
@@ -135,6 +140,9 @@ int tree_hash_all(int root_fd, const struct tree_index *before, struct tree_inde
 /* The hash of a file's content: SHA-256 of the bytes up to 1 MiB; of anything longer SHA-256 over the SHA-256 of each
  * MiB, so that holes cost nothing. */
 int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES]);
+
+/* The same of bytes in memory. */
+void tree_hash_bytes(const char *p, size_t n, uint8_t ret[static SHA256_BYTES]);
 
 /* Opens a path of the tree, no link followed. fd or -errno. */
 int tree_open(int root_fd, const char *path, int flags);
@@ -186,6 +194,9 @@ struct tree_saved {
 struct tree_note {
 	int root_fd; /* the tree */
 	enum tree_kind kind;
+	bool (*is_alone)(
+		void *arg); /* does no sandbox run there? Asked before and after; NULL: not known */
+	void *arg;
 	const char *message; /* "" */
 	const char *root;
 	uint64_t since;
