@@ -93,6 +93,7 @@ enum keep_flags {
 	KEEP_BEHIND = 8,     /* -d: nobody is there, it runs behind the scenes */
 	KEEP_RECORD = 16,    /* its output is kept */
 	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
+	KEEP_TIED = 64,      /* the sandbox ends with its first client, however that ends */
 };
 
 enum state_flags {
