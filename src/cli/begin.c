@@ -127,6 +127,7 @@ static int save(const struct run *r, struct keeper_saved *ret, struct err *e)
 	struct undo u;
 	int x = undo_open(&u, r->host.state_dir, r->host.workspace, r->host.ws_fd, true, e);
 
+	u.policy = &r->policy;
 	if (x == 0)
 		x = undo_resume(&u, &resumed, e);
 	if (x >= 0)

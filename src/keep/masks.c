@@ -104,12 +104,10 @@ static int sweep(struct guarded *g, const char *rel, struct err *e)
 
 static void ask_to_freeze(struct keeper *k)
 {
-	struct init_msg m = { .type = INIT_FREEZE };
-
 	if (k->masks->is_waiting || sabotaged("remask"))
 		return;
 	k->masks->is_waiting = true;
-	(void)init_send(k->native.ctl, &m, NULL, 0); /* init's end is seen elsewhere */
+	freeze_ask(k);
 }
 
 static bool is_gone(const struct guarded *g, const char *rel)
@@ -208,15 +206,17 @@ static void cover_replaced(struct guarded *g)
 void masks_on_frozen(struct keeper *k)
 {
 	struct masks *m = k->masks;
-	struct init_msg thaw = { .type = INIT_THAW };
 
 	if (m == NULL || !m->is_waiting)
 		return;
 	m->is_waiting = false;
 	for (size_t i = 0; i < m->n; i++)
 		cover_replaced(&m->v[i]);
-	if (!clients_pause(k))
-		(void)init_send(k->native.ctl, &thaw, NULL, 0);
+}
+
+bool masks_want_freeze(const struct keeper *k)
+{
+	return k->masks && k->masks->is_waiting;
 }
 
 /* ---- the watch ---- */
