@@ -138,6 +138,8 @@ struct keeper_in {
 	struct plan *plan; /* without argv: the sandbox stands ready and runs nothing */
 	const struct policy *policy;
 	struct scan *scan;
+	struct ground *grounds; /* other directories that can be written */
+	size_t n_grounds;
 	const struct cgroup_host *cgroups;
 	int ws_fd;
 	int client;                       /* the first client's connection */
