@@ -51,6 +51,27 @@ static void tell_swept(struct keeper *k)
 	}
 }
 
+/* The host must not be told that all is well: each name in a note of its own, and the run ends with an error. */
+static void tell_left(struct keeper *k, const struct err *e)
+{
+	const struct sweep *s = &k->swept;
+
+	for (size_t i = 0; i < s->n_left; i++) {
+		_free_ char *note = mem_fmt("LEFT %.300s (%s)", s->left[i].rel, s->left[i].rule);
+
+		keeper_note(k, note);
+	}
+	if (k->why == END_ERROR && k->err.kind != ERR_NONE)
+		return;
+	err_put_(&k->err, ERR_SYSTEM, e->num,
+		 "the workspace could not be searched to its end, and what was made inside may "
+		 "still "
+		 "lie there: %.200s%s. Look at it before you run git, an editor or an agent there",
+		 e->msg, s->left_count > 1 ? " (and others, see the notes)" : "");
+	k->why = END_ERROR;
+	k->status = 0;
+}
+
 static void sweep_path(struct keeper *k, const char *rel)
 {
 	struct keeper_in *in = k->in;
@@ -258,18 +279,16 @@ void masks_finish(struct keeper *k)
 
 	if (m == NULL)
 		return;
+	if (!plan_is_review(in->plan))
+		sweep_unlock(in->ws_fd);
 	/* A name the host removed in the last moment is no longer ours to call old. */
 	if (m->watch)
 		on_watch(k);
 	for (size_t i = 0; i < m->n; i++)
-		(void)scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e);
+		if (scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e) < 0)
+			scan_forget(in->scan, m->replaced[i]);
 	if (!sabotaged("quarantine") && !plan_is_review(in->plan) &&
-	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0) {
-		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
-					    "it: %.400s",
-					    e.msg);
-
-		keeper_note(k, note);
-	}
+	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0)
+		tell_left(k, &e);
 	tell_swept(k);
 }

@@ -30,13 +30,19 @@ struct gitdir {
 	int fd;
 	const char *rel;
 	struct err *e;
+	bool is_closed; /* a directory in it could not be passed, and was opened */
 };
 
 static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
 {
-	_close_ int fd = walk_open(sw->ws.fd, rel, O_RDONLY | O_DIRECTORY);
+	_close_ int fd = walk_open(sw->ws.fd, rel, O_PATH | O_DIRECTORY);
 
-	return fd < 0 ? 0 : sweep_gitdir(sw, fd, rel, e);
+	if (fd < 0) {
+		if (!walk_is_gone(-fd))
+			sweep_unseen(sw, fd, rel);
+		return 0;
+	}
+	return sweep_gitdir(sw, fd, rel, e);
 }
 
 /* ---- config ---- */
@@ -263,6 +269,7 @@ static int check_new(struct gitdir *g, const char *name, enum git_what what)
 		sweep_take_below(g->sw, g->fd, g->rel, name, "git grafts");
 		return 0;
 	case GIT_VIA_LINK:
+	case GIT_UNREADABLE:
 	case GIT_WHAT_COUNT_:
 		break;
 	}
@@ -276,6 +283,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 	_free_ char *rel = ws_rel(g->rel, name), *head = path_parent(name);
 	_close_ int at = FD_NONE;
 
+	if (what == GIT_UNREADABLE) {
+		g->is_closed = true;
+		at = walk_open(g->fd, name, O_PATH | O_DIRECTORY);
+		if (at < 0 || quarantine_loosen(at, ".") < 0)
+			sweep_unseen(g->sw, -EACCES, rel);
+		return 0;
+	}
 	if (S_ISLNK(st->st_mode)) {
 		at = walk_open(g->fd, head, O_PATH | O_DIRECTORY);
 		if (at >= 0)
@@ -289,7 +303,11 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			.ws = &g->sw->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name
 		};
 
-		return scan_config_refs(&c, on_ref, g, e);
+		/* The rest of the workspace is swept all the same. */
+		int r = scan_config_refs(&c, on_ref, g, e);
+
+		if (r < 0)
+			sweep_unseen(g->sw, r, rel);
 	}
 	return 0;
 }
@@ -303,5 +321,14 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500)
 		(void)quarantine_loosen(fd,
 					"."); /* somebody else's stays closed to them and to us */
-	return git_parts(fd, on_part, &g, e);
+	/* Opened from the top: one more round for each level. */
+	for (int i = 0; i < 3; i++) {
+		int r;
+
+		g.is_closed = false;
+		r = git_parts(fd, on_part, &g, e);
+		if (r < 0 || !g.is_closed)
+			return r;
+	}
+	return 0;
 }
