@@ -85,6 +85,31 @@ static void tell_swept(struct guarded *g)
 	}
 }
 
+/* The caller must not be told that all is well: each name in a note of its own, and the run ends with an error. */
+static void tell_left(struct guarded *g, const struct err *e)
+{
+	struct keeper *k = g->k;
+	const struct sweep *s = &k->swept;
+
+	for (size_t i = 0; i < s->n_left; i++) {
+		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+		buf_puts(&b, "LEFT ");
+		name_of(g, s->left[i].rel, &b);
+		buf_printf(&b, " (%s)", s->left[i].rule);
+		keeper_note(k, buf_cstr(&b));
+	}
+	if (sabotaged("left") || (k->why == END_ERROR && k->err.kind != ERR_NONE))
+		return;
+	err_put_(&k->err, ERR_SYSTEM, e->num,
+		 "%s could not be searched to its end, and what was made inside may still lie "
+		 "there: %.200s%s. Look at it before you run git, an editor or an agent there",
+		 g->named[0] ? g->named : "the workspace", e->msg,
+		 s->left_count > 1 ? " (and others, see the notes)" : "");
+	k->why = END_ERROR;
+	k->status = 0;
+}
+
 /* The whole directory, or one path in it. */
 static int sweep(struct guarded *g, const char *rel, struct err *e)
 {
@@ -335,18 +360,16 @@ static void finish_ground(struct guarded *g)
 {
 	struct err e = ERR_INIT;
 
+	if (!g->is_kept)
+		sweep_unlock(g->fd);
 	/* A name the host removed in the last moment is no longer ours to call old. */
 	if (g->watch)
 		on_watch(g);
 	for (size_t i = 0; i < g->n; i++)
-		(void)scan_refresh(g->scan, g->fd, g->replaced[i], &e);
-	if (sweep(g, NULL, &e) < 0) {
-		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
-					    "it: %.400s",
-					    e.msg);
-
-		keeper_note(g->k, note);
-	}
+		if (scan_refresh(g->scan, g->fd, g->replaced[i], &e) < 0)
+			scan_forget(g->scan, g->replaced[i]);
+	if (sweep(g, NULL, &e) < 0)
+		tell_left(g, &e);
 }
 
 void masks_finish(struct keeper *k)
