@@ -53,7 +53,7 @@ snap() {
 	awk '{ $1 = $2 = ""; print }' /proc/self/mountinfo | sort >"$to/mounts"
 	# What sudo and package managers keep is theirs.
 	find /tmp /var/tmp /dev/shm /run /root /home -xdev \
-		\( -path /run/sudo -o -path "$HOME_OF/vitrine" -o -path "$HOME_OF/.npm" -o -path /run/adduser \) -prune -o -print | sort >"$to/files"
+		\( -path /run/sudo -o -path "$HOME_OF/vitrine" -o -path "$HOME_OF/.npm" -o -path /run/adduser -o -name 'hsperfdata_*' \) -prune -o -print | sort >"$to/files"
 }
 as() {
 	if [ "$WHO" = root ]; then
