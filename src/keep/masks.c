@@ -9,6 +9,9 @@
  * A protected name that did not exist cannot be covered, and nothing is created on the host to make it so. It is
  * moved to the quarantine when it appears, and once more at the end, when nothing inside lives any more.
  */
+#include <fcntl.h>
+
+#include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "engine/engine.h"
@@ -36,19 +39,52 @@ struct masks {
 
 /* ---- quarantine ---- */
 
+/* All of them, one JSON object in a line, beside what was taken. */
+static void list_swept(int fd, const struct swept *s)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_puts(&b, "{\"path\":");
+	buf_json(&b, s->rel);
+	buf_puts(&b, ",\"rule\":");
+	buf_json(&b, s->rule);
+	if (s->saved) {
+		buf_puts(&b, ",\"saved\":");
+		buf_json(&b, s->saved);
+	}
+	buf_puts(&b, "}\n");
+	if (fd >= 0 && !b.is_over)
+		(void)io_write_all(fd, b.p, b.n); /* the record has it too */
+}
+
+/* The first are named; how many there were, and where all are named, is said at the end (tell_all_swept). */
 static void tell_swept(struct keeper *k)
 {
+	_close_ int list = FD_NONE;
+
+	if (k->masks->told < k->swept.n && k->swept.dir_fd >= 0)
+		list = openat(k->swept.dir_fd, QUARANTINE_LIST,
+			      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	for (; k->masks->told < k->swept.n; k->masks->told++) {
 		const struct swept *s = &k->swept.v[k->masks->told];
 		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
 
+		list_swept(list, s);
 		if (k->masks->told >= NOTES_MAX)
 			continue;
-		buf_puts(&b, "quarantined ");
-		buf_puts(&b, s->rel);
-		buf_printf(&b, " (%s)", s->rule);
+		buf_printf(&b, "quarantined %.280s%s (%.120s)", s->rel,
+			   strlen(s->rel) > 280 ? "..." : "", s->rule);
 		keeper_note(k, buf_cstr(&b));
 	}
+}
+
+static void tell_all_swept(struct keeper *k)
+{
+	_free_ char *text = mem_fmt(QUARANTINE_TOTAL "%zu names; the list is in %.300s/%s",
+				    k->swept.n, k->masks->quarantine, QUARANTINE_LIST);
+
+	if (k->swept.n > NOTES_MAX)
+		keeper_note(k, text);
 }
 
 static void sweep_path(struct keeper *k, const char *rel)
@@ -272,4 +308,5 @@ void masks_finish(struct keeper *k)
 		keeper_note(k, note);
 	}
 	tell_swept(k);
+	tell_all_swept(k);
 }
