@@ -398,13 +398,13 @@ static int open_dest(const struct copy *c, const char *dest, const char *own_nam
 
 /* ---- from the directory of ours to its place ---- */
 
-struct place {
+struct placing {
 	struct copy *c;
 	struct cp_judge *j;
 	const char *inside; /* what was named */
 };
 
-static void object(const struct place *p, const char *below, const char *why)
+static void object(const struct placing *p, const char *below, const char *why)
 {
 	_free_ char *path = below[0] ? mem_fmt("%s/%s", p->inside, below) : mem_str(p->inside);
 	_free_ char *text = mem_fmt("%s: programs on the host read or run this; name this very "
@@ -415,9 +415,10 @@ static void object(const struct place *p, const char *below, const char *why)
 	leave_out(p->c, path, text);
 }
 
-static int settle(const struct place *p, int from, int to, const char *name, const char *below);
+static int settle(const struct placing *p, int from, int to, const char *name, const char *below);
 
-static int settle_dir(const struct place *p, int from, int to, const char *name, const char *below)
+static int settle_dir(const struct placing *p, int from, int to, const char *name,
+		      const char *below)
 {
 	int fd = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -443,7 +444,7 @@ static int settle_dir(const struct place *p, int from, int to, const char *name,
 	return r;
 }
 
-static int settle(const struct place *p, int from, int to, const char *name, const char *below)
+static int settle(const struct placing *p, int from, int to, const char *name, const char *below)
 {
 	_free_ char *why = sabotaged("cp-judge") ? NULL : cp_judge_why(p->j, below);
 	struct stat st;
@@ -473,7 +474,7 @@ static int place(struct copy *c, const char *path, int stage, int dir, const cha
 	const struct cp_judged in = {
 		.host = c->host, .def = c->def, .dest = dir, .to = name, .from = stage, .name = name
 	};
-	const struct place p = { .c = c, .j = &j, .inside = path };
+	const struct placing p = { .c = c, .j = &j, .inside = path };
 	struct stat st;
 	int r;
 

@@ -138,6 +138,8 @@ int spot_open(struct spot *s, const char *workspace, bool wants_review, char *co
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "either the name of a sandbox or --workspace, not both");
 	r = host_workspace(&s->host, s->sandbox ? s->def.workspace : workspace, e);
+	if (r == 0 && s->sandbox)
+		r = places_check_workspace(s->host.state_dir, s->sandbox, s->def.workspace, e);
 	if (r == 0)
 		r = plan_check_workspace(&s->host.facts, e);
 	if (r == 0 && wants_review && s->sandbox == NULL)

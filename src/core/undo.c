@@ -266,7 +266,7 @@ static int run_passes(struct undo *u, struct back *b, const struct tree_index *t
 		tree_index_done(now);
 		r = tree_look(u->fd, target, b->o, now, e);
 		if (r == 0)
-			r = tree_hash_all(u->fd, now, e);
+			r = tree_hash_all(u->fd, target, now, e);
 		if (r == 0 && !has_closed(now, target) && same_tree(now, target))
 			break;
 	}
@@ -400,7 +400,7 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 	if (r == 0)
 		r = tree_look(u->fd, &newest, o, &now, e);
 	if (r == 0)
-		r = tree_hash_all(u->fd, &now, e);
+		r = tree_hash_all(u->fd, &newest, &now, e);
 	if (r == 0)
 		r = load_target(u, id, w->newest, &now, &target, e);
 	if (r < 0)
@@ -444,7 +444,7 @@ int undo_resume(struct undo *u, struct undone *ret, struct err *e)
 					 e); /* pruned meanwhile: nothing to finish */
 	r = tree_look(u->fd, &present, &whole, &now, e);
 	if (r == 0)
-		r = tree_hash_all(u->fd, &now, e);
+		r = tree_hash_all(u->fd, &present, &now, e);
 	if (r == 0)
 		r = judge(u, &b, &target, &t, e);
 	/* What is neither the old nor the new was written by somebody else since. */
@@ -560,7 +560,7 @@ int undo_compare(struct undo *u, uint64_t since, const struct tree_options *o,
 	if (r == 0)
 		r = tree_look(u->fd, &d.before, o, &d.now, e);
 	if (r == 0)
-		r = tree_hash_all(u->fd, &d.now, e);
+		r = tree_hash_all(u->fd, &d.before, &d.now, e);
 	if (r < 0) {
 		undo_diff_done(&d);
 		return r;

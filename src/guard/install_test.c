@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guard/install_test.c - settings with our entry in and out again, and what a record keeps to itself */
+#include "base/redact.h"
 #include "base/test.h"
 #include "guard/install.h"
-#include "guard/redact.h"
 
 static char *edited(enum agent a, const char *text, const char *program)
 {
@@ -83,6 +83,39 @@ TEST(secrets_stay_out_of_the_record)
 		redact(cases[i].text, 1000, &b);
 		CHECK_STR(buf_cstr(&b), cases[i].want);
 	}
+}
+
+TEST(settings_that_hold_a_token_themselves)
+{
+	static const char *const with[] = {
+		"//r.example/:_authToken=abcd-1234\n",
+		"registry=https://r.example/\n_auth = bWU6cHc=\n",
+		"npmAuthToken: \"abcd1234\"\n",
+		"npmAuthIdent: \"me:secret\"\n",
+		"[global]\nindex-url = https://me:hunter2@r.example/simple\n",
+		"<add key=\"ClearTextPassword\" value=\"hunter2\" />",
+		"{ \"http-basic\": { \"h\": { \"password\": \"hunter2\" } } }",
+		"credentials \"h\" {\n  token = \"abcd.atlasv1.x\"\n}",
+		"key=\"-----BEGIN PRIVATE KEY-----\\nabc\"",
+		"x = npm_abcdefghijklmn",
+	};
+	static const char *const without[] = {
+		"",
+		"registry=https://r.example/\nalways-auth=true\nsave-exact=true\n",
+		"//r.example/:_authToken=${NPM_TOKEN}\n",
+		"npmAuthToken: \"${NPM_TOKEN}\"\n",
+		"npmAuthToken:\n",
+		"index-url = https://${USER}:${TOKEN}@r.example/simple\n",
+		"token-helper = none\npassword = null\n",
+		"yarnPath: .yarn/releases/yarn-4.cjs\nnodeLinker: node-modules\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(with); i++)
+		if (!redact_has_token(with[i]))
+			CHECK_STR("nothing", with[i]);
+	for (size_t i = 0; i < ARRAY_LEN(without); i++)
+		if (redact_has_token(without[i]))
+			CHECK_STR("a token", without[i]);
 }
 
 TEST_MAIN()

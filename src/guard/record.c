@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "guard/redact.h"
+#include "base/redact.h"
 
 #define COMMAND_MAX ((size_t)1024)
 

@@ -9,7 +9,7 @@
 #include <sys/time.h>
 
 #include "base/num.h"
-#include "guard/redact.h"
+#include "base/redact.h"
 
 /* The receiver is started by the first report. */
 #define WAIT_SECONDS 1

@@ -80,8 +80,8 @@ static struct limit limit_builtin(enum limit_id id)
 void policy_init(struct policy *p)
 {
 	*p = (struct policy){ .engine = mem_str(setting_defs[SETTING_ENGINE].choices[0].name) };
-	add_all(&p->hide, builtin_hide);
-	add_all(&p->protect, builtin_protect);
+	for_names(name, names_hide) items_add(&p->hide, name, LAYER_BUILTIN);
+	for_names(name, names_protect) items_add(&p->protect, name, LAYER_BUILTIN);
 	add_all(&p->env_pass, builtin_env_pass);
 	for (enum limit_id i = 0; i < LIMIT_ALL_; i++)
 		p->limits[i] = limit_builtin(i);

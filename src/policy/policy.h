@@ -123,6 +123,11 @@ struct items {
 	size_t n, cap;
 };
 
+/* The names of data/names.json: one behind the other, ended by an empty one. All but the noted are patterns of the built-in
+ * layer; those that are hidden where a token stands in them are file names. The noted ones are in lower case. */
+extern const char names_hide[], names_hide_with_token[], names_protect[], names_note[];
+#define for_names(name, list) for (const char *name = (list); *name; name += strlen(name) + 1)
+
 struct policy {
 	char *workspace; /* absolute; NULL: the current directory */
 	enum ws_mode mode;

@@ -27,14 +27,27 @@ TEST(builtin_values)
 
 TEST(builtin_hide_and_protect)
 {
-	static const char *const hidden[] = { ".env", "a/.env.local", "id_ed25519", "x.p12",
-					      "a/.aws/credentials" };
+	static const char *const hidden[] = { ".env",       "a/.env.local", "id_ed25519",
+					      "x.p12",      ".env~",        "_netrc",
+					      "id_rsa.bak", ".dev.vars",    "a/.aws/credentials" };
 	static const char *const open[] = { ".env.example", "README.md", "test.pem",  ".npmrc",
 					    "env",          ".envrc",    "id_rsa.pub" };
-	static const char *const guarded[] = {
-		".git",      "sub/.git",       ".vscode",          "a/.claude/settings.json",
-		".mcp.json", ".vitrine.jsonc", "x.code-workspace", ".envrc"
-	};
+	static const char *const guarded[] = { ".git",
+					       "sub/.git",
+					       ".vscode",
+					       "a/.claude/settings.json",
+					       ".mcp.json",
+					       ".vitrine.jsonc",
+					       "x.code-workspace",
+					       ".envrc",
+					       ".hg/hgrc",
+					       "lefthook-local.toml",
+					       ".mise.local.toml",
+					       "a/.vimrc",
+					       ".github/hooks",
+					       ".dir-locals-2.el",
+					       "mise.ci.toml",
+					       ".factory" };
 	static const char *const work[] = {
 		"Makefile",  "package.json", ".gitignore",       ".github/workflows", "src",
 		"CLAUDE.md", ".claude",      ".claude/notes.md", ".gitmodules"

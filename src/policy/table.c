@@ -7,6 +7,8 @@
  */
 #include "policy/table.h"
 
+#include "names_data.h"
+
 #define DAY ((uint64_t)86400 * NS_PER_SEC)
 #define YEAR (365 * DAY)
 
@@ -172,46 +174,6 @@ const struct key_def key_defs[] = {
 	{ "features", "live", KEY_SETTING, SETTING_LIVE },
 };
 const size_t key_defs_n = ARRAY_LEN(key_defs);
-
-const char *const builtin_hide[] = {
-	/* dotenv files, less the ones that are made to be shared */
-	".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template", "!.env.dist",
-	/* private keys and key stores by their usual names; *.pem and *.key are as often test data */
-	"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "*.ppk",
-	"*.p12", "*.pfx", "*.kdbx",
-	/* credential files of tools */
-	".netrc", ".pgpass", ".pypirc", ".git-credentials", ".vault-token", ".gnupg",
-	"**/.aws/credentials", "**/.docker/config.json", "**/.kube/config", "**/.cargo/credentials",
-	"**/.cargo/credentials.toml", "**/.gem/credentials", "**/.config/gh/hosts.yml",
-	"**/.config/gcloud", NULL
-};
-
-const char *const builtin_protect[] = {
-	/* hooks, config and the other parts of a repository that run code; see docs/POLICY.md */
-	".git",
-	/* hook managers: the installed hook reads these */
-	".husky", ".githooks", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml",
-	/* editors: tasks, debuggers, language servers, local settings */
-	".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".helix", ".devcontainer",
-	".devcontainer.json", ".dir-locals.el", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc",
-	/* agents: hooks, commands, tool servers */
-	"**/.claude/settings.json", "**/.claude/settings.local.json", "**/.claude/hooks",
-	"**/.claude/commands", "**/.claude/agents", "**/.claude/skills", "**/.claude/plugins",
-	".mcp.json", ".codex", ".cursor", ".gemini", ".qwen", ".opencode", "opencode.json",
-	"opencode.jsonc", ".crush.json", "crush.json", ".aider.conf.yml", ".continue", ".windsurf",
-	".roo", ".kiro", ".amazonq",
-	/* what a shell prompt or a debugger loads on entering a directory */
-	".envrc", ".direnv", "mise.toml", ".mise.toml", "mise.local.toml", ".mise", ".gdbinit",
-	".lldbinit",
-	/* shell, git, ssh and session start-up, for workspaces that hold dotfiles */
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
-	".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc",
-	".login", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".gitconfig",
-	".ripgreprc", ".ssh", "**/.config/git", "**/.config/fish", "**/.config/autostart",
-	"**/.config/systemd", "**/.config/environment.d",
-	/* our own */
-	".vitrine.jsonc", ".vitrine-guard.json", NULL
-};
 
 const char *const builtin_env_pass[] = {
 	/* where programs lie, how the terminal behaves, the language, who is asking */

@@ -67,9 +67,7 @@ static inline bool section_eq(const char *a, const char *b)
 	return a == b || (a && b && str_eq(a, b));
 }
 
-/* NULL-ended lists of the built-in layer. */
-extern const char *const builtin_hide[];
-extern const char *const builtin_protect[];
+/* Of the built-in layer; NULL-ended. */
 extern const char *const builtin_env_pass[];
 
 /* Access by id. */

@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree/runs.c - see runs.h */
+#include <ctype.h>
 #include <sys/stat.h>
 
 #include "base/sabotage.h"
+#include "policy/policy.h"
 #include "tree/runs.h"
 
-/* Read by programs that execute what stands in them. By the last component, any case. */
-static const char names[][24] = {
-	"makefile",       "gnumakefile",    "package.json",     "setup.py",
-	"setup.cfg",      "pyproject.toml", "tox.ini",          "noxfile.py",
-	"conftest.py",    "build.rs",       "cargo.toml",       "cmakelists.txt",
-	"meson.build",    "build.gradle",   "build.gradle.kts", "pom.xml",
-	"build.xml",      "rakefile",       "gemfile",          "justfile",
-	"taskfile.yml",   "dockerfile",     "compose.yaml",     "docker-compose.yml",
-	"jenkinsfile",    "vagrantfile",    "configure.ac",     "webpack.config.js",
-	"vite.config.js", "vite.config.ts", "jest.config.js",   "sitecustomize.py",
-};
-
-static bool is_build_file(const char *name)
+/* Could the pattern match a path with this last component? From both ends of the two: most answers are no. */
+static bool is_possible(const char *pattern, const char *name, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcasecmp(name, names[i]) == 0)
-			return true;
-	return str_ends(name, ".mk") || str_ends(name, ".pth");
+	char last = pattern[strlen(pattern) - 1];
+
+	if (len == 0 || (last != '*' && last != name[len - 1]))
+		return false;
+	return pattern[0] == '*' || pattern[0] == name[0];
+}
+
+/* Read by programs that execute what stands in them: data/names.json. In any case: make reads "MAKEFILE" on some systems. */
+static bool is_build_file(const char *path)
+{
+	_free_ char *lower = mem_str(path);
+	const char *name = strrchr(lower, '/');
+	size_t len;
+
+	for (char *c = lower; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	name = name ? name + 1 : lower;
+	len = strlen(name);
+	for_names(pattern, names_note) if (is_possible(pattern, name, len) &&
+					   glob_match(pattern, lower)) return true;
+	return false;
 }
 
 const char *tree_runs(const struct change *c)
@@ -31,5 +39,5 @@ const char *tree_runs(const struct change *c)
 		return NULL;
 	if (c->b->mode & (S_IXUSR | S_IXGRP | S_IXOTH))
 		return "executable";
-	return is_build_file(c->b->name) ? "build tools run what stands in it" : NULL;
+	return is_build_file(c->b->path) ? "build tools run what stands in it" : NULL;
 }

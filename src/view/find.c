@@ -117,6 +117,10 @@ static unsigned on_candidate(struct find *f, const struct walk_dir *d, const cha
 			return 0;
 		}
 	}
+	/* Whether it is hidden at all is for the scan to find out; "!name" takes that back as well. */
+	if ((bits & MATCH_TOKEN) && (mode & FIND_HIDE) && type != DT_DIR &&
+	    items_match(&f->p->hide, rel) < 0)
+		pend(f, d, name, type, HIT_HIDE, FIND_TOKEN_RULE);
 	if (!(bits & MATCH_PROTECT) || !(mode & FIND_PROTECT))
 		return mode;
 	rule = matcher_rule(&f->p->protect, rel);
@@ -143,7 +147,7 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 	if (bits == 0)
 		return d->mode & ~(unsigned)FIND_DOTGIT;
 	d->bits |= git_bits_of_type(bits, type);
-	if (bits & (MATCH_HIDE | MATCH_PROTECT))
+	if (bits & (MATCH_HIDE | MATCH_PROTECT | MATCH_TOKEN))
 		return on_candidate(f, d, name, type, bits);
 	return d->mode & ~(unsigned)FIND_DOTGIT;
 }

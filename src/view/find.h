@@ -45,6 +45,8 @@ struct find_job {
 
 int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e);
 
+/* The rule of a file that is hidden only when a token stands in it. */
+#define FIND_TOKEN_RULE "a token in it"
 #define FIND_GIT_RULE "git"
 
 /* Does the policy protect a repository whose git dir is rel (a .git directory or a bare one)? */

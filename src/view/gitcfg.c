@@ -22,6 +22,7 @@
 
 struct cursor {
 	const unsigned char *p, *end;
+	const unsigned char *comment; /* behind the last value; NULL when there was none */
 	bool is_strict;
 };
 
@@ -188,6 +189,7 @@ static int read_value(struct cursor *c, struct buf *text)
 		int ch = next(c);
 
 		if (!v.is_quoted && (ch == '#' || ch == ';')) {
+			c->comment = c->p - 1;
 			skip_line(c);
 			ch = '\n';
 		}
@@ -242,9 +244,11 @@ static const char *text_of(struct buf *b)
 
 static int read_entry(struct cursor *c, struct reader *r, gitcfg_fn fn, void *arg)
 {
+	const unsigned char *at = c->p;
 	bool has_value = false;
 	struct gitcfg_item it;
 
+	c->comment = NULL;
 	/* Git lets a key stand before the first section, where it means nothing. */
 	if ((c->is_strict && !r->has_section) || read_key(c, &r->key, &r->value, &has_value) < 0)
 		return -EINVAL;
@@ -253,7 +257,10 @@ static int read_entry(struct cursor *c, struct reader *r, gitcfg_fn fn, void *ar
 	it = (struct gitcfg_item){ .section = text_of(&r->section),
 				   .sub = r->has_sub ? text_of(&r->sub) : NULL,
 				   .key = text_of(&r->key),
-				   .value = has_value ? text_of(&r->value) : NULL };
+				   .value = has_value ? text_of(&r->value) : NULL,
+				   .at = (const char *)at,
+				   .comment = (const char *)c->comment,
+				   .end = (const char *)c->p };
 	return fn(arg, &it);
 }
 

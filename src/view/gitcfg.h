@@ -15,6 +15,8 @@ struct gitcfg_item {
 	const char *sub;     /* as written; NULL when there is none */
 	const char *key;     /* lower case */
 	const char *value;   /* NULL: a key without "=", that is, true */
+	/* Where it stands in the text: from the key to behind the end of the line; a comment behind the value, or NULL. */
+	const char *at, *comment, *end;
 };
 
 enum gitcfg_grammar {

@@ -13,11 +13,13 @@
 #include <fcntl.h>
 #include <limits.h>
 
+#include "base/redact.h"
 #include "base/sabotage.h"
 #include "view/find.h"
 #include "view/scan.h"
 
 #define ALIAS_ENTRIES_MAX 10000
+#define TOKEN_FILE_MAX (256 * KIB)
 #define RULE_UNREADABLE "unreadable"
 
 void scan_done(struct scan *s)
@@ -119,6 +121,21 @@ int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 	return scan_put(sc, target, kind, rule, &at, e);
 }
 
+/* A file of settings: does it hold a token? What cannot be read, or is too large to be looked through, counts as if. */
+static bool holds_token(const struct scanner *sc, const struct find_spot *spot)
+{
+	_cleanup_(buf_done) struct buf b = BUF(TOKEN_FILE_MAX);
+	_free_ char *target = NULL;
+	int r = ws_read(spot->dir_fd, spot->name, &b);
+
+	if (r < 0 && ws_resolve(&sc->ws, "", spot->rel, &target) == 0) {
+		b.n = 0;
+		r = ws_read(sc->ws.fd, target, &b);
+	}
+	return (r < 0 && r != -ENOENT) || redact_has_token(buf_cstr(&b)) ||
+	       (b.n && memchr(b.p, '\0', b.n));
+}
+
 static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 {
 	struct scanner *sc = arg;
@@ -139,6 +156,8 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 			return err_sys(e, "'%s'", rel);
 		return scan_put(sc, rel, HIT_HIDE, RULE_UNREADABLE, &st, e);
 	}
+	if (str_eq(spot->rule, FIND_TOKEN_RULE) && (!holds_token(sc, spot) || sabotaged("tokens")))
+		return 0;
 	if (str_eq(spot->rule, FIND_GIT_RULE) && S_ISLNK(st.st_mode)) {
 		/* The directory behind it is recognised by what is in it when the walk gets there. */
 		return scan_put(sc, rel, spot->kind, spot->rule, &st, e);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/redact.c - see redact.h
+/* base/redact.c - see redact.h
  *
  * Three ways to know a secret: by the name in front of it (TOKEN=..., --password ..., Authorization: ...), by where
  * it stands (https://user:secret@host), by what it looks like (sk-..., ghp_..., AKIA...). It errs on the side of
  * hiding: a record is for finding out what was decided, not for running the command again.
  */
-#include "guard/redact.h"
+#include "base/redact.h"
 
 #include <ctype.h>
 #include <strings.h>
@@ -48,7 +48,7 @@ static bool is_secret_name(const char *s, size_t n)
 	return false;
 }
 
-static bool is_secret_shape(const char *s, size_t n)
+static size_t secret_shape(const char *s)
 {
 	static const char *const heads[] = { "sk-",      "ghp_",    "gho_",        "ghu_",
 					     "ghs_",     "ghr_",    "github_pat_", "glpat-",
@@ -57,10 +57,14 @@ static bool is_secret_shape(const char *s, size_t n)
 					     "npm_",     "pypi-",   "hf_",         "rk_live_",
 					     "sk_live_", "dop_v1_", "SG." };
 
+	/* The head first: only what has one is measured, so that a long text is read once. */
 	for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-		if (n >= 12 && str_starts(s, heads[i]))
-			return true;
-	return false;
+		if (str_starts(s, heads[i])) {
+			size_t n = token_length(s);
+
+			return n >= 12 ? n : 0;
+		}
+	return 0;
 }
 
 /* Length of the value at s: a quoted text or a run without blanks. */
@@ -138,22 +142,21 @@ static size_t find_secret(const char *s, bool is_start, size_t *ret_keep)
 		if (hidden)
 			return hidden;
 	}
-	n = token_length(s);
 	*ret_keep = 0;
-	return is_secret_shape(s, n) ? n : 0;
+	return secret_shape(s);
 }
 
-void redact(const char *text, size_t max, struct buf *out)
+bool redact_with(const char *text, const char *mark, struct buf *out)
 {
-	_free_ char *copy = mem_strn(text, strnlen(text, max));
-	bool is_start = true;
+	bool is_start = true, has_secret = false;
 
-	for (const char *s = copy; *s;) {
+	for (const char *s = text; *s;) {
 		size_t keep = 0, hidden = find_secret(s, is_start, &keep);
 
 		if (hidden) {
 			buf_add(out, s, keep);
-			buf_puts(out, "***");
+			buf_puts(out, mark);
+			has_secret = true;
 			s += keep + hidden;
 			is_start = false;
 			continue;
@@ -161,6 +164,75 @@ void redact(const char *text, size_t max, struct buf *out)
 		is_start = !isalnum((unsigned char)*s) && *s != '_' && *s != '-';
 		buf_putc(out, *s++);
 	}
+	return has_secret;
+}
+
+void redact(const char *text, size_t max, struct buf *out)
+{
+	_free_ char *copy = mem_strn(text, strnlen(text, max));
+
+	(void)redact_with(copy, "***", out);
 	if (strnlen(text, max + 1) > max)
 		buf_puts(out, "[...]");
+}
+
+/* ---- settings ---- */
+
+static bool is_token_key(const char *s, size_t n)
+{
+	static const char *const words[] = { "token",  "passw",   "secret",  "authident",
+					     "apikey", "api_key", "api-key", "accesskey" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (has_word(s, n, words[i]))
+			return true;
+	return n == 5 && strncasecmp(s, "_auth", 5) == 0;
+}
+
+static bool is_literal(const char *s)
+{
+	static const char *const words[] = { "true", "false", "null", "none" };
+	size_t n = strcspn(s, " \t\r\n'\",;<>");
+
+	if (n < 4 || strchr("$%{(", *s))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (n == strlen(words[i]) && strncasecmp(s, words[i], n) == 0)
+			return false;
+	return true;
+}
+
+/* Behind a key: `=x`, `: "x"`, and `" value="x"` of XML. */
+static bool has_literal_behind(const char *s)
+{
+	s += strspn(s, "'\"]");
+	s += strspn(s, " \t");
+	if (strncasecmp(s, "value=", 6) == 0)
+		s += 5;
+	if (*s != '=' && *s != ':')
+		return false;
+	s += 1 + strspn(s + 1, " \t");
+	s += strspn(s, "'\"");
+	return is_literal(s);
+}
+
+bool redact_has_token(const char *text)
+{
+	bool is_start = true;
+
+	if (strstr(text, "PRIVATE KEY-----"))
+		return true;
+	for (const char *s = text; *s; s++) {
+		size_t n = is_start ? name_length(s) : 0, skip = 0;
+
+		if (n && is_token_key(s, n) && has_literal_behind(s + n))
+			return true;
+		if (is_start && secret_shape(s))
+			return true;
+		if (str_starts(s, "://") && url_password(s + 3, &skip) &&
+		    !strchr("$%{", s[3 + skip]))
+			return true;
+		is_start = !isalnum((unsigned char)*s) && *s != '_' && *s != '-';
+	}
+	return false;
 }

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names: the files that tools on the host take up, the files that hold secrets, and what a git config says of both.
+
+The lists are not repeated here: they are read from data/names.json, and every name is tried, at a depth and in a spelling
+that a seed chooses. What a check finds is therefore never a name somebody forgot to copy."""
+
+import json
+from pathlib import Path
+import random
+import re
+import shlex
+
+from harness import HELD, Ctx, check
+
+q = shlex.quote
+TABLE = json.loads((Path(__file__).resolve().parents[2] / "data" / "names.json").read_text())
+
+
+def expanded(pattern):
+    """The patterns that stand behind braces, as the build expands them."""
+    m = re.search(r"\{([^{}]*)\}", pattern)
+    if not m:
+        return [pattern]
+    return [y for x in m[1].split(",") for y in expanded(pattern[:m.start()] + x + pattern[m.end():])]
+
+
+def patterns(kind):
+    return [y for line in TABLE for x in line.get(kind, []) for y in expanded(x)]
+
+
+def a_name(pattern):
+    """A path that the pattern matches."""
+    return re.sub(r"^\*\*/", "", pattern).replace("**", "any/x").replace("*", "x").replace("?", "p")
+
+
+def placed(kind, seed, nests=("", "a/", "a/b c/", "deep/er/")):
+    """Each name of a list once, in a directory where its pattern still holds."""
+    rnd = random.Random(seed)
+    for p in patterns(kind):
+        if p.startswith("!") or p == ".git":
+            continue
+        anchored = "/" in p and not p.startswith("**/")
+        yield ("" if anchored else rnd.choice(nests)) + a_name(p)
+
+
+def way_to_make(rnd, path):
+    """One of the ways in which a name comes to be."""
+    d = str(Path(path).parent)
+    make = {
+        "write": f"echo vcf-new > {q(path)}",
+        "directory": f"mkdir -p {q(path)} && echo vcf-new > {q(path + '/file')}",
+        "rename": f"echo vcf-new > {q(d)}/t.$$ && mv {q(d)}/t.$$ {q(path)}",
+        "rename_dir": f"mkdir {q(d)}/t.$$ && echo vcf-new > {q(d)}/t.$$/file && mv {q(d)}/t.$$ {q(path)}",
+        "link": f"echo vcf-new > {q(d)}/l.$$ && ln {q(d)}/l.$$ {q(path)} && rm {q(d)}/l.$$",
+        "symlink": f"ln -s /tmp/vcf-new {q(path)}",
+    }
+    return f"mkdir -p {q(d)}; " + make[rnd.choice(sorted(make))]
+
+
+def is_there(path):
+    return path.is_symlink() or path.exists()
+
+
+@check("FW-50", prio="P0", forms=("run",), catches=("quarantine",),
+       title="every protected name of the table, made inside in six ways at four depths, is taken away")
+def fw50(c: Ctx):
+    rnd = random.Random(50)
+    paths = list(placed("protect", 50))
+    # A name below another one of the list would be taken with it.
+    paths = [p for p in paths if not any(p != o and p.startswith(o + "/") for o in paths)]
+    script = "\n".join(way_to_make(rnd, p) for p in paths)
+    c.control(script)
+    missing = [p for p in paths if not is_there(c.ws / p)]
+    c.need_control(len(paths) > 250 and not missing, f"outside too they cannot be made: {missing}")
+    c.control("find . -mindepth 1 -delete")
+    r = c.sandbox(script + "\necho made", timeout=60)
+    c.need_control("made" in r.text, f"nothing was made: {r}")
+    left = [p for p in paths if is_there(c.ws / p)]
+    c.must(not left, f"{len(left)} of {len(paths)} left on the host: {left[:8]}")
+    return HELD
+
+
+@check("FW-51", prio="P0", forms=("run",), catches=("protect",),
+       title="every protected name of the table that is there cannot be written, replaced, removed or renamed")
+def fw51(c: Ctx):
+    paths = list(placed("protect", 51))
+    for i, p in enumerate(paths):
+        if any(o != p and o.startswith(p + "/") for o in paths):
+            continue
+        c.plant(c.ws / p if i % 3 else c.ws / p / "file", "vcf-old\n")
+    paths = [p for p in paths if (c.ws / p).exists()]
+    before = sorted(str(p) for p in c.ws.rglob("*"))
+    tries = "\n".join(f"f={q(p)}; [ -d \"$f\" ] && echo vcf > \"$f/file\" || echo vcf > \"$f\"; "
+                      "mv \"$f\" moved; rm -rf \"$f\" moved; ln -sf /tmp/x \"$f\"; chmod 777 \"$f\"" for p in paths)
+    r = c.sandbox(tries + "\necho tried", timeout=60)
+    c.need_control("tried" in r.text and len(paths) > 250, f"nothing was tried: {r}")
+    changed = [p for p in paths for f in [c.ws / p / "file" if (c.ws / p).is_dir() else c.ws / p]
+               if not f.is_file() or f.read_text() != "vcf-old\n"]
+    c.must(not changed, f"{len(changed)} of {len(paths)} changed: {changed[:8]}")
+    c.must(sorted(str(p) for p in c.ws.rglob("*")) == before, "a name came or went")
+    return HELD
+
+
+@check("FW-52", prio="P2", forms=("run",), catches=("runs",),
+       title="every noted name of the table is named in the report when it was changed")
+def fw52(c: Ctx):
+    rnd = random.Random(52)
+    paths = sorted({rnd.choice([str, str.upper, str.title])(p) if "/" not in p else p for p in placed("note", 52, ("",))})
+    paths = [p for p in paths if not p.startswith(".git") or "/" in p]
+    script = "\n".join(f"mkdir -p {q(str(Path(p).parent))}; echo changed > {q(p)}" for p in paths)
+    name = c.new_name()
+    r = c.vitrine("run", "--name", name, "--json", "--", "sh", "-c", script + "\necho text > notes.txt", timeout=60)
+    c.need_control(r.ok and (c.ws / "notes.txt").exists(), f"nothing was written: {r}")
+    r = c.vitrine("diff", name, "--stat", "--all")
+    told = {line.split()[1]: "  ! " in line for line in r.text.splitlines() if line[:2] in ("A ", "M ")}
+    silent = [p for p in paths if is_there(c.ws / p) and not told.get(p)]
+    c.need_control(len(told) > 150, f"no difference: {r}")
+    c.must(not silent and not told["notes.txt"], f"not told: {silent[:10]}")
+    return HELD
+
+
+@check("FR-30", prio="P0", forms=("run",), catches=("hide",),
+       title="every hidden name of the table, at four depths, cannot be read")
+def fr30(c: Ctx):
+    u = c.uuid()
+    paths = list(placed("hide", 30))
+    for p in paths:
+        if not any(o != p and o.startswith(p + "/") for o in paths):
+            c.plant(c.ws / p, f"{u} {p}\n")
+    paths = [p for p in paths if (c.ws / p).is_file()]
+    find = "find . -type f -exec cat {} + ; find . -type f -exec cp {} /tmp/x \\; -exec cat /tmp/x \\; ; true"
+    c.need_control(len(paths) > 120 and all(f"{u} {p}" in c.control("find . -type f -exec cat {} +").text
+                                            for p in paths[:3]), "outside too they cannot be read")
+    r = c.sandbox(find, timeout=60)
+    seen = [p for p in paths if f"{u} {p}\n" in r.text]
+    c.must(not seen and not c.leaks(r, u), f"{len(seen)} of {len(paths)} read: {seen[:8]}")
+    return HELD
+
+
+@check("FR-31", prio="P1", forms=("run",), catches=("tokens",),
+       title="settings of package managers are hidden where a token stands in them, and readable where none does")
+def fr31(c: Ctx):
+    u = c.uuid().replace("-", "")
+    with_token = {".npmrc": f"//r.example/:_authToken={u}\n", "a/.npmrc": f"_auth = {u}\n",
+                  "b/.npmrc": f"//r.example/:_password=\"{u}\"\n", ".yarnrc.yml": f"npmAuthToken: \"{u}\"\n",
+                  "pip.conf": f"[global]\nindex-url = https://me:{u}@r.example/simple\n",
+                  "auth.json": f'{{"http-basic": {{"h": {{"password": "{u}"}}}}}}\n',
+                  "nuget.config": f'<add key="ClearTextPassword" value="{u}" />\n'}
+    without = {"c/.npmrc": "always-auth=true\n//r.example/:_authToken=${NPM_TOKEN}\nkeep-c=1\n",
+               "c/.yarnrc.yml": "nodeLinker: node-modules\nkeep-y: 1\n", "c/pip.conf": "[global]\nkeep-p = 1\n"}
+    for p, text in {**with_token, **without}.items():
+        c.plant(c.ws / p, text)
+    c.symlink(c.ws / "d.lnk", ".npmrc")
+    script = "for f in " + " ".join([*with_token, *without, "d.lnk"]) + "; do cat $f; done; true"
+    c.need_control(u in c.control(script).text, "outside too they cannot be read")
+    r = c.sandbox(script)
+    c.must(not c.leaks(r, u), f"a token was read: {r}")
+    c.must_say(all(w in r.text for w in ("keep-c", "keep-y", "keep-p")), f"settings without a token are hidden: {r}")
+    return HELD
