@@ -7,8 +7,8 @@
  * Behind other walls what comes is not the file but a socket with its bytes, or a directory's names (link/link.h).
  * Devices, sockets, fifos, and links that lead out of what is copied are left out and named.
  *
- * A directory on its way out is first copied whole to a directory of ours beside its place. There it can change no more, is
- * held to the rules of view/outcome, and goes to its place file by file; what they object to is left out and named. A
+ * What is on its way out is first copied whole to a directory of ours in the sandbox's folder. There it can change no more,
+ * is held to the rules of view/outcome, and goes to its place file by file; what they object to is left out and named. A
  * single file that was named is what the user meant. On its way in, to a workspace that is written in place, the same rules
  * say beforehand what the quarantine would take.
  */
@@ -415,6 +415,35 @@ static void object(const struct placing *p, const char *below, const char *why)
 	leave_out(p->c, path, text);
 }
 
+/* Both set errno. The directory of ours may lie on another file system. */
+static int move_link(int from, int to, const char *name)
+{
+	char target[4096];
+	ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return -1;
+	target[n] = '\0';
+	return symlinkat(target, to, name);
+}
+
+static int move_file(struct copy *c, int from, int to, const char *name, const struct stat *st)
+{
+	struct found f = { .mode = st->st_mode, .size = (uint64_t)st->st_size };
+	_close_ int fd = FD_NONE;
+	int r;
+
+	if (renameat(from, name, to, name) == 0)
+		return 0;
+	if (errno != EXDEV)
+		return -1;
+	fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	f.fd = fd;
+	r = fd < 0 ? -errno : out_file(c, &f, to, name);
+	errno = r < 0 ? -r : 0;
+	return r < 0 ? -1 : 0;
+}
+
 static int settle(const struct placing *p, int from, int to, const char *name, const char *below);
 
 static int settle_dir(const struct placing *p, int from, int to, const char *name,
@@ -462,7 +491,8 @@ static int settle(const struct placing *p, int from, int to, const char *name, c
 			leave_out(p->c, below, strerrordesc_np(-r));
 		return 0;
 	}
-	if (renameat2(from, name, to, name, S_ISLNK(st.st_mode) ? RENAME_NOREPLACE : 0) < 0)
+	if (S_ISLNK(st.st_mode) ? move_link(from, to, name) < 0
+				: move_file(p->c, from, to, name, &st) < 0)
 		leave_out(p->c, below, strerrordesc_np(errno));
 	return 0;
 }
@@ -481,7 +511,7 @@ static int place(struct copy *c, const char *path, int stage, int dir, const cha
 	if (fstatat(stage, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(e, "'%.200s'", path);
 	if (!S_ISDIR(st.st_mode))
-		return renameat(stage, name, dir, name) < 0 ? err_sys(e, "'%.200s'", name) : 0;
+		return move_file(c, stage, dir, name, &st) < 0 ? err_sys(e, "'%.200s'", name) : 0;
 	r = cp_judge_begin(&j, &in, e);
 	if (r == 0)
 		r = settle(&p, stage, dir, name, "");
@@ -491,24 +521,24 @@ static int place(struct copy *c, const char *path, int stage, int dir, const cha
 static int copy_out(struct copy *c, const char *path, const char *dest, struct err *e)
 {
 	_free_ char *name = NULL;
+	_free_ char *own = NULL;
 	_close_ int dir = open_dest(c, dest, path_name(path), &name, e), stage = FD_NONE;
-	char own[32];
 	int r;
 
 	if (dir < 0)
 		return dir;
 	r = tmp_name(c);
-	memcpy(own, c->tmp, sizeof(own));
-	if (r < 0 || mkdirat(dir, own, 0700) < 0)
-		return err_sys(e, "'%.200s' cannot be written", dest);
-	stage = openat(dir, own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	own = mem_fmt("%s/sandboxes/%s/%s", c->host->state_dir, c->def->name, c->tmp);
+	if (r < 0 || mkdir(own, 0700) < 0)
+		return err_sys(e, "'%.200s'", own);
+	stage = open(own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = stage < 0 ? -errno : out_any(c, path, stage, name, 0);
 	if (r == 0) {
 		r = place(c, path, stage, dir, name, e);
-		(void)path_remove(dir, own); /* what was left out */
+		(void)path_remove(AT_FDCWD, own); /* what was left out */
 		return r;
 	}
-	(void)path_remove(dir, own); /* half of it */
+	(void)path_remove(AT_FDCWD, own); /* half of it */
 	if (r == -ELOOP)
 		return err_set(e, ERR_DENIED, ELOOP,
 			       "'%.200s' is a link inside; name what it leads to", path);

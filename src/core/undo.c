@@ -334,9 +334,11 @@ static int judge(struct undo *u, struct back *b, const struct tree_index *target
 
 	if (target->is_alone)
 		return 0;
-	*t = (struct takeover){
-		.ws_fd = u->fd, .only = b->wish->only, .target = target, .store = u->store
-	};
+	*t = (struct takeover){ .ws_fd = u->fd,
+				.only = b->wish->only,
+				.now = b->now,
+				.target = target,
+				.store = u->store };
 	bug_on(u->policy == NULL);
 	r = takeover_begin(t, u->policy, e);
 	if (r == 0) {
