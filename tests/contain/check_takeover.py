@@ -291,12 +291,13 @@ class Payloads:
             self.heads.append(g)
         return g
 
-    def all(self, patterns, named):
-        for key in KEYS:
+    def all(self, patterns, named, share=1):
+        """A script that makes them; share 3: a third of them."""
+        for key in KEYS[::share]:
             section, _, name = key.rpartition(".")
             head, _, sub = section.partition(".")
             self.repo(f"[{head}{chr(32) + chr(34) + sub + chr(34) if sub else ''}]\n\t{name} = ./canary.sh\n", is_bad=True)
-        for hook in HOOKS:
+        for hook in HOOKS[::share]:
             self.file(f"{self.repo()}/hooks/{hook}", "#!/bin/sh\n", "755", True)
         g = self.repo()
         self.link(f"{g}/hooks", "../h")
@@ -305,7 +306,7 @@ class Payloads:
             self.file(f"{self.repo()}/{name}", text, is_bad=True)
         self.file(f"{self.dir()}/.git", "gitdir: /etc/x\n", is_bad=True)
         self.link(f"{self.dir()}/.git", "../elsewhere")
-        for p in patterns:
+        for p in patterns[::share]:
             self.file(f"{self.dir()}/{p}", "x", is_bad=True)
         for p in named:
             self.file(p, "#!/bin/sh\n", "755", True)
@@ -389,22 +390,21 @@ def fw69(c: Ctx):
     r = c.vitrine("restore", "--force", str(number), cwd=c.ws)
     tried += none_came(c, p, "restore", r, c.ws)
     clear(c)
-    # Copied out, and in to a workspace that is written in place.
+    # Copied out, and in to a workspace that is written in place. What the configuration there names means nothing elsewhere.
+    few = Payloads(c, seed + 1)
+    c.plant(c.ws / "plant.sh", few.all(literal_patterns(c, few.rng), (), share=3))
     done(c, "run", "--name", "box", "--", "sh", "-c", "mkdir -p ~/t; cd ~/t; sh $OLDPWD/plant.sh")
     dest = c.mkdir(c.ws / "dest")
     r = c.vitrine("cp", f"box:{c.home}/t", str(dest), timeout=60)
-    outside = [x for x in p.bad if x.split("/")[0] not in ("hk", "flt", "inc")]    # those names mean nothing there
-    p.bad, whole = outside, p.bad
-    tried += none_came(c, p, "cp out", r, dest / "t")
+    tried += none_came(c, few, "cp out", r, dest / "t")
     with c.host_edit():
         c.host(["mkdir", str(c.out / "src")])
         c.host(["sh", str(c.ws / "plant.sh")], cwd=c.out / "src")
     clear(c)
     r = c.vitrine("cp", str(c.out / "src"), f"box:{c.ws}/in", timeout=60)
-    done(c, "stop", "box", rc=r.rc and 0)
-    tried += none_came(c, p, "cp in", r, c.ws / "in")
+    tried += none_came(c, few, "cp in", r, c.ws / "in")
     with c.host_edit():
         c.host(["rm", "-rf", str(c.out / "src")])
-    c.note(f"{tried} variations of {len(whole)} payloads, seed {seed}")
+    c.note(f"{tried} variations of {len(p.bad) + len(few.bad)} payloads, seed {seed}")
     c.need_control(tried >= 50, f"only {tried} variations were tried")
     return HELD
