@@ -245,6 +245,34 @@ def fw66(c: Ctx):
     return HELD
 
 
+@check("FW-67", prio="P0", forms=("run",), catches=("approve-shown",),
+       title="the broker takes a yes to another question for a no, and approve shows what was not shown")
+def fw67(c: Ctx):
+    needs_step(c, "host sockets")
+    up = c.mkdir(c.root / "up") / "up.git"
+    c.control(f"git init -q --bare -b main {up} && git init -q -b main . && git remote add origin {up} && "
+              "git -c user.name=n -c user.email=n@x commit -q --allow-empty -m one")
+    p = c.start(["sh", "-c", "git push origin main:refs/heads/agent/x; echo over $?"],
+                ["--name", "asks", "--broker-push", f"{up} refs/heads/agent/* approve"])
+
+    def waiting():
+        return json.loads(c.vitrine("broker", "ls", "--json").text or "[]")
+
+    c.need_control(c.wait_until(waiting, 15), f"nothing waits: {p.err}")
+    number = waiting()[0]["id"]
+    for words in (("--shown", "0" * 64, "asks", number), ("asks", number)):
+        r = c.vitrine("broker", "approve", *words)
+        c.must(r.rc == 125, f"approved without having been shown: {r}")
+    c.must_say("refs/heads/agent/x" in r.text, f"approve did not show it: {r}")
+    (answer,) = c.state.rglob(f"pending/{number}")
+    c.plant(answer.with_name(number + ".allow"), "0" * 64)
+    c.need_control(p.wait_for("over", 15), f"it did not end: {p.err}")
+    r = c.host(["git", "-C", str(up), "for-each-ref"])
+    c.must(not r.text.strip(), f"a yes to another question was taken for one: {r}")
+    p.stop()
+    return HELD
+
+
 # ------------------------------------------------------------------------------------ the generator
 
 KEYS = ("core.fsmonitor", "core.sshCommand", "core.editor", "core.hooksPath", "core.gitProxy", "filter.x.clean", "filter.x.process",
