@@ -680,8 +680,10 @@ static int judge_in(struct copy *c, struct cp_judge *j, int from, const char *na
 		return 0; /* or there is no such directory, which init will say */
 	in.dest = dir;
 	r = cp_judge_begin(j, &in, e);
-	c->judge = j;
-	c->base = strlen(dest);
+	if (r == 0) {
+		c->judge = j;
+		c->base = strlen(dest);
+	}
 	return r;
 }
 
@@ -709,6 +711,7 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 	if (r < 0)
 		return r;
 	r = in_any(c, dir, name, dest, 0);
+	c->judge = NULL;
 	if (r == -ELOOP)
 		return err_set(e, ERR_DENIED, ELOOP,
 			       "'%.200s' is a link; name what it leads to if you mean it", source);
