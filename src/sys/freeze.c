@@ -142,8 +142,10 @@ static char look(const struct freezer *f, pid_t tid, long *ret_threads)
 	char text[1024];
 	const char *p =
 		read_proc(f->host, tid, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL;
-	char state = p && p[1] ? p[2] : 'X';
+	char state = 'X';
 
+	if (p && p[1])
+		state = p[2];
 	*ret_threads = 0;
 	for (int field = 2; p && *p; p++)
 		if (*p == ' ' && ++field == 20)

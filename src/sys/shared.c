@@ -161,7 +161,7 @@ static bool look_at(void *arg, const char *pid, const struct process *p)
 
 uint64_t shared_take(struct shared *s, int proc)
 {
-	struct look l = { .proc = proc, .dev = memfd_dev(), .cap = 2 * INODES_MAX };
+	struct look l = { .proc = proc, .dev = memfd_dev(), .cap = (size_t)2 * INODES_MAX };
 	uint64_t began = clock_now();
 
 	if (began < s->next_ns)
