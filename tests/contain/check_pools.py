@@ -193,7 +193,7 @@ def suffers(c: Ctx, kind, way, processes=1):
     return found
 
 
-@check("RX-20", prio="P0", forms=("run",), catches=("seccomp,prove", "ptys", "locked", "inflight"), alone=True, timeout=180,
+@check("RX-20", prio="P0", forms=("run",), catches=("seccomp,verify", "ptys", "locked", "inflight"), alone=True, timeout=180,
        title="what the kernel counts for a user or the machine is not used up from inside: pools, ways, who suffers")
 def rx20(c: Ctx):
     with bounded(c):
