@@ -26,6 +26,7 @@ enum entry_kind {
 };
 
 /* One thing that may become part of the view: does it exist, and what is it. */
+struct cover;
 struct entry {
 	char *path;
 	char *src;    /* where it lies, when that is not where it shall be seen: in a template */
@@ -35,6 +36,10 @@ struct entry {
 	uint32_t uid;   /* whose it is, on disk */
 	char **sockets; /* of a granted directory: what must not be reachable in it, relative */
 	size_t n_sockets;
+	/* Granted for writing: what is covered in it, and the git dir it is a part of (NULL: none). */
+	struct cover *covers;
+	size_t n_covers;
+	char *gitdir;
 };
 
 struct entries {
