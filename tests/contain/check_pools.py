@@ -7,12 +7,14 @@ The variations of each class are made here, from the class's own sentence and a 
 import mmap
 import os
 import random
+import signal
 import socket
 import struct
 import time
 from contextlib import contextmanager, suppress
 
-from harness import HELD, Ctx, check
+from check_pr import insiders
+from harness import HELD, Ctx, check, descendants
 from outside import bounded
 
 SEED = 20
@@ -160,6 +162,31 @@ def pr32(c: Ctx):
     r = c.vitrine("exec", p.name, "--", "sh", "-c", "kill -CONT $(cat pid)")
     c.must(c.wait_until(lambda: slots.read()[0] != job, 5), f"the job does not go on when it may: {r}")
     p.stop()
+    return HELD
+
+
+def named(name):
+    return [pid for pid, n in descendants(os.getpid()) if n == name]
+
+
+@check("PR-33", prio="P0", forms=("run",), title="whoever dies while all inside stand still, nothing goes on: the helper, the keeper")
+def pr33(c: Ctx):
+    needs_freeze(c)
+    for who in ("vitrine-freezer", "vitrine-keeper"):
+        slots = Slots(c, 1)
+        p = c.keeper(command=c.probe("wake", slots.path, "0", ".", "timer", "blocked", "threads"))
+        c.need_control(c.wait_until(lambda s=slots: s.read()[0] > 0, 10), "it did not begin")
+        outside = set(named(who)) - set(insiders())
+        with paused(c, p.name):
+            found = (set(named(who)) - set(insiders())) if who == "vitrine-freezer" else outside
+            c.need_control(len(found) == 1, f"{who}: {found}")
+            before = slots.read()[0]
+            os.seteuid(0) if os.getuid() == 0 else None
+            os.kill(found.pop(), signal.SIGKILL)
+            c.must(c.wait_until(lambda: not insiders(), 3), f"alive after the death of {who}: {insiders()}")
+            c.must(slots.read()[0] == before, f"went on after the death of {who}: {slots.read()[0] - before}")
+        c.must(c.wait_until(lambda: not named("vitrine-freezer"), 3), "a helper is left")
+        p.stop()
     return HELD
 
 
