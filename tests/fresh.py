@@ -32,7 +32,7 @@ SLICE = "layers harness cli --scripts stdio,flags,life,engines,podman_remote,old
 INCLUDE = ["make", "sudo", "ca-certificates"]
 SOURCES = ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list")
 # How the host reaches mirrors, and whom it believes: without these no package manager works on some networks.
-PASSED = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "npm_config_registry", "CI")
+PASSED = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "npm_config_registry")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 # Process 1 of the bare system. There is no Python in it yet.

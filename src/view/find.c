@@ -4,11 +4,13 @@
  * Modes of a directory (what its entries are looked at for) are inherited, less what a match takes away:
  *   hidden     not entered
  *   protected  entered for hide patterns only: the read-only mount covers the rest, a hidden file in it not
- *   .git       entered with FIND_DOTGIT for itself; data directories of a git dir are left out
+ *   .git       entered with FIND_DOTGIT for itself
  *   !.git      a repository that the policy takes back: no git dir is recognised in it either
+ * Nothing else is left out: no directory is taken for data because of its name or of what lies beside it.
  * A negated pattern below a matched directory has no effect, as in .gitignore: the directory is one mount.
  */
 #include "view/find.h"
+#include "base/sabotage.h"
 #include "view/git.h"
 #include "view/ws.h"
 
@@ -165,21 +167,21 @@ bool find_git_wanted(const struct policy *p, const char *rel)
 
 static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 {
+	static const char *const data[] = { "objects", "refs", "logs", "lfs" };
 	struct find *f = arg;
-	bool is_repo = git_bits_are_repo(d->bits);
 	int r = show_pending(f, d, e);
 
 	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
 		return r;
 	if (!(d->mode & FIND_DOTGIT)) {
-		if (!is_repo || (d->mode & FIND_NOGIT))
+		if ((d->mode & FIND_NOGIT) || !git_bits_are_repo(d->bits) || !git_is_repo(d->fd))
 			return 0;
 		if (!find_git_wanted(f->p, full_rel(f, d->rel, "")))
 			return 0;
 	}
-	if (is_repo)
-		for (size_t i = 0; git_data_dirs[i]; i++)
-			walk_leave_out(w, git_data_dirs[i]);
+	if (sabotaged("shelter"))
+		for (size_t i = 0; i < ARRAY_LEN(data); i++)
+			walk_leave_out(w, data[i]);
 	return f->ops->gitdir(f->arg, d->fd, full_rel(f, d->rel, ""), e);
 }
 

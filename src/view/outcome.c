@@ -131,6 +131,7 @@ char *outcome_part(const struct outcome_part *p, char **ret_follow)
 	case GIT_HOOKS: /* a file where a directory should be */
 		return mem_str("git hook");
 	case GIT_VIA_LINK:
+	case GIT_UNREADABLE:
 		return mem_str("git part behind a link");
 	case GIT_WHAT_COUNT_:
 		break;

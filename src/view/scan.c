@@ -17,10 +17,9 @@
 #include "base/sabotage.h"
 #include "view/find.h"
 #include "view/scan.h"
+#include "view/walk.h"
 
-#define ALIAS_ENTRIES_MAX 10000
 #define TOKEN_FILE_MAX (256 * KIB)
-#define RULE_UNREADABLE "unreadable"
 
 void scan_done(struct scan *s)
 {
@@ -105,6 +104,25 @@ int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 	return put(sc->s, &h, e);
 }
 
+/* A path from a link or a config that leads nowhere in the workspace: it names nothing to protect. Any other failure
+ * is a place that we may not look at, and whoever is inside can perhaps change that. */
+bool scan_is_nowhere(int r)
+{
+	return walk_is_gone(-r) || r == -EXDEV || sabotaged("unseen");
+}
+
+int scan_unseen(int r, const char *rel, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(KIB);
+
+	buf_esc(&text, rel, strnlen(rel, 200));
+	return err_set(e, ERR_UNSUPPORTED, -r,
+		       "'%s' cannot be looked at (%s), so what it leads to cannot be protected; "
+		       "make it readable, or move it out of the workspace",
+		       buf_cstr(&text),
+		       r == -EAGAIN ? "a process holds a file lease on it" : strerror(-r));
+}
+
 /* Adds the hit rel and, for a link, what it leads to. A target that is gone or outside needs nothing. */
 int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule,
 	     const struct stat *st, struct err *e)
@@ -116,8 +134,10 @@ int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 	if (r < 0 || !S_ISLNK(st->st_mode))
 		return r;
 	r = ws_resolve(&sc->ws, "", rel, &target);
-	if (r < 0 || ws_lstat(sc->ws.fd, target, &at) < 0)
-		return 0;
+	if (r == 0)
+		r = ws_lstat(sc->ws.fd, target, &at);
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, rel, e);
 	return scan_put(sc, target, kind, rule, &at, e);
 }
 
@@ -179,16 +199,21 @@ static int on_refused(void *arg, int parent_fd, const char *rel, const char *nam
 	_free_ char *path = ws_rel(rel, name);
 	struct stat st;
 
-	if (num != EACCES || sc->failed < 0)
+	if (walk_is_gone(num) || sc->failed < 0)
 		return FD_NONE;
-	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (st.st_uid == geteuid())
-			sc->failed = scan_put(sc, path, HIT_HIDE, RULE_UNREADABLE, &st, &sc->err);
-	} else if (errno == EACCES && rel[0] && fstat(parent_fd, &st) == 0 &&
-		   st.st_uid == geteuid()) {
-		path[strlen(rel)] = '\0';
-		sc->failed = scan_put(sc, path, HIT_HIDE, RULE_UNREADABLE, &st, &sc->err);
+	if (num != EACCES || parent_fd < 0) {
+		sc->failed = scan_unseen(-num, path, &sc->err);
+		return FD_NONE;
 	}
+	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != EACCES || fstat(parent_fd, &st) < 0)
+			return FD_NONE;
+		path[strlen(rel)] = '\0'; /* no right to pass: the parent is the one to hide */
+	}
+	if (st.st_uid != geteuid())
+		return FD_NONE;
+	sc->failed = path[0] ? scan_put(sc, path, HIT_HIDE, RULE_UNREADABLE, &st, &sc->err)
+			     : scan_unseen(-num, ".", &sc->err);
 	return FD_NONE;
 }
 
@@ -365,7 +390,6 @@ struct aliases {
 	struct scanner *sc;
 	struct inode *v;
 	size_t n, cap;
-	size_t budget; /* entries that may still be looked at in hit directories */
 	const struct hit *dir;
 	int failed;
 	struct err err;
@@ -403,9 +427,6 @@ static unsigned note_entry(void *arg, struct walk_dir *d, const char *name, size
 	struct stat st;
 
 	(void)len;
-	if (a->budget == 0)
-		return 0;
-	a->budget--;
 	if (type == DT_REG && fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		note(a, &st, a->dir->kind, a->dir->rule);
 	return 1;
@@ -416,16 +437,11 @@ static int note_dir(struct aliases *a, const struct hit *h, struct err *e)
 	static const struct walk_ops ops = { .entry = note_entry };
 	struct walk_stats unused = { 0 };
 	_close_ int fd = walk_open(a->sc->ws.fd, h->rel, O_PATH | O_DIRECTORY);
-	int r;
 
 	if (fd < 0 || str_eq(h->rule, RULE_UNREADABLE))
 		return 0;
 	a->dir = h;
-	a->budget = ALIAS_ENTRIES_MAX;
-	r = walk_run(fd, 1, &ops, a, &unused, e);
-	if (a->budget == 0)
-		a->sc->s->is_partial = true;
-	return r;
+	return walk_run(fd, 1, &ops, a, &unused, e);
 }
 
 static int note_hits(struct aliases *a, struct err *e)
@@ -567,6 +583,8 @@ int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 
 	if (r < 0)
 		return r;
+	/* The clock that file systems take their times from. */
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &s.began);
 	r = run(&sc, e);
 	ws_done(&sc.ws);
 	if (r < 0) {
@@ -579,7 +597,7 @@ int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 
 /* ---- later ---- */
 
-static void forget(struct scan *s, const char *rel)
+void scan_forget(struct scan *s, const char *rel)
 {
 	size_t len = strlen(rel), n = 0;
 
@@ -604,7 +622,7 @@ int scan_refresh(struct scan *s, int ws_fd, const char *rel, struct err *e)
 		return 0;
 	r = ws_lstat(ws_fd, rel, &st);
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP) {
-		forget(s, rel);
+		scan_forget(s, rel);
 		return 0;
 	}
 	if (r < 0) {

@@ -30,6 +30,9 @@ void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const ch
 void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule,
 		const struct stat *st);
 
+/* Remembers a directory of ours, or a file in a repository, that could not be looked into. */
+void sweep_unseen(struct sweeper *sw, int r, const char *rel);
+
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e);
 int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *rel, struct err *e);
 

@@ -11,12 +11,16 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/path.h"
 #include "view/walk.h"
 
 #define WINDOW 24
 #define DENTS_SIZE (64 * KIB)
+/* Another process holds a lease on a file: it was told to let go. Half a second in all. */
+#define LEASE_TRIES 25
+#define LEASE_WAIT_NS 20000000L
 #define REL_MAX MIB /* nobody can work that deep; it only bounds our memory */
 
 struct dent {
@@ -69,6 +73,11 @@ unsigned char walk_type(int dir_fd, const char *name)
 	return (unsigned char)IFTODT(st.st_mode);
 }
 
+bool walk_is_gone(int num)
+{
+	return num == ENOENT || num == ENOTDIR || num == ELOOP;
+}
+
 int walk_open(int root_fd, const char *rel, int flags)
 {
 	const uint64_t how = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -94,7 +103,13 @@ int walk_open(int root_fd, const char *rel, int flags)
 		at = next;
 		rel += n + 1;
 	}
-	return path_openat2(at >= 0 ? at : root_fd, rel, flags, how);
+	for (unsigned i = 0;; i++) {
+		int fd = path_openat2(at >= 0 ? at : root_fd, rel, flags, how);
+
+		if (fd != -EAGAIN || !(flags & O_NONBLOCK) || i == LEASE_TRIES)
+			return fd;
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LEASE_WAIT_NS }, NULL);
+	}
 }
 
 static void walk_done(struct walk *w)
@@ -135,6 +150,9 @@ static void take_dents(struct walk *w, struct walk_dir *d, size_t got)
 		len = strlen(name);
 		if (type == DT_UNKNOWN)
 			type = walk_type(d->fd, name);
+		/* Not to be looked at: to open it will tell whether that matters. */
+		if (type == DT_UNKNOWN)
+			type = DT_DIR;
 		w->stats->files += type != DT_DIR;
 		mode = w->ops->entry(w->arg, d, name, len, type);
 		bug_on(mode > WALK_MODE_MAX);
@@ -201,7 +219,7 @@ static void pop(struct walk *w)
 	w->arena_n = f->base;
 }
 
-/* What ends the walk is our own trouble; what a file system or a racing rename says is only a skipped directory. */
+/* What ends the walk is our own trouble; what a file system or a racing rename says is refused()'s to judge. */
 static bool is_ours(int num)
 {
 	return num == EMFILE || num == ENFILE || num == ENOMEM || num == ENOSYS;
@@ -214,9 +232,11 @@ static int open_child(struct walk *w, struct frame *f, const char *name)
 	w->rel[f->rel_len] = '\0';
 	if (f->fd < 0)
 		f->fd = walk_open(w->root_fd, w->rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	if (f->fd < 0)
-		return f->fd;
-	fd = walk_opendir(f->fd, name);
+	fd = f->fd;
+	if (fd >= 0 && f->rel_len + strlen(name) + 1 > REL_MAX)
+		fd = -ENAMETOOLONG;
+	else if (fd >= 0)
+		fd = walk_opendir(f->fd, name);
 	if (fd < 0 && !is_ours(-fd) && w->ops->refused) {
 		int got = w->ops->refused(w->arg, f->fd, w->rel, name, -fd);
 
@@ -230,16 +250,14 @@ static int step(struct walk *w, struct err *e)
 {
 	struct frame *f = &w->v[w->n - 1];
 	unsigned mode = (unsigned char)w->arena[f->next];
-	char name[NAME_MAX * 4 + 1]; /* some file systems have names over NAME_MAX bytes */
 	size_t len = strlen(w->arena + f->next + 1);
+	char name[NAME_MAX * 4 + 1]; /* some file systems have names over NAME_MAX bytes */
 	int fd;
 
-	if (mode && (len >= sizeof(name) || f->rel_len + len + 1 > REL_MAX)) {
-		w->stats->skipped++;
-		mode = 0;
-	}
-	if (mode)
-		memcpy(name, w->arena + f->next + 1, len + 1);
+	if (len >= sizeof(name))
+		return err_set(e, ERR_UNSUPPORTED, ENAMETOOLONG, "a name in '%.200s' is too long",
+			       w->rel);
+	memcpy(name, w->arena + f->next + 1, len + 1);
 	f->next += len + 2;
 	if (!mode)
 		return 0;
