@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "view/git.h"
 #include "view/match.h"
+#include "view/view.h"
 #include "view/walk.h"
 #include "view/ws.h"
 
@@ -163,6 +164,11 @@ bool git_is_repo(int dir_fd)
 	if (common != DT_UNKNOWN)
 		return common != DT_DIR;
 	return is_passable(dir_fd, "objects") && is_passable(dir_fd, "refs");
+}
+
+bool scan_is_gitdir(int dir_fd)
+{
+	return git_is_repo(dir_fd);
 }
 
 bool git_is_hook_name(const char *name)
