@@ -134,13 +134,15 @@ static bool json_listed(const struct run *r, const struct outcome *o, struct buf
 	return true;
 }
 
-/* The keeper's "quarantined PATH (RULE)" as a list. */
-static void json_notes(const struct run *r, const struct outcome *o, struct buf *b)
+/* The keeper's "WORD PATH (RULE)" as a list. */
+static void json_notes(const struct run *r, const struct outcome *o, const char *word,
+		       struct buf *b)
 {
+	size_t n = strlen(word);
 	bool is_first = true;
 
-	buf_puts(b, ",\"quarantined\":[");
-	if (json_listed(r, o, b)) {
+	buf_printf(b, ",\"%s\":[", word);
+	if (str_eq(word, "quarantined") && json_listed(r, o, b)) {
 		buf_putc(b, ']');
 		return;
 	}
@@ -148,12 +150,13 @@ static void json_notes(const struct run *r, const struct outcome *o, struct buf 
 		_free_ char *line = mem_str(p);
 		char *open = strrchr(line, '(');
 
-		if (!str_starts(line, "quarantined ") || open == NULL || open < line + 13)
+		if (!str_starts(line, word) || line[n] != ' ' || open == NULL ||
+		    open < line + n + 2)
 			continue;
 		open[-1] = '\0';
 		open[strcspn(open, ")")] = '\0';
 		buf_puts(b, is_first ? "{\"path\":" : ",{\"path\":");
-		buf_json(b, line + 12);
+		buf_json(b, line + n + 1);
 		buf_puts(b, ",\"rule\":");
 		buf_json(b, open + 1);
 		buf_putc(b, '}');
@@ -202,7 +205,8 @@ static void print_json(const struct run *r, const struct outcome *o)
 	}
 	if (r->has_plan)
 		json_limits(&r->plan, &b);
-	json_notes(r, o, &b);
+	json_notes(r, o, "quarantined", &b);
+	json_notes(r, o, "unprivileged", &b);
 	json_aliases(r, &b);
 	if (o->why != END_ERROR)
 		json_use(o, &b);

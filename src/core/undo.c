@@ -376,7 +376,8 @@ static int go_back(struct undo *u, struct back *b, const struct tree_index *targ
 	if (r < 0)
 		return err_wrap(e, r, "the present could not be saved, so nothing was changed");
 	ret->present = saved.id;
-	r = store_set_pending(u->store, target->id, saved.id, e);
+	/* Cut off, all of it is finished later; of some paths only what is half-made is removed, for nobody asked for the rest. */
+	r = store_set_pending(u->store, b->wish->only ? saved.id : target->id, saved.id, e);
 	if (r == 0)
 		r = run_passes(u, b, target, &ret->sum, e);
 	if (r == 0)

@@ -113,7 +113,7 @@ static void tell_swept(struct guarded *g)
 static void tell_all_swept(struct keeper *k)
 {
 	_free_ char *text = mem_fmt(QUARANTINE_TOTAL "%zu names; the list is in %.300s/%s",
-				    k->swept.n, k->masks->quarantine, QUARANTINE_LIST);
+				    k->swept.n, k->swept.dir, QUARANTINE_LIST);
 
 	if (k->swept.n > NOTES_MAX)
 		keeper_note(k, text);

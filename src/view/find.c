@@ -17,6 +17,7 @@
 enum {
 	FIND_WALK = BIT(0),
 	FIND_DOTGIT = BIT(3),
+	FIND_NOT_PLAIN = BIT(16), /* beside the MATCH_* bits of a directory's names */
 };
 
 struct pending {
@@ -146,6 +147,8 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 	/* Whoever listens there does so on the host, and no mount or network namespace stops a connect(). */
 	if (type == DT_SOCK && d->mode & FIND_HIDE)
 		pend(f, d, name, type, HIT_HIDE, VIEW_SOCKET_RULE);
+	if (bits || type == DT_DIR || type == DT_SOCK)
+		d->bits |= FIND_NOT_PLAIN;
 	if (bits == 0)
 		return d->mode & ~(unsigned)FIND_DOTGIT;
 	d->bits |= git_bits_of_type(bits, type);
@@ -171,6 +174,8 @@ static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 	struct find *f = arg;
 	int r = show_pending(f, d, e);
 
+	if (r >= 0 && f->ops->plain && !(d->bits & FIND_NOT_PLAIN))
+		f->ops->plain(f->arg, d->fd);
 	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
 		return r;
 	if (!(d->mode & FIND_DOTGIT)) {
@@ -183,6 +188,13 @@ static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 		for (size_t i = 0; i < ARRAY_LEN(data); i++)
 			walk_leave_out(w, data[i]);
 	return f->ops->gitdir(f->arg, d->fd, full_rel(f, d->rel, ""), e);
+}
+
+static bool on_known(void *arg, int parent_fd, const char *name, uint64_t ino)
+{
+	struct find *f = arg;
+
+	return f->ops->is_known && f->ops->is_known(f->arg, parent_fd, name, ino);
 }
 
 static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
@@ -204,9 +216,9 @@ static bool has_git_rule(const struct policy *p)
 
 int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e)
 {
-	static const struct walk_ops walk = { .entry = on_entry,
-					      .end = on_end,
-					      .refused = on_refused };
+	static const struct walk_ops walk = {
+		.entry = on_entry, .end = on_end, .is_known = on_known, .refused = on_refused
+	};
 	_cleanup_(find_done) struct find f = { .under = job->under,
 					       .p = job->p,
 					       .m = job->m,

@@ -200,7 +200,7 @@ static bool is_interesting(const struct fswatch *w, const char *dir, const char 
 {
 	const char *up = path_name(dir);
 
-	if (matcher_probe(&w->m, dir, strlen(dir), name, strlen(name)))
+	if (matcher_probe(&w->m, dir, strlen(dir), name, strlen(name)) & ~(unsigned)MATCH_ELSEWHERE)
 		return true;
 	return str_eq(up, "hooks");
 }

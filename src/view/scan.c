@@ -12,7 +12,9 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/vfs.h>
 
+#include "base/loop.h"
 #include "base/redact.h"
 #include "base/sabotage.h"
 #include "view/find.h"
@@ -29,6 +31,7 @@ void scan_done(struct scan *s)
 	if (s->matcher)
 		matcher_done(s->matcher);
 	free(s->matcher);
+	free(s->plain);
 	*s = (struct scan){ 0 };
 }
 
@@ -186,6 +189,34 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 	if (r == 0 && str_eq(spot->rule, FIND_GIT_RULE))
 		r = scan_gitfile(sc, spot->dir_fd, spot->name, rel, e);
 	return r;
+}
+
+static void on_plain(void *arg, int fd)
+{
+	struct scan *s = ((struct scanner *)arg)->s;
+	struct stat st;
+
+	if (s->plain_dev == 0 || fstat(fd, &st) < 0 || st.st_dev != s->plain_dev)
+		return;
+	vec_reserve(s->plain, s->n_plain, s->cap_plain);
+	s->plain[s->n_plain++] = st.st_ino;
+}
+
+/* The device of a file system that takes its times from the clock of this kernel; 0 for any other. */
+static dev_t own_device(int ws_fd)
+{
+	static const uint64_t known[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */,
+					  0x9123683e /* btrfs */, 0xf2f52010 /* f2fs */,
+					  0x01021994 /* tmpfs */ };
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(ws_fd, &fs) < 0 || fstat(ws_fd, &st) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if ((uint64_t)fs.f_type == known[i])
+			return st.st_dev;
+	return 0;
 }
 
 static int on_gitdir(void *arg, int fd, const char *rel, struct err *e)
@@ -545,9 +576,9 @@ static int add_aliases(struct scanner *sc, struct err *e)
 
 static int run(struct scanner *sc, struct err *e)
 {
-	static const struct find_ops ops = { .match = on_match,
-					     .gitdir = on_gitdir,
-					     .refused = on_refused };
+	static const struct find_ops ops = {
+		.match = on_match, .gitdir = on_gitdir, .plain = on_plain, .refused = on_refused
+	};
 	struct matcher *m = sc->s->matcher = mem_new(1, sizeof(*m));
 	const struct find_job job = { .root_fd = sc->ws.fd,
 				      .under = "",
@@ -585,6 +616,8 @@ int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 		return r;
 	/* The clock that file systems take their times from. */
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &s.began);
+	s.began_mono = clock_now();
+	s.plain_dev = own_device(ws_fd);
 	r = run(&sc, e);
 	ws_done(&sc.ws);
 	if (r < 0) {

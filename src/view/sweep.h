@@ -14,6 +14,8 @@ struct sweeper {
 	const struct scan *before;
 	struct matcher m;
 	struct sweep *out;
+	uint64_t *plain; /* before->plain, sorted; for sweep_run() only */
+	size_t n_plain;
 	unsigned moved;
 	int failed; /* the first path that is left, with its story */
 	struct err err;

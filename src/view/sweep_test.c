@@ -303,6 +303,38 @@ TEST(no_shelter_among_gits_data)
 	CHECK_INT(r.out.n, 4 * ARRAY_LEN(dirs));
 }
 
+/* Directories that are not read again because they did not change: each kind of change is seen. */
+TEST(what_changed_is_read_again)
+{
+	RUN(r);
+	static const struct timespec tick = { .tv_nsec = 30 * 1000 * 1000 };
+
+	for (int i = 0; i < 8; i++) {
+		_free_ char *name = mem_fmt("plain%d/file", i);
+
+		tree_file(&r.t, name, "x");
+	}
+	tree_file(&r.t, "flows/sub/w.yml", "x");
+	tree_file(&r.t, "files/h", "#!/bin/sh\n");
+	(void)nanosleep(&tick, NULL);
+	run_begin(&r, "", ".git .mcp.json .vscode rules/sub/*.yml");
+	CHECK(r.before.n_plain >= 8 || r.before.plain_dev == 0);
+	(void)nanosleep(&tick, NULL);
+	tree_file(&r.t, "plain0/.mcp.json", "x");
+	tree_dir(&r.t, "plain1/.vscode");
+	tree_file(&r.t, "plain2/n/.mcp.json", "x");
+	bug_on(renameat(r.t.fd, "plain3/file", r.t.fd, "plain3/.mcp.json") < 0);
+	tree_hard(&r.t, "plain4/file", "plain4/.mcp.json");
+	bug_on(renameat(r.t.fd, "plain5", r.t.fd, "plain6/.vscode") < 0);
+	/* Its own directory did not change, the one above got another name. */
+	bug_on(renameat(r.t.fd, "flows", r.t.fd, "rules") < 0);
+	tree_link(&r.t, "x", "plain7/.mcp.json");
+	bug_on(utimensat(r.t.fd, "plain7", (struct timespec[]){ { 1, 0 }, { 1, 0 } }, 0) < 0);
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 8);
+	CHECK(tree_has(&r.t, "files/h"));
+}
+
 /* Closed on the way to a part: what is in it is judged before it is opened. */
 TEST(closed_parts_of_a_repository)
 {

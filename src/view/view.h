@@ -49,6 +49,12 @@ struct scan {
 	struct matcher
 		*matcher;      /* the patterns compiled, for the sweep; NULL in one made by hand */
 	struct timespec began; /* what changes later is not in here */
+	/* Directories (inodes of the device plain_dev) with nothing of interest in them and no directory: as long as one is
+	 * not changed there is nothing to be found in it. Empty on file systems whose times are another machine's. */
+	uint64_t *plain;
+	size_t n_plain, cap_plain;
+	dev_t plain_dev;
+	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
 };
 
 /* A directory of the host that was granted for writing: protected as the workspace is. */

@@ -238,7 +238,7 @@ def may_open(path):
         return False
 
 
-@check("FW-44", prio="P1", null=True, catches=("seccomp-args",), forms=("run", "exec"),
+@check("FW-44", prio="P1", null=True, catches=("seccomp-args,verify",), forms=("run", "exec"),
        title="no lease from inside: the host opens a file of the workspace without waiting")
 def fw44(c: Ctx):
     needs_hosts_kernel(c, "the file is the host's")
