@@ -202,14 +202,14 @@ SHAPES = {
     "teras": "[os.truncate(new(f't{i}'), 1 << 40) for i in range(20)]",
     "comb": "[poke(new('comb'), i << 20) for i in range(300)]",
     "links": "new('first'); [os.link('first', f'l{i}') for i in range(4000)]",
-    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(900)]",
+    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(600)]",
     "everywhere": "open('.gitignore', 'w').write(stars); [(os.mkdir(f'e{i}'), os.link('.gitignore', f'e{i}/.gitignore')) for i in range(100)]",
     "ignored": "open('.gitignore', 'w').write('i*\\n'); [os.mkdir(f'i{i}') for i in range(4000)]",
     "long": "open('.gitignore', 'w').write('x' * 300000); os.mkdir('sub'); new('sub/f')",
 }
 MAKER = r"""
 import os, sys
-stars = ("*a" * 60 + "b\n") * 2100
+stars = ("*" + "a" * 119 + "b\n") * 2100
 def new(f): os.close(os.open(f, os.O_WRONLY | os.O_CREAT, 0o644)); return f
 def poke(f, at): fd = os.open(f, os.O_WRONLY); os.pwrite(fd, b"x", at); os.close(fd)
 os.mkdir(sys.argv[1])
