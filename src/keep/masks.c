@@ -14,15 +14,21 @@
 #include "engine/engine.h"
 #include "keep/keeper.h"
 #include "view/fswatch.h"
+#include "view/known.h"
 
 #define STEP_NS (2 * NS_PER_MS)
 #define STEP_EVERY_NS (20 * NS_PER_MS)
 #define CALM_NS NS_PER_MS
 #define NEW_DIR_NS (100 * NS_PER_MS)
 #define NOTES_MAX 100
+#define KNOWN_FIRST 128 /* masked files that are opened at once; the others in slices */
+#define KNOWN_SLICE 512
+#define ROUNDS 8
 
 struct masks {
 	struct fswatch *watch;
+	struct known *
+		known; /* NULL in review: what the host replaces there nobody inside can write to */
 	struct watch *on_fd, *on_step, *on_calm, *on_new;
 	char *quarantine; /* made when first needed */
 	char **replaced;  /* names to cover again, once everything inside stands still */
@@ -36,6 +42,24 @@ struct masks {
 
 /* ---- quarantine ---- */
 
+/* What was taken may be the host's own save: how to have it. Written in place it stays masked, so nobody inside can add
+ * to it on the way. */
+static void tell_way_back(struct keeper *k, const struct swept *s)
+{
+	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+	if (s->saved == NULL || !str_starts(s->rule, "replaced while"))
+		return;
+	buf_puts(&b, "if that was your own save: look at it, then cat '");
+	buf_esc(&b, k->masks->quarantine, strlen(k->masks->quarantine));
+	buf_printf(&b, "/%s' >'", s->saved);
+	buf_esc(&b, k->in->plan->workspace, strlen(k->in->plan->workspace));
+	buf_putc(&b, '/');
+	buf_puts(&b, s->rel);
+	buf_putc(&b, '\'');
+	keeper_note(k, buf_cstr(&b));
+}
+
 static void tell_swept(struct keeper *k)
 {
 	for (; k->masks->told < k->swept.n; k->masks->told++) {
@@ -48,6 +72,7 @@ static void tell_swept(struct keeper *k)
 		buf_puts(&b, s->rel);
 		buf_printf(&b, " (%s)", s->rule);
 		keeper_note(k, buf_cstr(&b));
+		tell_way_back(k, s);
 	}
 }
 
@@ -103,7 +128,8 @@ static void on_change(void *arg, enum fswatch_kind kind, const char *rel)
 			sweep_path(k, rel);
 		break;
 	case FSWATCH_REPLACED:
-		replace(k, rel);
+		if (m->known == NULL || !known_is_own(m->known, rel))
+			replace(k, rel);
 		break;
 	case FSWATCH_OVERFLOW:
 		m->is_all = true;
@@ -142,35 +168,70 @@ static void cover_again(struct keeper *k, const char *rel)
 	}
 }
 
-void masks_on_frozen(struct keeper *k)
+/* What the host replaced lies bare: judged, put right, covered again. */
+static void put_right(struct keeper *k, const char *rel)
+{
+	struct masks *m = k->masks;
+	const struct hit *hit = scan_find(k->in->scan, rel);
+	bool is_hidden = is_gone(m, rel) || (hit && hit->kind == HIT_HIDE);
+	bool is_pin = hit && hit->kind == HIT_PIN;
+	struct err e = ERR_INIT;
+
+	if (m->known && known_settle(m->known, rel, &k->swept, &e) < 0) {
+		k->err = e;
+		keeper_end(k, END_ERROR); /* as for a cover that cannot be put back */
+	}
+	if (scan_refresh(k->in->scan, k->in->ws_fd, rel, &e) != 0 || is_hidden)
+		cover_again(k, rel);
+	else if (m->known)
+		known_forget(m->known, rel);
+	if (is_hidden && !is_gone(m, rel)) {
+		vec_reserve(m->gone, m->n_gone, m->cap_gone);
+		m->gone[m->n_gone++] = mem_str(rel);
+	}
+	if (is_pin)
+		sweep_path(k, rel); /* parts of it that were not there before */
+}
+
+static void put_all_right(struct keeper *k)
 {
 	struct masks *m = k->masks;
 	struct err e = ERR_INIT;
 
+	if (m->known && known_settle(m->known, "", &k->swept, &e) < 0) {
+		k->err = e;
+		keeper_end(k, END_ERROR);
+	}
+	cover_again(k, "");
+	if (!plan_is_review(k->in->plan))
+		(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan, &k->swept, &e);
+}
+
+void masks_on_frozen(struct keeper *k)
+{
+	struct masks *m = k->masks;
+	bool is_right = false;
+
 	if (m == NULL || !m->is_waiting)
 		return;
 	m->is_waiting = false;
-	for (size_t i = 0; i < m->n; i++) {
-		const struct hit *hit = scan_find(k->in->scan, m->replaced[i]);
-		bool is_hidden = is_gone(m, m->replaced[i]) || (hit && hit->kind == HIT_HIDE);
-
-		if (scan_refresh(k->in->scan, k->in->ws_fd, m->replaced[i], &e) != 0 || is_hidden)
-			cover_again(k, m->replaced[i]);
-		if (is_hidden && !is_gone(m, m->replaced[i])) {
-			vec_reserve(m->gone, m->n_gone, m->cap_gone);
-			m->gone[m->n_gone++] = mem_str(m->replaced[i]);
-		}
+	for (int round = 0; round < ROUNDS && !is_right; round++) {
+		for (size_t i = 0; i < m->n; i++)
+			put_right(k, m->replaced[i]);
+		if (m->is_all)
+			put_all_right(k);
+		is_right = m->known == NULL || known_verify(m->known);
+	}
+	if (!is_right) {
+		err_put_(&k->err, ERR_SYSTEM, EBUSY,
+			 "what the host replaced could not be kept from the sandbox");
+		keeper_end(k, END_ERROR);
+	}
+	for (size_t i = 0; i < m->n; i++)
 		free(m->replaced[i]);
-	}
 	m->n = 0;
-	if (m->is_all) {
-		m->is_all = false;
-		cover_again(k, "");
-		if (!plan_is_review(k->in->plan))
-			(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan,
-					&k->swept, &e);
-		tell_swept(k);
-	}
+	m->is_all = false;
+	tell_swept(k);
 }
 
 bool masks_want_freeze(const struct keeper *k)
@@ -185,7 +246,9 @@ static void on_step(void *arg)
 	struct keeper *k = arg;
 	struct err e = ERR_INIT;
 
-	if (fswatch_step(k->masks->watch, STEP_NS, on_change, k, &e) <= 0)
+	bool has_more = k->masks->known && known_step(k->masks->known, KNOWN_SLICE);
+
+	if (fswatch_step(k->masks->watch, STEP_NS, on_change, k, &e) <= 0 && !has_more)
 		watch_set(k->masks->on_step,
 			  false); /* done, or no more watches to be had: the sweep remains */
 }
@@ -220,6 +283,13 @@ static void on_calm(void *arg)
 	watch_set(k->masks->on_fd, true);
 }
 
+static void on_written(void *arg)
+{
+	struct keeper *k = arg;
+
+	known_read(k->masks->known);
+}
+
 void masks_start(struct keeper *k)
 {
 	struct keeper_in *in = k->in;
@@ -232,6 +302,12 @@ void masks_start(struct keeper *k)
 	k->swept.on_take = tell_quarantined;
 	k->swept.arg = k;
 	k->masks = m;
+	if (!plan_is_review(in->plan)) {
+		m->known = known_new(in->ws_fd, in->scan);
+		(void)known_step(m->known, KNOWN_FIRST);
+		if (known_fd(m->known) >= 0)
+			watch_fd(k->loop, known_fd(m->known), WATCH_READ, on_written, k);
+	}
 	if (fswatch_open(in->ws_fd, in->policy, in->scan, &m->watch, &e) < 0) {
 		_free_ char *note = mem_fmt("cannot watch the workspace (%.200s): names that the "
 					    "host replaces while the "
@@ -250,6 +326,14 @@ void masks_start(struct keeper *k)
 	watch_set(m->on_new, false);
 }
 
+static void tell_left(struct keeper *k, const struct err *e)
+{
+	_free_ char *note =
+		mem_fmt("could not be quarantined, look at it before you use it: %.400s", e->msg);
+
+	keeper_note(k, note);
+}
+
 void masks_finish(struct keeper *k)
 {
 	struct keeper_in *in = k->in;
@@ -262,14 +346,13 @@ void masks_finish(struct keeper *k)
 	if (m->watch)
 		on_watch(k);
 	for (size_t i = 0; i < m->n; i++)
-		(void)scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e);
+		if (scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e) == 0 && m->known)
+			known_forget(m->known, m->replaced[i]);
+	/* Nothing lives inside any more: whatever was replaced and not yet looked at. */
+	if (m->known && known_settle(m->known, "", &k->swept, &e) < 0)
+		tell_left(k, &e);
 	if (!sabotaged("quarantine") && !plan_is_review(in->plan) &&
-	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0) {
-		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
-					    "it: %.400s",
-					    e.msg);
-
-		keeper_note(k, note);
-	}
+	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0)
+		tell_left(k, &e);
 	tell_swept(k);
 }
