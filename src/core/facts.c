@@ -19,6 +19,7 @@
 #include "base/sabotage.h"
 #include "core/facts.h"
 #include "sys/scope.h"
+#include "view/known.h"
 
 /* ---- who ---- */
 
@@ -360,11 +361,28 @@ static int look_grants(struct host *h, const struct policy *p, struct err *e)
 	return r;
 }
 
+/* A keeper that was killed in this workspace may have left what it was about to mend. */
+static int mend_workspace(struct host *h, struct err *e)
+{
+	_free_ char *dir = mem_fmt("%s/known", h->state_dir);
+	_free_ char *quarantine = mem_fmt("%s/quarantine/found-later", h->state_dir);
+	struct sweep out = { .dir = quarantine, .dir_fd = FD_NONE };
+	int r = sabotaged("mend") ? 0 : known_recover(dir, h->workspace, h->ws_fd, &out, e);
+
+	fd_close(out.dir_fd);
+	out.dir = NULL;
+	out.dir_fd = FD_NONE;
+	h->mended = out;
+	return r < 0 ? r : 0;
+}
+
 static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
-	int r = scan_run(h->ws_fd, p, &h->scan, e);
+	int r = mend_workspace(h, e);
 
+	if (r == 0)
+		r = scan_run(h->ws_fd, p, &h->scan, e);
 	if (r < 0)
 		return r;
 	f->covers = mem_new(h->scan.n, sizeof(*f->covers));
@@ -576,6 +594,7 @@ void host_done(struct host *h)
 	entries_done(&h->facts.extra);
 	free(h->facts.covers);
 	scan_done(&h->scan);
+	sweep_done(&h->mended);
 	places_done(&h->places);
 	fd_close(h->ws_fd);
 	account_done(&h->account);

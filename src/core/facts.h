@@ -15,6 +15,7 @@ struct host {
 	struct account account; /* of whom we dropped to */
 	bool is_dropped;
 	struct scan scan;
+	struct sweep mended; /* what a killed keeper had left, and host_look() took */
 	struct cgroup_host cgroups;
 	struct places places; /* what workspace and grants lead to now */
 	int ws_fd;

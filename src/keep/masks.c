@@ -28,9 +28,10 @@
 struct masks {
 	struct fswatch *watch;
 	struct known *
-		known; /* NULL in review: what the host replaces there nobody inside can write to */
+		known; /* NULL in review and clone: what the host replaces there nobody inside can write to */
 	struct watch *on_fd, *on_step, *on_calm, *on_new;
 	char *quarantine; /* made when first needed */
+	char *record;     /* what is known, for the case that we die */
 	char **replaced;  /* names to cover again, once everything inside stands still */
 	size_t n, cap;
 	char **gone; /* hidden names the host removed: hidden again should they come back */
@@ -168,6 +169,15 @@ static void cover_again(struct keeper *k, const char *rel)
 	}
 }
 
+/* Without it the next start cannot mend what a killed keeper left; while we live nothing depends on it. */
+static void write_record(struct keeper *k)
+{
+	struct masks *m = k->masks;
+
+	if (m->known)
+		(void)known_record(m->known, m->record, k->in->plan->workspace);
+}
+
 /* What the host replaced lies bare: judged, put right, covered again. */
 static void put_right(struct keeper *k, const char *rel)
 {
@@ -232,6 +242,7 @@ void masks_on_frozen(struct keeper *k)
 	m->n = 0;
 	m->is_all = false;
 	tell_swept(k);
+	write_record(k);
 }
 
 bool masks_want_freeze(const struct keeper *k)
@@ -248,6 +259,8 @@ static void on_step(void *arg)
 
 	bool has_more = k->masks->known && known_step(k->masks->known, KNOWN_SLICE);
 
+	if (!has_more)
+		write_record(k);
 	if (fswatch_step(k->masks->watch, STEP_NS, on_change, k, &e) <= 0 && !has_more)
 		watch_set(k->masks->on_step,
 			  false); /* done, or no more watches to be had: the sweep remains */
@@ -288,6 +301,17 @@ static void on_written(void *arg)
 	struct keeper *k = arg;
 
 	known_read(k->masks->known);
+	write_record(k);
+}
+
+/* The workspace inside is the host's own, and can be written to. */
+static bool is_in_place(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_BIND && str_eq(p->mounts[i].dst, p->workspace))
+			return p->mounts[i].src && str_eq(p->mounts[i].src, p->workspace) &&
+			       !(p->mounts[i].flags & MOUNT_RO);
+	return false;
 }
 
 void masks_start(struct keeper *k)
@@ -302,7 +326,8 @@ void masks_start(struct keeper *k)
 	k->swept.on_take = tell_quarantined;
 	k->swept.arg = k;
 	k->masks = m;
-	if (!plan_is_review(in->plan)) {
+	m->record = mem_fmt("%s/known/%s", in->plan->state_dir, in->plan->name);
+	if (is_in_place(in->plan)) {
 		m->known = known_new(in->ws_fd, in->scan);
 		(void)known_step(m->known, KNOWN_FIRST);
 		if (known_fd(m->known) >= 0)
@@ -351,6 +376,8 @@ void masks_finish(struct keeper *k)
 	/* Nothing lives inside any more: whatever was replaced and not yet looked at. */
 	if (m->known && known_settle(m->known, "", &k->swept, &e) < 0)
 		tell_left(k, &e);
+	else if (m->known)
+		known_unrecord(m->known, m->record);
 	if (!sabotaged("quarantine") && !plan_is_review(in->plan) &&
 	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0)
 		tell_left(k, &e);

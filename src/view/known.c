@@ -23,7 +23,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "view/gitcfg.h"
-#include "view/known.h"
+#include "view/known_own.h"
 #include "view/quarantine.h"
 #include "view/replica.h"
 #include "view/sweep.h"
@@ -154,32 +154,7 @@ enum known_act known_judge(bool is_config, const struct known_text *last,
 
 /* ---- the table ---- */
 
-struct one {
-	char *rel;
-	enum hit_kind kind;
-	int fd; /* the host's file, or ours in its place: which one it is; of a directory also what is in it */
-	int was; /* of a directory that we put there: what it was made from, until that was verified */
-	int wd;
-	bool has_text; /* of a file: the bytes, mode and owner that are known to be the host's */
-	struct buf text;
-	struct stat like;
-	bool is_put;  /* not yet verified */
-	bool is_gone; /* the host removed it: what appears there is new */
-	dev_t dev;
-	ino_t ino;
-	struct timespec changed; /* when we last put it there */
-};
-
-struct known {
-	int ws_fd;
-	int watch;     /* inotify, for writing in place */
-	struct one *v; /* in the scan's order */
-	size_t n, cap;
-	size_t at; /* up to here they were opened */
-	size_t bytes;
-};
-
-static void drop(struct known *k, struct one *o)
+static void drop(struct known *k, struct known_one *o)
 {
 	if (o->wd >= 0)
 		(void)inotify_rm_watch(k->watch, o->wd); /* gone with its file: fine */
@@ -190,7 +165,7 @@ static void drop(struct known *k, struct one *o)
 	o->is_put = false;
 }
 
-static void drop_text(struct known *k, struct one *o)
+static void drop_text(struct known *k, struct known_one *o)
 {
 	k->bytes -= o->text.n;
 	buf_done(&o->text);
@@ -201,7 +176,10 @@ struct known *known_new(int ws_fd, const struct scan *s)
 {
 	struct known *k = mem_new(1, sizeof(*k));
 
-	*k = (struct known){ .ws_fd = ws_fd, .watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
+	*k = (struct known){ .ws_fd = ws_fd,
+			     .watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
+			     .record = FD_NONE,
+			     .is_dirty = true };
 	if (s->n > FEW)
 		(void)io_most_files(FILES_MAX + 1024); /* what cannot be opened is not known */
 	for (size_t i = 0; i < s->n; i++) {
@@ -210,13 +188,13 @@ struct known *known_new(int ws_fd, const struct scan *s)
 		if (h->kind == HIT_PIN || h->is_link)
 			continue;
 		vec_reserve(k->v, k->n, k->cap);
-		k->v[k->n++] = (struct one){ .rel = mem_str(h->rel),
-					     .kind = h->kind,
-					     .fd = FD_NONE,
-					     .was = FD_NONE,
-					     .wd = -1,
-					     .dev = h->dev,
-					     .ino = h->ino };
+		k->v[k->n++] = (struct known_one){ .rel = mem_str(h->rel),
+						   .kind = h->kind,
+						   .fd = FD_NONE,
+						   .was = FD_NONE,
+						   .wd = -1,
+						   .dev = h->dev,
+						   .ino = h->ino };
 	}
 	return k;
 }
@@ -231,6 +209,7 @@ void known_free(struct known *k)
 		free(k->v[i].rel);
 	}
 	fd_close(k->watch);
+	fd_close(k->record);
 	free(k->v);
 	free(k);
 }
@@ -251,10 +230,10 @@ static int reopen(int at)
 	return fd < 0 ? -errno : fd;
 }
 
-/* All bytes that are known together are bounded; what does not fit is not known. */
-static void set_text(struct known *k, struct one *o, struct buf *text, const struct stat *like)
+void known_set_text(struct known *k, struct known_one *o, struct buf *text, const struct stat *like)
 {
 	drop_text(k, o);
+	k->is_dirty = true;
 	if (k->bytes + text->n > TEXTS_MAX)
 		return;
 	o->text = *text;
@@ -265,7 +244,7 @@ static void set_text(struct known *k, struct one *o, struct buf *text, const str
 }
 
 /* Reads what is under the mask. False: the mask may have gone meanwhile, and what was known stays known. */
-static bool read_text(struct known *k, struct one *o)
+static bool read_text(struct known *k, struct known_one *o)
 {
 	_cleanup_(buf_done) struct buf text = BUF(TEXT_MAX);
 	struct stat before, after;
@@ -277,11 +256,11 @@ static bool read_text(struct known *k, struct one *o)
 	if (replica_read(o->fd, &text) < 0 || fstat(o->fd, &after) < 0 ||
 	    after.st_nlink != before.st_nlink)
 		return false;
-	set_text(k, o, &text, &after);
+	known_set_text(k, o, &text, &after);
 	return true;
 }
 
-static void watch_one(struct known *k, struct one *o)
+static void watch_one(struct known *k, struct known_one *o)
 {
 	char proc[40];
 
@@ -290,7 +269,7 @@ static void watch_one(struct known *k, struct one *o)
 }
 
 /* The file that was there when the masks were decided on, or none. */
-static void open_one(struct known *k, struct one *o)
+static void open_one(struct known *k, struct known_one *o)
 {
 	_close_ int at = walk_open(k->ws_fd, o->rel, O_PATH | O_NOFOLLOW);
 	struct stat st;
@@ -345,7 +324,7 @@ static bool is_at_or_below(const char *path, const char *dir)
 	return dir[0] == '\0' || path_is_beneath(path, dir);
 }
 
-static struct one *find(const struct known *k, const char *rel)
+static struct known_one *find(const struct known *k, const char *rel)
 {
 	size_t lo = 0, hi = k->n;
 
@@ -365,7 +344,7 @@ static struct one *find(const struct known *k, const char *rel)
 
 bool known_is_own(const struct known *k, const char *rel)
 {
-	const struct one *o = find(k, rel);
+	const struct known_one *o = find(k, rel);
 	struct stat st, held;
 
 	return o && o->fd >= 0 && o->changed.tv_sec && ws_lstat(k->ws_fd, rel, &st) == 0 &&
@@ -380,14 +359,14 @@ void known_forget(struct known *k, const char *rel)
 			continue;
 		drop(k, &k->v[i]);
 		drop_text(k, &k->v[i]);
-		k->v[i].is_gone = true;
+		k->v[i].is_gone = k->is_dirty = true;
 	}
 }
 
 /* ---- putting right ---- */
 
 struct scene {
-	struct one *o;
+	struct known_one *o;
 	int dir;          /* where the name is */
 	const char *name; /* in it */
 	int at;           /* what is there now, O_PATH */
@@ -400,7 +379,7 @@ struct scene {
 	struct sweep *out;
 };
 
-static bool is_config(const struct one *o)
+static bool is_config(const struct known_one *o)
 {
 	const char *name = path_name(o->rel);
 
@@ -409,7 +388,7 @@ static bool is_config(const struct one *o)
 
 static enum known_act look_file(struct scene *s, int fd)
 {
-	const struct one *o = s->o;
+	const struct known_one *o = s->o;
 	struct known_text last = { buf_cstr(&o->text), o->text.n }, now;
 
 	if (replica_read(fd, &s->text) < 0)
@@ -423,8 +402,7 @@ static enum known_act look_file(struct scene *s, int fd)
 	return KNOWN_PUT_BACK;
 }
 
-/* A directory that we know, and not only a name or a file. */
-static bool is_known_dir(const struct one *o)
+bool known_is_dir(const struct known_one *o)
 {
 	struct stat st;
 
@@ -439,7 +417,7 @@ static enum known_act look(struct scene *s)
 		return KNOWN_PUT_BACK;
 	if (S_ISREG(s->now.st_mode))
 		return look_file(s, fd);
-	return is_known_dir(s->o) && replica_is_same(s->o->fd, fd, KNOWN_BYTES_MAX)
+	return known_is_dir(s->o) && replica_is_same(s->o->fd, fd, KNOWN_BYTES_MAX)
 		       ? KNOWN_STAYS
 		       : KNOWN_PUT_BACK;
 }
@@ -447,7 +425,7 @@ static enum known_act look(struct scene *s)
 /* Our own file, beside the name. 1: there is one; 0: nothing to put there. */
 static int make_copy(struct scene *s)
 {
-	const struct one *o = s->o;
+	const struct known_one *o = s->o;
 	uint64_t number;
 	int r;
 
@@ -462,7 +440,7 @@ static int make_copy(struct scene *s)
 		r = replica_write(s->dir, s->temp, buf_cstr(&s->cut), s->cut.n, &o->like);
 	} else if (o->has_text) {
 		r = replica_write(s->dir, s->temp, buf_cstr(&o->text), o->text.n, &o->like);
-	} else if (is_known_dir(o)) {
+	} else if (known_is_dir(o)) {
 		r = replica_make(o->fd, s->dir, s->temp, KNOWN_BYTES_MAX);
 	} else {
 		return 0;
@@ -557,9 +535,9 @@ static int swap(struct scene *s, const struct stat *ours)
 /* From here on it is this file that is known. */
 static void adopt(struct known *k, struct scene *s, int copy)
 {
-	struct one *o = s->o;
+	struct known_one *o = s->o;
 	struct stat st;
-	bool is_dir = is_known_dir(o);
+	bool is_dir = known_is_dir(o);
 
 	if (is_dir && o->was < 0) {
 		o->was = o->fd;
@@ -570,11 +548,13 @@ static void adopt(struct known *k, struct scene *s, int copy)
 	o->wd = -1;
 	fd_close(o->fd);
 	o->fd = copy;
-	o->is_put = true;
+	o->is_put = k->is_dirty = true;
 	if (fstat(copy, &st) == 0) {
 		o->changed = st.st_ctim;
+		o->dev = st.st_dev;
+		o->ino = st.st_ino;
 		if (!is_dir && (s->act == KNOWN_STAYS || s->is_cut))
-			set_text(k, o, s->is_cut ? &s->cut : &s->text, &st);
+			known_set_text(k, o, s->is_cut ? &s->cut : &s->text, &st);
 	}
 	if (!is_dir)
 		watch_one(k, o);
@@ -589,7 +569,7 @@ static int put(struct known *k, struct scene *s)
 	if (r < 0)
 		return r;
 	if (r == 0) {
-		if (s->o->kind == HIT_HIDE && !is_known_dir(s->o))
+		if (s->o->kind == HIT_HIDE && !known_is_dir(s->o))
 			return 0; /* nothing is known of it: it is hidden again, and that is all */
 		return take_as(s, s->name, KNOWN_RULE_LOST);
 	}
@@ -602,7 +582,7 @@ static int put(struct known *k, struct scene *s)
 	return r == 0 ? 1 : r;
 }
 
-static int settle_once(struct known *k, struct one *o, struct sweep *out)
+static int settle_once(struct known *k, struct known_one *o, struct sweep *out)
 {
 	_free_ char *up = path_parent(o->rel);
 	_close_ int dir = walk_open(k->ws_fd, up, O_PATH | O_DIRECTORY | O_NOFOLLOW), at = FD_NONE;
@@ -638,7 +618,7 @@ int known_settle(struct known *k, const char *rel, struct sweep *out, struct err
 	int count = 0, failed = 0;
 
 	for (size_t i = 0; i < k->n; i++) {
-		struct one *o = &k->v[i];
+		struct known_one *o = &k->v[i];
 		int r = -EAGAIN;
 
 		if (o->is_gone || !is_at_or_below(o->rel, rel) || sabotaged("known"))
@@ -669,7 +649,7 @@ static bool has_writer(int fd)
 	return false;
 }
 
-static bool is_whole(const struct known *k, const struct one *o)
+static bool is_whole(const struct known *k, const struct known_one *o)
 {
 	_cleanup_(buf_done) struct buf now = BUF(TEXT_MAX);
 	struct stat st, held;
@@ -689,7 +669,7 @@ bool known_verify(struct known *k)
 	bool is = true;
 
 	for (size_t i = 0; i < k->n; i++) {
-		struct one *o = &k->v[i];
+		struct known_one *o = &k->v[i];
 		int was = o->was;
 
 		if (!o->is_put)

@@ -66,4 +66,16 @@ int known_settle(struct known *k, const char *rel, struct sweep *out, struct err
 /* After the masks are on again: what was put is there, unchanged, and nobody has it open for writing. */
 bool known_verify(struct known *k);
 
+/* ---- for the case that the keeper dies ---- */
+
+/* Writes down what is known of protected names, if that changed, at `path`; locked until known_free(), so that the record
+ * of who lives is not taken for one of the dead. 0 or -errno. */
+int known_record(struct known *k, const char *path, const char *workspace);
+void known_unrecord(struct known *k, const char *path);
+
+/* Every record in `dir` of somebody who died in this workspace: what was replaced since, by whomever, is put right and
+ * added to *out. The number of such records, or -errno. */
+int known_recover(const char *dir, const char *workspace, int ws_fd, struct sweep *out,
+		  struct err *e);
+
 #endif

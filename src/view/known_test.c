@@ -248,4 +248,33 @@ TEST(links_and_pipes_under_the_name)
 	has_text(&r.t, ".mcp.json", "new");
 }
 
+TEST(what_a_killed_one_left)
+{
+	RUN(r);
+	_free_ char *dir = mem_fmt("%s/known", r.q.path), *path = mem_fmt("%s/one", dir);
+
+	tree_file(&r.t, ".mcp.json", "host");
+	tree_file(&r.t, ".env", "secret");
+	tree_file(&r.t, ".husky/pre-commit", "host");
+	run_begin(&r);
+	CHECK_INT(known_record(r.k, path, r.t.path), 0);
+	/* It lives: its record is nobody's business. */
+	replace(&r, ".mcp.json", "planted");
+	CHECK_INT(known_recover(dir, r.t.path, r.t.fd, &r.out, &r.e), 0);
+	has_text(&r.t, ".mcp.json", "planted");
+	known_free(r.k);
+	r.k = NULL;
+	CHECK_INT(known_recover(dir, "/elsewhere", r.t.fd, &r.out, &r.e), 0);
+	CHECK_INT(known_recover(dir, r.t.path, r.t.fd, &r.out, &r.e), 1);
+	has_text(&r.t, ".mcp.json", "host");
+	has_text(&r.t, ".husky/pre-commit", "host");
+	CHECK_INT(r.out.n, 1);
+	saved(&r, 0, ".mcp.json", "", "planted");
+	CHECK_INT(known_recover(dir, r.t.path, r.t.fd, &r.out, &r.e), 0);
+	/* Half a record: of a machine that died meanwhile. */
+	tree_file(&r.q, "known/half", "{\"version\":1,");
+	CHECK_INT(known_recover(dir, r.t.path, r.t.fd, &r.out, &r.e), 1);
+	CHECK(!tree_has(&r.q, "known/half"));
+}
+
 TEST_MAIN()

@@ -211,3 +211,51 @@ def fw93(c: Ctx):
         batch(c, at, vs[at:at + 10], prog)
     c.note(len(vs), "variations")
     return HELD
+
+
+@check("FW-94", prio="P0", catches=("mend",), forms=("run",), timeout=60,
+       title="keeper killed while a mask is gone: what was planted is found and taken at the next start")
+def fw94(c: Ctx):
+    make_repo(c, c.ws)
+    prog, ran = canary(c)
+    git_dir = c.ws / ".git"
+    c.plant(c.ws / ".mcp.json", "{}\n")
+    clean = (git_dir / "config").read_text()
+    p = c.start("echo polling; sleep 30")
+    c.need_control(p.wait_for("polling"), "no sandbox")
+    records = lambda: [f for f in c.state.glob("vitrine/known/*") if not f.name.startswith(".")]
+    c.need_control(c.wait_until(records, 5), "nothing is written down")
+    keeper = keeper_of(c, records()[0])
+    c.need_control(keeper, "no keeper holds the record")
+    os.kill(keeper, signal.SIGKILL)
+    p.wait(10)
+    with c.host_edit():
+        # As if the last act inside had been in the window: new files with what must not be there.
+        for at, text in ((git_dir / "config", clean + fsmonitor(prog)), (c.ws / ".mcp.json", "planted\n")):
+            new = c.plant(at.with_name("new"), text)
+            os.rename(new, at)
+    r = c.vitrine("run", "--", "true")
+    conf = (git_dir / "config").read_text()
+    c.must("fsmonitor" not in conf, f"it is still there at the next start: {conf} {r}")
+    c.must((c.ws / ".mcp.json").read_text() == "{}\n", "a planted file is still there at the next start")
+    c.must("quarantined .git/config" in r.errtext and "quarantined .mcp.json" in r.errtext, f"not a word of it: {r}")
+    c.must(not records(), f"records are left: {records()}")
+    git(c, c.ws, "status")
+    c.must(not ran.exists(), "it ran")
+    r = c.vitrine("run", "--", "true")
+    c.must("quarantined" not in r.errtext, f"told twice: {r}")
+    return HELD
+
+
+def keeper_of(c: Ctx, record):
+    """The process that has the record open: ours, started by this check."""
+    for fd in os.scandir("/proc"):
+        if not fd.name.isdigit():
+            continue
+        try:
+            for f in os.scandir(f"/proc/{fd.name}/fd"):
+                if os.path.realpath(f.path) == str(record):
+                    return int(fd.name)
+        except OSError:
+            continue
+    return None
