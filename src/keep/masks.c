@@ -220,19 +220,26 @@ static void put_all_right(struct keeper *k)
 void masks_on_frozen(struct keeper *k)
 {
 	struct masks *m = k->masks;
-	bool is_right = false;
+	enum known_state state = KNOWN_AGAIN;
 
 	if (m == NULL || !m->is_waiting)
 		return;
 	m->is_waiting = false;
-	for (int round = 0; round < ROUNDS && !is_right; round++) {
+	for (int round = 0; round < ROUNDS && state != KNOWN_WHOLE; round++) {
 		for (size_t i = 0; i < m->n; i++)
 			put_right(k, m->replaced[i]);
 		if (m->is_all)
 			put_all_right(k);
-		is_right = m->known == NULL || known_verify(m->known);
+		state = m->known ? known_verify(m->known) : KNOWN_WHOLE;
 	}
-	if (!is_right) {
+	tell_swept(k);
+	write_record(k);
+	if (state ==
+	    KNOWN_AGAIN) { /* the host saves faster than we look: all stay where they are */
+		ask_to_freeze(k);
+		return;
+	}
+	if (state == KNOWN_BROKEN) {
 		err_put_(&k->err, ERR_SYSTEM, EBUSY,
 			 "what the host replaced could not be kept from the sandbox");
 		keeper_end(k, END_ERROR);
@@ -241,8 +248,6 @@ void masks_on_frozen(struct keeper *k)
 		free(m->replaced[i]);
 	m->n = 0;
 	m->is_all = false;
-	tell_swept(k);
-	write_record(k);
 }
 
 bool masks_want_freeze(const struct keeper *k)

@@ -649,33 +649,41 @@ static bool has_writer(int fd)
 	return false;
 }
 
-static bool is_whole(const struct known *k, const struct known_one *o)
+static enum known_state state_of(const struct known *k, const struct known_one *o)
 {
 	_cleanup_(buf_done) struct buf now = BUF(TEXT_MAX);
 	struct stat st, held;
+	bool is;
 
 	if (ws_lstat(k->ws_fd, o->rel, &st) < 0)
-		return true; /* gone: the host's doing, and the next event's */
-	if (fstat(o->fd, &held) < 0 || !is_same_file(&st, &held))
-		return false;
+		return KNOWN_WHOLE; /* gone: the host's doing, and the next event's */
+	if (fstat(o->fd, &held) < 0)
+		return KNOWN_BROKEN;
+	if (!is_same_file(&st, &held))
+		return KNOWN_AGAIN;
 	if (S_ISDIR(held.st_mode))
-		return o->was < 0 || replica_is_same(o->was, o->fd, KNOWN_BYTES_MAX);
-	return held.st_nlink == 1 && !has_writer(o->fd) && replica_read(o->fd, &now) == 0 &&
-	       now.n == o->text.n && (now.n == 0 || memcmp(now.p, o->text.p, now.n) == 0);
+		is = o->was < 0 || replica_is_same(o->was, o->fd, KNOWN_BYTES_MAX);
+	else
+		is = held.st_nlink == 1 && !has_writer(o->fd) && replica_read(o->fd, &now) == 0 &&
+		     now.n == o->text.n && (now.n == 0 || memcmp(now.p, o->text.p, now.n) == 0);
+	return is ? KNOWN_WHOLE : KNOWN_BROKEN;
 }
 
-bool known_verify(struct known *k)
+enum known_state known_verify(struct known *k)
 {
-	bool is = true;
+	enum known_state worst = KNOWN_WHOLE;
 
 	for (size_t i = 0; i < k->n; i++) {
 		struct known_one *o = &k->v[i];
+		enum known_state state;
 		int was = o->was;
 
 		if (!o->is_put)
 			continue;
+		state = sabotaged("inode") ? KNOWN_WHOLE : state_of(k, o);
+		worst = state > worst ? state : worst;
 		o->is_put = false;
-		if (sabotaged("inode") || is_whole(k, o)) {
+		if (state == KNOWN_WHOLE) {
 			fd_close(was);
 			o->was = FD_NONE;
 			continue;
@@ -685,7 +693,6 @@ bool known_verify(struct known *k)
 		drop(k, o);
 		o->fd = was;
 		o->ino = 0;
-		is = false;
 	}
-	return is;
+	return worst;
 }

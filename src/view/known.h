@@ -63,8 +63,13 @@ void known_forget(struct known *k, const char *rel);
  * The number of names where a file was put, to be masked and then verified; or -errno, with the rest done. */
 int known_settle(struct known *k, const char *rel, struct sweep *out, struct err *e);
 
-/* After the masks are on again: what was put is there, unchanged, and nobody has it open for writing. */
-bool known_verify(struct known *k);
+/* After the masks are on again: is what was put there, unchanged, and does nobody have it open for writing? */
+enum known_state {
+	KNOWN_WHOLE,
+	KNOWN_AGAIN,  /* another file has the name: it was replaced once more */
+	KNOWN_BROKEN, /* somebody inside got at it */
+};
+enum known_state known_verify(struct known *k);
 
 /* ---- for the case that the keeper dies ---- */
 

@@ -127,7 +127,7 @@ TEST(what_is_new_goes_and_what_was_comes_back)
 	replace(&r, ".mcp.json", "planted");
 	replace(&r, ".env", "planted too");
 	CHECK_INT(known_settle(r.k, "", &r.out, &r.e), 2);
-	CHECK(known_verify(r.k));
+	CHECK_INT(known_verify(r.k), KNOWN_WHOLE);
 	has_text(&r.t, ".mcp.json", "host");
 	has_text(&r.t, ".env", "secret");
 	CHECK_INT(r.out.n, 2);
@@ -139,6 +139,10 @@ TEST(what_is_new_goes_and_what_was_comes_back)
 	replace(&r, ".mcp.json", "again");
 	CHECK(!known_is_own(r.k, ".mcp.json"));
 	CHECK_INT(known_settle(r.k, ".mcp.json", &r.out, &r.e), 1);
+	replace(&r, ".mcp.json", "and again");
+	CHECK_INT(known_verify(r.k), KNOWN_AGAIN);
+	CHECK_INT(known_settle(r.k, ".mcp.json", &r.out, &r.e), 1);
+	CHECK_INT(known_verify(r.k), KNOWN_WHOLE);
 	has_text(&r.t, ".mcp.json", "host");
 }
 
@@ -170,7 +174,7 @@ TEST(a_descriptor_from_before_leads_nowhere)
 	held = openat(r.t.fd, "new", O_WRONLY | O_APPEND | O_CLOEXEC);
 	bug_on(renameat(r.t.fd, "new", r.t.fd, ".git/config") < 0);
 	CHECK_INT(known_settle(r.k, ".git", &r.out, &r.e), 1);
-	CHECK(known_verify(r.k));
+	CHECK_INT(known_verify(r.k), KNOWN_WHOLE);
 	CHECK_INT(r.out.n, 0);
 	CHECK_INT(io_write_all(held, PLANT, strlen(PLANT)), 0);
 	has_text(&r.t, ".git/config", CONF "[user]\n\temail = b\n");
@@ -186,9 +190,9 @@ TEST(who_opens_our_own_file_is_seen)
 	replace(&r, ".mcp.json", "planted");
 	CHECK_INT(known_settle(r.k, "", &r.out, &r.e), 1);
 	held = openat(r.t.fd, ".mcp.json", O_WRONLY | O_CLOEXEC);
-	CHECK(!known_verify(r.k));
+	CHECK_INT(known_verify(r.k), KNOWN_BROKEN);
 	CHECK_INT(known_settle(r.k, "", &r.out, &r.e), 1);
-	CHECK(known_verify(r.k));
+	CHECK_INT(known_verify(r.k), KNOWN_WHOLE);
 	CHECK_INT(io_write_all(held, "late", 4), 0);
 	has_text(&r.t, ".mcp.json", "host");
 }
@@ -205,7 +209,7 @@ TEST(directories)
 	bug_on(renameat(r.t.fd, ".husky", r.t.fd, "aside") < 0);
 	tree_file(&r.t, ".husky/pre-commit", "planted");
 	CHECK_INT(known_settle(r.k, ".husky", &r.out, &r.e), 1);
-	CHECK(known_verify(r.k));
+	CHECK_INT(known_verify(r.k), KNOWN_WHOLE);
 	has_text(&r.t, ".husky/pre-commit", "host");
 	has_text(&r.t, ".husky/a/b", "deep");
 	CHECK(fstatat(r.t.fd, ".husky/pre-commit", &st, 0) == 0 && (st.st_mode & 0777) == 0755);
