@@ -3,12 +3,18 @@
  *
  * A mask is a mount on a file. When the host replaces that file (editors and git save by rename), the kernel takes
  * the mount away with the old file and the new one lies bare. So the parents of all masked names are watched; when
- * one changes, every process inside is stopped, a helper enters the mount namespace and covers the name again, and
- * the processes go on. docs/SECURITY.md states the window.
+ * one changes, every process inside is stopped, what lies there now is judged and put right (view/known.h), a helper
+ * enters the mount namespace and covers the name again, and the processes go on. docs/SECURITY.md states the window.
+ *
+ * All of this is done for the workspace and for every directory that was granted for writing (struct guarded).
  *
  * A protected name that did not exist cannot be covered, and nothing is created on the host to make it so. It is
  * moved to the quarantine when it appears, and once more at the end, when nothing inside lives any more.
  */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "engine/engine.h"
@@ -21,72 +27,164 @@
 #define CALM_NS NS_PER_MS
 #define NEW_DIR_NS (100 * NS_PER_MS)
 #define NOTES_MAX 100
+#define NOTE_LEN 440
 #define KNOWN_FIRST 128 /* masked files that are opened at once; the others in slices */
 #define KNOWN_SLICE 512
 #define ROUNDS 8
 
-struct masks {
+/* A directory of the host that can be written inside: the workspace, or one that was granted. */
+struct guarded {
+	struct keeper *k;
+	const char *inside; /* where it is seen */
+	const char *named;  /* what its names begin with for people: "" for the workspace */
+	struct scan *scan;
+	int fd;
+	bool is_kept;        /* nothing that is written reaches the host: nothing to take away */
+	struct known *known; /* NULL where what the host replaces cannot be written to inside */
+	char *record;        /* what is known, for the case that we die */
 	struct fswatch *watch;
-	struct known *
-		known; /* NULL in review and clone: what the host replaces there nobody inside can write to */
 	struct watch *on_fd, *on_step, *on_calm, *on_new;
-	char *quarantine; /* made when first needed */
-	char *record;     /* what is known, for the case that we die */
-	char **replaced;  /* names to cover again, once everything inside stands still */
+	char **replaced; /* names to cover again, once everything inside stands still */
 	size_t n, cap;
 	char **gone; /* hidden names the host removed: hidden again should they come back */
 	size_t n_gone, cap_gone;
-	bool is_waiting; /* for init to say that it does */
-	bool is_all;     /* events were lost: every name */
+	bool is_all; /* events were lost: every name */
+};
+
+struct masks {
+	struct guarded *v; /* the first is the workspace */
+	size_t n;
+	char *quarantine; /* made when first needed */
+	bool is_waiting;  /* for init to say that it does */
 	size_t told;
 };
 
 /* ---- quarantine ---- */
 
+static void name_of(const struct guarded *g, const char *rel, struct buf *out)
+{
+	buf_printf(out, "%s%s", g->named, g->named[0] ? "/" : "");
+	buf_puts(out, rel);
+}
+
+static void on_take(void *guarded, const char *rel, const char *rule)
+{
+	struct guarded *g = guarded;
+	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+	name_of(g, rel, &b);
+	tell_quarantined(g->k, buf_cstr(&b), rule);
+}
+
+/* All of them, one JSON object in a line, beside what was taken. */
+static void list_swept(int fd, const char *name, const struct swept *s)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_puts(&b, "{\"path\":");
+	buf_json(&b, name);
+	buf_puts(&b, ",\"rule\":");
+	buf_json(&b, s->rule);
+	if (s->saved) {
+		buf_puts(&b, ",\"saved\":");
+		buf_json(&b, s->saved);
+	}
+	buf_puts(&b, "}\n");
+	if (fd >= 0 && !b.is_over)
+		(void)io_write_all(fd, b.p, b.n); /* the record has it too */
+}
+
 /* What was taken may be the host's own save: how to have it. Written in place it stays masked, so nobody inside can add
  * to it on the way. */
-static void tell_way_back(struct keeper *k, const struct swept *s)
+static void tell_way_back(struct guarded *g, const struct swept *s)
 {
+	const struct keeper *k = g->k;
+	const char *top = g->named[0] ? g->named : k->in->plan->workspace;
 	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
 
 	if (s->saved == NULL || !str_starts(s->rule, "replaced while"))
 		return;
-	buf_puts(&b, "if that was your own save: look at it, then cat '");
-	buf_esc(&b, k->masks->quarantine, strlen(k->masks->quarantine));
-	buf_printf(&b, "/%s' >'", s->saved);
-	buf_esc(&b, k->in->plan->workspace, strlen(k->in->plan->workspace));
-	buf_putc(&b, '/');
-	buf_puts(&b, s->rel);
-	buf_putc(&b, '\'');
-	keeper_note(k, buf_cstr(&b));
+	buf_printf(&b, "if that was your own save: look at it, then cat '%s/%s' >'%s/%s'",
+		   k->masks->quarantine, s->saved, top, s->rel);
+	if (b.n > NOTE_LEN) { /* half a command is worse than none */
+		buf_done(&b);
+		b = BUF(KIB);
+		buf_printf(&b, "if that was your own save: it is '%s' in the quarantine", s->saved);
+	}
+	keeper_note(g->k, buf_cstr(&b));
 }
 
-static void tell_swept(struct keeper *k)
+/* The first are named; how many there were, and where all are named, is said at the end (tell_all_swept). */
+static void tell_swept(struct guarded *g)
 {
+	struct keeper *k = g->k;
+	_close_ int list = FD_NONE;
+
+	if (k->masks->told < k->swept.n && k->swept.dir_fd >= 0)
+		list = openat(k->swept.dir_fd, QUARANTINE_LIST,
+			      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	for (; k->masks->told < k->swept.n; k->masks->told++) {
 		const struct swept *s = &k->swept.v[k->masks->told];
-		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+		_cleanup_(buf_done) struct buf b = BUF(16 * KIB), name = BUF(16 * KIB);
 
+		name_of(g, s->rel, &name);
+		list_swept(list, buf_cstr(&name), s);
 		if (k->masks->told >= NOTES_MAX)
 			continue;
-		buf_puts(&b, "quarantined ");
-		buf_puts(&b, s->rel);
-		buf_printf(&b, " (%s)", s->rule);
+		buf_printf(&b, "quarantined %.280s%s (%.120s)", buf_cstr(&name),
+			   name.n > 280 ? "..." : "", s->rule);
 		keeper_note(k, buf_cstr(&b));
-		tell_way_back(k, s);
+		tell_way_back(g, s);
 	}
 }
 
-static void sweep_path(struct keeper *k, const char *rel)
+static void tell_all_swept(struct keeper *k)
 {
-	struct keeper_in *in = k->in;
-	struct err e = ERR_INIT;
+	_free_ char *text = mem_fmt(QUARANTINE_TOTAL "%zu names; the list is in %.300s/%s",
+				    k->swept.n, k->swept.dir, QUARANTINE_LIST);
 
-	if (sabotaged("quarantine") || plan_is_review(in->plan))
-		return; /* in review nothing of the sandbox lies in the workspace */
-	/* What fails now is tried again at the end, and reported then. */
-	(void)sweep_one(in->ws_fd, FD_NONE, in->policy, in->scan, rel, &k->swept, &e);
-	tell_swept(k);
+	if (k->swept.n > NOTES_MAX)
+		keeper_note(k, text);
+}
+
+/* The caller must not be told that all is well: each name in a note of its own, and the run ends with an error. */
+static void tell_left(struct guarded *g, const struct err *e)
+{
+	struct keeper *k = g->k;
+	const struct sweep *s = &k->swept;
+
+	for (size_t i = 0; i < s->n_left; i++) {
+		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+		buf_puts(&b, "LEFT ");
+		name_of(g, s->left[i].rel, &b);
+		buf_printf(&b, " (%s)", s->left[i].rule);
+		keeper_note(k, buf_cstr(&b));
+	}
+	if (sabotaged("left") || (k->why == END_ERROR && k->err.kind != ERR_NONE))
+		return;
+	err_put_(&k->err, ERR_SYSTEM, e->num,
+		 "%s could not be searched to its end, and what was made inside may still lie "
+		 "there: %.200s%s. Look at it before you run git, an editor or an agent there",
+		 g->named[0] ? g->named : "the workspace", e->msg,
+		 s->left_count > 1 ? " (and others, see the notes)" : "");
+	k->why = END_ERROR;
+	k->status = 0;
+}
+
+/* The whole directory, or one path in it. */
+static int sweep(struct guarded *g, const char *rel, struct err *e)
+{
+	struct keeper *k = g->k;
+	int r;
+
+	if (sabotaged("quarantine") || g->is_kept || (g->named[0] && sabotaged("grants")))
+		return 0;
+	k->swept.arg = g;
+	r = rel ? sweep_one(g->fd, FD_NONE, k->in->policy, g->scan, rel, &k->swept, e)
+		: sweep_run(g->fd, FD_NONE, k->in->policy, g->scan, &k->swept, e);
+	tell_swept(g);
+	return r;
 }
 
 /* ---- covering again ---- */
@@ -99,42 +197,41 @@ static void ask_to_freeze(struct keeper *k)
 	freeze_ask(k);
 }
 
-static bool is_gone(const struct masks *m, const char *rel)
+static bool is_gone(const struct guarded *g, const char *rel)
 {
-	for (size_t i = 0; i < m->n_gone; i++)
-		if (str_eq(m->gone[i], rel))
+	for (size_t i = 0; i < g->n_gone; i++)
+		if (str_eq(g->gone[i], rel))
 			return true;
 	return false;
 }
 
-static void replace(struct keeper *k, const char *rel)
+static void replace(struct guarded *g, const char *rel)
 {
-	struct masks *m = k->masks;
-
-	vec_reserve(m->replaced, m->n, m->cap);
-	m->replaced[m->n++] = mem_str(rel);
-	ask_to_freeze(k);
+	vec_reserve(g->replaced, g->n, g->cap);
+	g->replaced[g->n++] = mem_str(rel);
+	ask_to_freeze(g->k);
 }
 
 static void on_change(void *arg, enum fswatch_kind kind, const char *rel)
 {
-	struct keeper *k = arg;
-	struct masks *m = k->masks;
+	struct guarded *g = arg;
+	struct err e = ERR_INIT;
 
 	switch (kind) {
 	case FSWATCH_APPEARED:
-		if (is_gone(m, rel))
-			replace(k, rel);
+		if (is_gone(g, rel))
+			replace(g, rel);
 		else
-			sweep_path(k, rel);
+			/* What fails now is tried again at the end, and reported then. */
+			(void)sweep(g, rel, &e);
 		break;
 	case FSWATCH_REPLACED:
-		if (m->known == NULL || !known_is_own(m->known, rel))
-			replace(k, rel);
+		if (g->known == NULL || !known_is_own(g->known, rel))
+			replace(g, rel);
 		break;
 	case FSWATCH_OVERFLOW:
-		m->is_all = true;
-		ask_to_freeze(k);
+		g->is_all = true;
+		ask_to_freeze(g->k);
 		break;
 	case FSWATCH_KIND_COUNT_:
 		bug_on(true);
@@ -147,10 +244,11 @@ static bool is_cover(const struct mount *m)
 }
 
 /* Covers `rel` and every cover below it; a name that is gone has nothing to cover. */
-static void cover_again(struct keeper *k, const char *rel)
+static void cover_again(const struct guarded *g, const char *rel)
 {
+	struct keeper *k = g->k;
 	const struct plan *p = k->in->plan;
-	_free_ char *path = rel[0] ? mem_fmt("%s/%s", p->workspace, rel) : mem_str(p->workspace);
+	_free_ char *path = rel[0] ? mem_fmt("%s/%s", g->inside, rel) : mem_str(g->inside);
 
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
@@ -170,70 +268,82 @@ static void cover_again(struct keeper *k, const char *rel)
 }
 
 /* Without it the next start cannot mend what a killed keeper left; while we live nothing depends on it. */
-static void write_record(struct keeper *k)
+static void write_record(struct guarded *g)
 {
-	struct masks *m = k->masks;
+	if (g->known)
+		(void)known_record(g->known, g->record,
+				   g->named[0] ? g->named : g->k->in->plan->workspace);
+}
 
-	if (m->known)
-		(void)known_record(m->known, m->record, k->in->plan->workspace);
+/* What lies there is judged, and what must not is taken. */
+static int settle_known(struct guarded *g, const char *rel, struct err *e)
+{
+	struct keeper *k = g->k;
+	int r;
+
+	if (g->known == NULL)
+		return 0;
+	k->swept.arg = g;
+	r = known_settle(g->known, rel, &k->swept, e);
+	tell_swept(g);
+	return r;
+}
+
+static void settle_or_end(struct guarded *g, const char *rel)
+{
+	struct err e = ERR_INIT;
+
+	if (settle_known(g, rel, &e) >= 0)
+		return;
+	g->k->err = e;
+	keeper_end(g->k, END_ERROR); /* as for a cover that cannot be put back */
 }
 
 /* What the host replaced lies bare: judged, put right, covered again. */
-static void put_right(struct keeper *k, const char *rel)
+static void put_right(struct guarded *g, const char *rel)
 {
-	struct masks *m = k->masks;
-	const struct hit *hit = scan_find(k->in->scan, rel);
-	bool is_hidden = is_gone(m, rel) || (hit && hit->kind == HIT_HIDE);
+	const struct hit *hit = scan_find(g->scan, rel);
+	bool is_hidden = is_gone(g, rel) || (hit && hit->kind == HIT_HIDE);
 	bool is_pin = hit && hit->kind == HIT_PIN;
 	struct err e = ERR_INIT;
 
-	if (m->known && known_settle(m->known, rel, &k->swept, &e) < 0) {
-		k->err = e;
-		keeper_end(k, END_ERROR); /* as for a cover that cannot be put back */
-	}
-	if (scan_refresh(k->in->scan, k->in->ws_fd, rel, &e) != 0 || is_hidden)
-		cover_again(k, rel);
-	else if (m->known)
-		known_forget(m->known, rel);
-	if (is_hidden && !is_gone(m, rel)) {
-		vec_reserve(m->gone, m->n_gone, m->cap_gone);
-		m->gone[m->n_gone++] = mem_str(rel);
+	settle_or_end(g, rel);
+	if (scan_refresh(g->scan, g->fd, rel, &e) != 0 || is_hidden)
+		cover_again(g, rel);
+	else if (g->known)
+		known_forget(g->known, rel);
+	if (is_hidden && !is_gone(g, rel)) {
+		vec_reserve(g->gone, g->n_gone, g->cap_gone);
+		g->gone[g->n_gone++] = mem_str(rel);
 	}
 	if (is_pin)
-		sweep_path(k, rel); /* parts of it that were not there before */
+		(void)sweep(g, rel, &e); /* parts of it that were not there before */
 }
 
-static void put_all_right(struct keeper *k)
+static enum known_state round_of(struct guarded *g)
 {
-	struct masks *m = k->masks;
 	struct err e = ERR_INIT;
 
-	if (m->known && known_settle(m->known, "", &k->swept, &e) < 0) {
-		k->err = e;
-		keeper_end(k, END_ERROR);
+	for (size_t i = 0; i < g->n; i++)
+		put_right(g, g->replaced[i]);
+	if (g->is_all) {
+		settle_or_end(g, "");
+		cover_again(g, "");
+		(void)sweep(g, NULL, &e);
 	}
-	cover_again(k, "");
-	if (!plan_is_review(k->in->plan))
-		(void)sweep_run(k->in->ws_fd, FD_NONE, k->in->policy, k->in->scan, &k->swept, &e);
+	return g->known ? known_verify(g->known) : KNOWN_WHOLE;
 }
 
-void masks_on_frozen(struct keeper *k)
+static void cover_replaced(struct guarded *g)
 {
-	struct masks *m = k->masks;
+	struct keeper *k = g->k;
 	enum known_state state = KNOWN_AGAIN;
 
-	if (m == NULL || !m->is_waiting)
+	if (g->n == 0 && !g->is_all)
 		return;
-	m->is_waiting = false;
-	for (int round = 0; round < ROUNDS && state != KNOWN_WHOLE; round++) {
-		for (size_t i = 0; i < m->n; i++)
-			put_right(k, m->replaced[i]);
-		if (m->is_all)
-			put_all_right(k);
-		state = m->known ? known_verify(m->known) : KNOWN_WHOLE;
-	}
-	tell_swept(k);
-	write_record(k);
+	for (int i = 0; i < ROUNDS && state != KNOWN_WHOLE; i++)
+		state = round_of(g);
+	write_record(g);
 	if (state ==
 	    KNOWN_AGAIN) { /* the host saves faster than we look: all stay where they are */
 		ask_to_freeze(k);
@@ -244,10 +354,21 @@ void masks_on_frozen(struct keeper *k)
 			 "what the host replaced could not be kept from the sandbox");
 		keeper_end(k, END_ERROR);
 	}
+	for (size_t i = 0; i < g->n; i++)
+		free(g->replaced[i]);
+	g->n = 0;
+	g->is_all = false;
+}
+
+void masks_on_frozen(struct keeper *k)
+{
+	struct masks *m = k->masks;
+
+	if (m == NULL || !m->is_waiting)
+		return;
+	m->is_waiting = false;
 	for (size_t i = 0; i < m->n; i++)
-		free(m->replaced[i]);
-	m->n = 0;
-	m->is_all = false;
+		cover_replaced(&m->v[i]);
 }
 
 bool masks_want_freeze(const struct keeper *k)
@@ -259,15 +380,15 @@ bool masks_want_freeze(const struct keeper *k)
 
 static void on_step(void *arg)
 {
-	struct keeper *k = arg;
+	struct guarded *g = arg;
 	struct err e = ERR_INIT;
 
-	bool has_more = k->masks->known && known_step(k->masks->known, KNOWN_SLICE);
+	bool has_more = g->known && known_step(g->known, KNOWN_SLICE);
 
 	if (!has_more)
-		write_record(k);
-	if (fswatch_step(k->masks->watch, STEP_NS, on_change, k, &e) <= 0 && !has_more)
-		watch_set(k->masks->on_step,
+		write_record(g);
+	if (fswatch_step(g->watch, STEP_NS, on_change, g, &e) <= 0 && !has_more)
+		watch_set(g->on_step,
 			  false); /* done, or no more watches to be had: the sweep remains */
 }
 
@@ -275,38 +396,37 @@ static void on_step(void *arg)
  * when nothing that came was of interest we are not woken again for a moment. */
 static void on_watch(void *arg)
 {
-	struct keeper *k = arg;
-	struct masks *m = k->masks;
+	struct guarded *g = arg;
 	struct err e = ERR_INIT;
-	int n = fswatch_read(m->watch, on_change, k, &e);
+	int n = fswatch_read(g->watch, on_change, g, &e);
 
-	watch_set(m->on_fd, n > 0);
-	watch_set(m->on_calm, n == 0);
-	watch_set(m->on_new, true);
+	watch_set(g->on_fd, n > 0);
+	watch_set(g->on_calm, n == 0);
+	watch_set(g->on_new, true);
 }
 
 /* New directories want watches of their own. Who makes one fills it at once, and pays for an event with every name that
  * is made in a watched one: so they are looked at a moment later, with what is in them by then. */
 static void on_new(void *arg)
 {
-	struct keeper *k = arg;
+	struct guarded *g = arg;
 
-	watch_set(k->masks->on_step, true);
+	watch_set(g->on_step, true);
 }
 
 static void on_calm(void *arg)
 {
-	struct keeper *k = arg;
+	struct guarded *g = arg;
 
-	watch_set(k->masks->on_fd, true);
+	watch_set(g->on_fd, true);
 }
 
 static void on_written(void *arg)
 {
-	struct keeper *k = arg;
+	struct guarded *g = arg;
 
-	known_read(k->masks->known);
-	write_record(k);
+	known_read(g->known);
+	write_record(g);
 }
 
 /* The workspace inside is the host's own, and can be written to. */
@@ -319,72 +439,124 @@ static bool is_in_place(const struct plan *p)
 	return false;
 }
 
+static void know_ground(struct guarded *g, size_t number)
+{
+	const struct plan *p = g->k->in->plan;
+
+	if (number == 0 && !is_in_place(p))
+		return;
+	g->record = number == 0 ? mem_fmt("%s/known/%s", p->state_dir, p->name)
+				: mem_fmt("%s/known/%s.%zu", p->state_dir, p->name, number);
+	g->known = known_new(g->fd, g->scan);
+	(void)known_step(g->known, KNOWN_FIRST);
+	if (known_fd(g->known) >= 0)
+		watch_fd(g->k->loop, known_fd(g->known), WATCH_READ, on_written, g);
+}
+
+static void watch_ground(struct guarded *g)
+{
+	struct keeper *k = g->k;
+	struct err e = ERR_INIT;
+
+	if (fswatch_open(g->fd, k->in->policy, g->scan, &g->watch, &e) < 0) {
+		_free_ char *note = mem_fmt("cannot watch '%.200s' (%.200s): names that the host "
+					    "replaces while the "
+					    "command runs are not covered again",
+					    g->inside, e.msg);
+
+		g->watch = NULL;
+		keeper_note(k, note);
+		return;
+	}
+	g->on_fd = watch_fd(k->loop, fswatch_fd(g->watch), WATCH_READ, on_watch, g);
+	g->on_step = watch_timer(k->loop, STEP_EVERY_NS, true, on_step, g);
+	g->on_calm = watch_timer(k->loop, CALM_NS, false, on_calm, g);
+	g->on_new = watch_timer(k->loop, NEW_DIR_NS, false, on_new, g);
+	watch_set(g->on_calm, false);
+	watch_set(g->on_new, false);
+}
+
+/* The engine has mounted the directory that was looked at; so it must be the one that is opened here. */
+static bool open_ground(struct guarded *g, struct ground *from)
+{
+	struct stat st;
+
+	g->inside = from->inside;
+	g->named = from->real;
+	g->scan = &from->scan;
+	g->fd = open(from->real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return g->fd >= 0 && fstat(g->fd, &st) == 0 && st.st_dev == from->dev &&
+	       st.st_ino == from->ino;
+}
+
 void masks_start(struct keeper *k)
 {
 	struct keeper_in *in = k->in;
-	struct err e = ERR_INIT;
 	struct masks *m = mem_new(1, sizeof(*m));
 
 	m->quarantine = mem_fmt("%s/quarantine/%s", in->plan->state_dir, in->plan->name);
 	k->swept.dir = m->quarantine;
 	k->swept.dir_fd = FD_NONE;
-	k->swept.on_take = tell_quarantined;
-	k->swept.arg = k;
+	k->swept.on_take = on_take;
+	m->v = mem_new(in->n_grounds + 1, sizeof(*m->v));
 	k->masks = m;
-	m->record = mem_fmt("%s/known/%s", in->plan->state_dir, in->plan->name);
-	if (is_in_place(in->plan)) {
-		m->known = known_new(in->ws_fd, in->scan);
-		(void)known_step(m->known, KNOWN_FIRST);
-		if (known_fd(m->known) >= 0)
-			watch_fd(k->loop, known_fd(m->known), WATCH_READ, on_written, k);
-	}
-	if (fswatch_open(in->ws_fd, in->policy, in->scan, &m->watch, &e) < 0) {
-		_free_ char *note = mem_fmt("cannot watch the workspace (%.200s): names that the "
-					    "host replaces while the "
-					    "command runs are not covered again",
-					    e.msg);
+	/* In review nothing of the sandbox lies in the workspace. */
+	m->v[m->n++] = (struct guarded){ .k = k,
+					 .inside = in->plan->workspace,
+					 .named = "",
+					 .scan = in->scan,
+					 .fd = in->ws_fd,
+					 .is_kept = plan_is_review(in->plan) };
+	for (size_t i = 0; i < in->n_grounds; i++) {
+		struct guarded *g = &m->v[m->n];
 
-		m->watch = NULL;
-		keeper_note(k, note);
-		return;
+		g->k = k;
+		if (!open_ground(g, &in->grounds[i])) {
+			err_put_(&k->err, ERR_CONFLICT, ESTALE,
+				 "'%.200s' was replaced while the sandbox started",
+				 in->grounds[i].real);
+			keeper_end(k, END_ERROR);
+			return;
+		}
+		m->n++;
 	}
-	m->on_fd = watch_fd(k->loop, fswatch_fd(m->watch), WATCH_READ, on_watch, k);
-	m->on_step = watch_timer(k->loop, STEP_EVERY_NS, true, on_step, k);
-	m->on_calm = watch_timer(k->loop, CALM_NS, false, on_calm, k);
-	m->on_new = watch_timer(k->loop, NEW_DIR_NS, false, on_new, k);
-	watch_set(m->on_calm, false);
-	watch_set(m->on_new, false);
+	for (size_t i = 0; i < m->n; i++) {
+		know_ground(&m->v[i], i);
+		watch_ground(&m->v[i]);
+	}
 }
 
-static void tell_left(struct keeper *k, const struct err *e)
+static void finish_ground(struct guarded *g)
 {
-	_free_ char *note =
-		mem_fmt("could not be quarantined, look at it before you use it: %.400s", e->msg);
+	struct err e = ERR_INIT;
 
-	keeper_note(k, note);
+	if (!g->is_kept)
+		sweep_unlock(g->fd);
+	/* A name the host removed in the last moment is no longer ours to call old. */
+	if (g->watch)
+		on_watch(g);
+	for (size_t i = 0; i < g->n; i++) {
+		int r = scan_refresh(g->scan, g->fd, g->replaced[i], &e);
+
+		if (r < 0)
+			scan_forget(g->scan, g->replaced[i]);
+		if (r == 0 && g->known)
+			known_forget(g->known, g->replaced[i]);
+	}
+	/* Nothing lives inside any more: whatever was replaced and not yet looked at. */
+	if (settle_known(g, "", &e) < 0)
+		tell_left(g, &e);
+	else if (g->known)
+		known_unrecord(g->known, g->record);
+	if (sweep(g, NULL, &e) < 0)
+		tell_left(g, &e);
 }
 
 void masks_finish(struct keeper *k)
 {
-	struct keeper_in *in = k->in;
-	struct masks *m = k->masks;
-	struct err e = ERR_INIT;
-
-	if (m == NULL)
+	if (k->masks == NULL)
 		return;
-	/* A name the host removed in the last moment is no longer ours to call old. */
-	if (m->watch)
-		on_watch(k);
-	for (size_t i = 0; i < m->n; i++)
-		if (scan_refresh(in->scan, in->ws_fd, m->replaced[i], &e) == 0 && m->known)
-			known_forget(m->known, m->replaced[i]);
-	/* Nothing lives inside any more: whatever was replaced and not yet looked at. */
-	if (m->known && known_settle(m->known, "", &k->swept, &e) < 0)
-		tell_left(k, &e);
-	else if (m->known)
-		known_unrecord(m->known, m->record);
-	if (!sabotaged("quarantine") && !plan_is_review(in->plan) &&
-	    sweep_run(in->ws_fd, FD_NONE, in->policy, in->scan, &k->swept, &e) < 0)
-		tell_left(k, &e);
-	tell_swept(k);
+	for (size_t i = 0; i < k->masks->n; i++)
+		finish_ground(&k->masks->v[i]);
+	tell_all_swept(k);
 }
