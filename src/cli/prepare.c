@@ -708,6 +708,7 @@ static int settle_policy(struct run *r, struct err *e)
 	struct settings_in in = {
 		.use_project = true,
 		.config_dir = r->host.config_dir,
+		.state_dir = r->host.state_dir,
 		.workspace = r->host.workspace,
 		.policy_file = r->policy_file ? r->policy_file : def_flag(&r->def, "--policy="),
 		.preset = r->has_def ? add_preset : NULL,

@@ -50,6 +50,7 @@ static int find_review(struct spot *s, struct err *e)
 static int load_policy(struct spot *s, bool use_project, struct err *e)
 {
 	struct settings_in in = { .config_dir = s->host.config_dir,
+				  .state_dir = s->host.state_dir,
 				  .workspace = s->host.workspace,
 				  .policy_file = s->sandbox ? def_flag(&s->def, "--policy=") : NULL,
 				  .use_project = use_project };
@@ -68,6 +69,7 @@ int spot_needs_layers(const struct host *h, const struct def *d, struct err *e)
 {
 	_cleanup_(policy_done) struct policy p;
 	struct settings_in in = { .config_dir = h->config_dir,
+				  .state_dir = h->state_dir,
 				  .workspace = d->workspace,
 				  .use_project = true };
 	const struct engine *en = NULL;

@@ -21,7 +21,7 @@ struct host {
 	struct places places; /* what workspace and grants lead to now */
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
-		*config_dir;
+		*config_dir, *config_real, *policy_real;
 	char *root_dir; /* of a template; set before host_look() */
 };
 

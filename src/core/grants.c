@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "core/facts.h"
+#include "core/settings.h"
 
 struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n)
 {
@@ -147,8 +148,14 @@ static int look_mount(struct host *h, const struct policy *p, const char *text, 
 
 int host_grants(struct host *h, const struct policy *p, struct err *e)
 {
+	_free_ char *policy =
+		p->write.n + p->mount.n > 0 ? path_join(h->config_dir, SETTINGS_USER_NAME) : NULL;
 	int r = 0;
 
+	if (policy) {
+		h->facts.config_real = h->config_real = realpath(h->config_dir, NULL);
+		h->facts.policy_real = h->policy_real = realpath(policy, NULL);
+	}
 	for (size_t i = 0; r == 0 && i < p->read.n; i++)
 		r = look(h, p, &(struct wanted){ "--read", p->read.v[i].text, NULL, false }, e);
 	for (size_t i = 0; r == 0 && i < p->write.n; i++)

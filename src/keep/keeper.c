@@ -640,7 +640,10 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	if ((!has_plan || in->plan->ids.is_root) && eventfd_write(turn, 1) < 0 && r >= 0)
 		r = -errno; /* nobody waits for a keeper that waits for us */
 	spread_end();
-	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r,
+			       "the sandbox ended while it was being started: its keeper ended "
+			       "before it had the plan")
+		     : 0;
 }
 
 void keeper_drop(struct early *early)

@@ -27,7 +27,9 @@ static int check_grant(const struct facts *f, const struct grant *g, struct err 
 	if (str_eq(path, "/") || overlaps(f->state_dir, path))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "%s '%s': it would show Vitrine's own state inside", flag, path);
-	if (is_write && overlaps(f->config_dir, path))
+	if (is_write &&
+	    (overlaps(f->config_dir, path) || (f->config_real && overlaps(f->config_real, path)) ||
+	     (f->policy_real && path_is_beneath(f->policy_real, path))))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "%s '%s': what runs inside could write your policy", flag, path);
 	if (!str_eq(path, inside) && overlaps(f->workspace, path))

@@ -95,6 +95,7 @@ struct facts {
 	struct entry
 		tools_exe; /* vitrine-tools; no path: neither safe tools nor a broker are wanted */
 	const char *state_dir, *config_dir;
+	const char *config_real, *policy_real; /* where they lead, for grants; NULL: not there */
 	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;

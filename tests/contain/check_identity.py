@@ -7,8 +7,11 @@ found. None of its variations may get through, and each must be refused with a s
 
 import itertools
 import os
+import pwd
+import random
 import shlex
 import shutil
+import threading
 import time
 
 from check_fw import canary, git, make_repo, use_git
@@ -294,4 +297,152 @@ def fw84(c: Ctx):
     c.must(c.wait_until(lambda: not (tree / ".envrc").exists() and not (tree / "d/.envrc").exists()),
            "a protected name that appeared is still there")
     b.stop()
+    return HELD
+
+
+# ------------------------------------------------------------------- our own ground
+
+
+PARTS = ("sandboxes", "journal", "trees", "layers", "quarantine", "skel", "secrets", "runs", "vitrine.db", ".")
+
+
+def move_and_link(p):
+    aside(p)
+    os.symlink(f"{p}.aside", p)
+
+
+# what is done to a part of the state directory; None: only as root
+TAMPER = {
+    "a link": move_and_link,
+    "a link outside": lambda p: (aside(p), os.symlink("/", p)),
+    "a dangling link": lambda p: (aside(p), os.symlink("/nonexistent/x", p)),
+    "writable by all": lambda p: os.chmod(p, 0o777),
+    "writable by the group": lambda p: os.chmod(p, 0o770),
+    "another owner": lambda p: os.chown(p, 12345, -1),
+}
+
+
+@check("SV-50", prio="P0", forms=("run",), catches=("own",), timeout=240,
+       title="the state directory, the way to it and every part of it: links, other writers, other owners are refused by name")
+def sv50(c: Ctx):
+    c.need_control(c.vitrine("run", "--name", "box", "--", "true").ok, "no sandbox")
+    real = c.state / "vitrine"
+    n = 0
+    for part in PARTS:
+        for way, do in TAMPER.items():
+            if way == "another owner" and os.geteuid() != 0:
+                continue
+            place = c.root / f"st{n}"
+            shutil.copytree(real, place / "up" / "vitrine", symlinks=True,
+                            ignore=shutil.ignore_patterns("control", "skel"))
+            if part != "." and not (place / "up" / "vitrine" / part).exists():
+                (place / "up" / "vitrine" / part).mkdir(mode=0o700)
+            own(c, place)
+            c._own(place)
+            target = place / "up" if part == "." and n % 2 else place / "up" / "vitrine" / part
+            target = place / "up" / "vitrine" if part == "." and target != place / "up" else target
+            do(target)
+            if target.is_symlink():
+                c._own(target)
+            env = {"XDG_STATE_HOME": str(place / "up")}
+            n += 1
+            # A directory on the way that a group of one's own may write is the user's affair.
+            if part == "." and way == "writable by the group" and target == place / "up":
+                continue
+            words = (["run", "--", "echo", "ran"], ["ls"], ["exec", "box", "--", "echo", "ran"])[n % 3]
+            r = c.vitrine(*words, env=env)
+            c.must(not r.ok and "ran" not in r.text, f"{part}, {way}: {words[0]} went on: {r}")
+            c.must_say(r.has(str(place)), f"{part}, {way}: {words[0]} does not name it: {r}")
+    c.need_control(n >= 50, f"only {n} variations")
+    c.note(n, "variations")
+    return HELD
+
+
+@check("SV-51", prio="P1", forms=("run",), title="HOME empty, '/', relative, with a slash too many: the account's home or a refusal")
+def sv51(c: Ctx):
+    passwd = pwd.getpwuid(c.uid).pw_dir
+    tries = ["", "/", "//", "///", ".", "..", "./", "~", "rel", "rel/", "a/b", "./a", "../a", "/.", "/..", "/./", "//tmp", "/a//b",
+             f"{c.home}/", f"{c.home}//", f"{c.home}/.", f"{c.home}/..", f"{c.home}/./", f"{c.home}/x/..", f"{c.home}//proj",
+             f"/../{c.home}", f".{c.home}", " ", " /", f" {c.home}", "\t", "$HOME", "~root", f"~{c.account.name}", "-", "--", "*",
+             "\\", ":", "a:b", "\n", "\x01", "é", "/.//", "/../..", "/..//.", f"{c.home}/../", f"{c.home}/.//", "./../", "rel/.."]
+    c.need_control(len(tries) >= 50, f"only {len(tries)}")
+    env = {"XDG_STATE_HOME": None, "XDG_CONFIG_HOME": None}
+    before = set(os.listdir("/")) | set(os.listdir("/home")) | set(os.listdir(c.ws))
+    for home in tries:
+        r = c.vitrine("explain", "--json", "--", "true", env={**env, "HOME": home})
+        if r.ok:
+            c.must(f'"HOME={passwd}"' in r.text, f"HOME={home!r}: another folder is the home: {r.text[-600:]}")
+        else:
+            c.must_say(r.has("HOME") or r.has("home"), f"HOME={home!r}: {r}")
+    after = set(os.listdir("/")) | set(os.listdir("/home")) | set(os.listdir(c.ws))
+    c.must(after == before, f"made: {after - before}")
+    return HELD
+
+
+@check("SV-52", prio="P0", forms=("run",), catches=("own",),
+       title="the user's policy file may be a link, but not to where a sandbox or others may write")
+def sv52(c: Ctx):
+    text = '{"files": {"read": ["%s"]}}\n' % c.plant(c.home / "data" / "f", "x\n").parent
+    conf = c.mkdir(c.config / "vitrine")
+    dots = c.plant(c.home / "dotfiles" / "policy.jsonc", text).parent
+    link = c.symlink(conf / "policy.jsonc", dots / "policy.jsonc")
+    see = ["run", "--workspace", str(c.mkdir(c.home / "other")), "--", "ls", str(c.home / "data")]
+    r = c.vitrine(*see)
+    c.need_control(r.ok and "f" in r.text, f"a linked policy is not read: {r}")
+
+    def refused(what, *words):
+        r = c.vitrine(*words)
+        c.must(not r.ok, f"{what}: {r}")
+        c.must_say(r.has("policy") or r.has(str(dots)), f"{what}: {r}")
+
+    refused("the workspace holds it", "run", "--workspace", str(dots), "--", "true")
+    refused("a grant holds it", "run", "--write", str(dots), "--", "true")
+    refused("a volume holds it", "run", "-v", f"{dots}:/mnt/d", "--", "true")
+    with c.host_edit():
+        dots.chmod(0o777)
+    refused("others may write there", *see)
+    with c.host_edit():
+        dots.chmod(0o755)
+        link.unlink()
+    for i, flags in enumerate((["--workspace", str(dots)], ["--write", str(dots)], ["-v", f"{dots}:/mnt/d"])):
+        name = f"writer{i}"
+        r = c.vitrine("create", "--name", name, *flags, *([] if i == 0 else ["--workspace", str(c.mkdir(c.home / f"w{i}"))]))
+        c.need_control(r.ok, f"no sandbox: {r}")
+        c.symlink(link, dots / "policy.jsonc")
+        refused(f"another sandbox may write there: {flags}", *see)
+        refused(f"--policy: {flags}", "run", "--policy", str(dots / "policy.jsonc"), *see[1:])
+        c.need_control(c.vitrine("rm", name).ok, "not removed")
+        with c.host_edit():
+            link.unlink()
+    return HELD
+
+
+@check("SV-53", prio="P1", forms=("run",), alone=True, timeout=120,
+       title="run, exec, start, stop and rm of one sandbox at once: every failure ends in a sentence that is true")
+def sv53(c: Ctx):
+    """Nobody kills a keeper here, so none died; and nothing is said to be running, missing or stopped without its name."""
+    work = str(c.mkdir(c.ws / "w"))
+    rng = random.Random(53)
+    verbs = (["run", "--name", "b", "--workspace", work, "--", "sleep", "0.02"], ["exec", "b", "--", "sleep", "0.02"],
+             ["stop", "b"], ["stop", "--time", "0", "b"], ["start", "b"], ["rm", "b"], ["rm", "-f", "b"], ["ps", "b"])
+    order = [[rng.choice(verbs) for _ in range(14)] for _ in range(4)]
+    said = []
+
+    def worker(todo):
+        for words in todo:
+            said.append((words[0], c.vitrine(*words, timeout=40)))
+
+    threads = [threading.Thread(target=worker, args=(todo,)) for todo in order]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for verb, r in said:
+        if r.ok or r.rc in (143, 137):
+            continue
+        c.must_say(not r.timed_out and r.errtext.startswith("vitrine: ") and len(r.errtext) > 20, f"{verb}: {r}")
+        c.must_say("No error information" not in r.errtext and "keeper died" not in r.errtext
+                   and "does not answer" not in r.errtext and "Success" not in r.errtext, f"{verb}: {r}")
+    c.vitrine("rm", "-f", "b")
+    c.note(len(said), "commands")
     return HELD
