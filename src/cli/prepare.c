@@ -725,6 +725,25 @@ static int settle_policy(struct run *r, struct err *e)
 	return x < 0 ? x : pick_engine(r, e);
 }
 
+/* The copies lie under the sandbox's name; `explain` makes none. */
+static int prepare_worktree(struct run *r, const char *name, struct err *e)
+{
+	struct host *h = &r->host;
+
+	if (h->worktree_why && r->is_starting) {
+		_free_ char *note = mem_fmt("linked worktree: its repository is not shown inside, "
+					    "because %.200s",
+					    h->worktree_why);
+
+		cli_complain(note);
+	}
+	if (h->facts.worktree.common == NULL)
+		return 0;
+	h->worktree_place = mem_fmt("%s/worktrees/%s", h->state_dir, name);
+	h->facts.worktree.place = h->worktree_place;
+	return r->is_starting ? worktree_prepare(&h->worktree, h->worktree_place, e) : 0;
+}
+
 int run_plan(struct run *r, struct err *e)
 {
 	char name[24];
@@ -747,6 +766,8 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = secrets_look(&r->secrets, r->host.state_dir, r->has_def ? r->def.name : name,
 				 &r->policy, e);
+	if (x == 0)
+		x = prepare_worktree(r, r->has_def ? r->def.name : name + 1, e);
 	r->host.facts.secrets = r->secrets.facts;
 	r->host.facts.n_secrets = r->secrets.n_facts;
 	if (x == 0)

@@ -453,6 +453,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 		r = look_host_sockets(p, e);
 	if (r == 0)
 		r = look_workspace(h, p, e);
+	if (r == 0)
+		r = host_worktree(h, p, e);
 	if (r < 0)
 		return r;
 	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -547,6 +549,10 @@ void host_done(struct host *h)
 	}
 	free(h->grounds);
 	places_done(&h->places);
+	free(h->facts.worktree.covers);
+	worktree_done(&h->worktree);
+	free(h->worktree_place);
+	free(h->worktree_why);
 	fd_close(h->ws_fd);
 	account_done(&h->account);
 	free(h->user);

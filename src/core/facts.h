@@ -5,6 +5,7 @@
 
 #include "core/account.h"
 #include "core/place.h"
+#include "core/worktree.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
 #include "view/view.h"
@@ -18,6 +19,9 @@ struct host {
 	struct cgroup_host cgroups;
 	struct ground *grounds; /* directories that are granted for writing */
 	size_t n_grounds;
+	struct worktree worktree; /* when facts.worktree.common is set */
+	char *worktree_place;
+	char *worktree_why;   /* the workspace is a linked one, and its repository is not opened */
 	struct places places; /* what workspace and grants lead to now */
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
@@ -42,6 +46,7 @@ int host_look(struct host *h, const struct policy *p, struct err *e);
 struct entry *host_look_at(struct entries *l, char *take_path, bool wants_none);
 struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n);
 int host_grants(struct host *h, const struct policy *p, struct err *e);
+int host_worktree(struct host *h, const struct policy *p, struct err *e);
 /* For an engine other than native: finds the init that runs behind its walls. */
 int host_engine(struct host *h, struct err *e);
 /* For safe tools and the broker: finds the program they are inside. */

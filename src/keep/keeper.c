@@ -29,6 +29,7 @@
 #include "base/sabotage.h"
 #include "base/title.h"
 #include "core/def.h"
+#include "core/worktree.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
 #include "sys/spread.h"
@@ -304,6 +305,23 @@ static void cut_by_memory(struct keeper *k)
 	k->err = ERR_INIT;
 }
 
+/* What git did to the copies of a linked worktree's refs. */
+static void carry_worktree(struct keeper *k)
+{
+	_cleanup_(buf_done) struct buf notes = BUF(16 * KIB);
+
+	if (k->in->plan->worktree == NULL)
+		return;
+	worktree_carry(k->in->plan->worktree, &notes);
+	for (char *p = notes.p; p && *p;) {
+		size_t n = strcspn(p, "\n");
+		_free_ char *line = mem_strn(p, n);
+
+		keeper_note(k, line);
+		p += n + (p[n] == '\n');
+	}
+}
+
 static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
@@ -329,6 +347,7 @@ static void finish(struct keeper *k)
 	}
 	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
+	carry_worktree(k);
 	seal_settle(k);
 	gate_finish(k);
 	receiver_finish(k);

@@ -446,3 +446,124 @@ def sv53(c: Ctx):
     c.vitrine("rm", "-f", "b")
     c.note(len(said), "commands")
     return HELD
+
+
+# ------------------------------------------------------------------- linked worktrees
+
+
+def make_worktree(c: Ctx, main, place, branch):
+    with c.host_edit():
+        r = git(c, main, "worktree", "add", "-q", "-b", branch, str(place))
+    c.need_control(r.ok, f"no worktree: {r}")
+    return place
+
+
+IDENTITY = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t\n"
+
+
+@check("FW-85", prio="P0", forms=("run", "exec"), timeout=60,
+       title="a linked worktree works without a flag: status, commit, log, stash; of its repository only its branch and stash change")
+def fw85(c: Ctx):
+    prog, ran = canary(c)
+    main = make_repo(c, c.root / "granted" / "main")
+    with c.host_edit():
+        for words in (["branch", "other"], ["pack-refs", "--all"], ["branch", "third"]):
+            c.need_control(git(c, main, *words).ok, "no branches")
+    wt = make_worktree(c, main, c.ws / "wt", "feature/x")
+    g, x = main / ".git", main / ".git/worktrees/wt"
+    fixed = ("config", "hooks", "info", "packed-refs", "HEAD", "refs/heads/third", "worktrees/wt/gitdir", "worktrees/wt/commondir")
+    before = {n: c.tree_entries(g / n) for n in fixed}
+    refs = git(c, main, "for-each-ref", "refs/heads").text
+    r = c.sandbox(IDENTITY + "git status && echo two >>file.txt && git commit -qam two && git log --oneline && "
+                  "echo three >>file.txt && git stash && git stash list && git stash pop && echo four >>file.txt && "
+                  f"git stash && echo worked\n"
+                  f"cd {q(str(g))}\n"
+                  "git update-ref refs/heads/third feature/x; git update-ref refs/heads/other feature/x; git branch new feature/x\n"
+                  f"for f in config hooks/pre-commit info/attributes objects/info/alternates worktrees/wt/gitdir "
+                  f"worktrees/wt/commondir worktrees/wt/config.worktree packed-refs HEAD commondir; do cp {q(str(prog))} $f; done 2>/dev/null; true",
+                  flags=["--workspace", str(wt)], cwd=wt)
+    c.must_say("worked" in r.text, f"git does not work in the worktree: {r}")
+    after = {n: c.tree_entries(g / n) for n in fixed}
+    c.must(after == before, f"changed in the repository: {[n for n in fixed if after[n] != before[n]]}")
+    for n in ("objects/info/alternates", "worktrees/wt/config.worktree", "commondir"):
+        c.must(not (g / n).exists(), f"left behind: {n}")
+    now = git(c, main, "for-each-ref", "refs/heads").text
+    c.must([line for line in now.splitlines() if "feature/x" not in line]
+           == [line for line in refs.splitlines() if "feature/x" not in line], f"other refs changed: {now}")
+    log = git(c, wt, "log", "--oneline", "-2").text
+    c.must_say(" two" in log and "stash@{0}" in git(c, wt, "stash", "list").text, f"the host does not see the commit: {log}")
+    c.must_say(git(c, wt, "status", "--porcelain").text == "" and git(c, main, "fsck").ok, "the repository is not whole")
+    c.must(not use_git(c, main, ran), "host git ran the canary")
+    # What the host did meanwhile is not undone.
+    b = c.keeper(flags=["--workspace", str(wt)], cwd=wt)
+    r = c.vitrine("exec", b.name, "--", "sh", "-c", IDENTITY + "git commit -q --allow-empty -m inside && echo ok")
+    c.must_say("ok" in r.text, f"no commit in a named one: {r}")
+    with c.host_edit():
+        git(c, wt, "commit", "-q", "--allow-empty", "-m", "outside")
+    c.vitrine("stop", b.name)
+    b.stop()
+    top = git(c, wt, "log", "-1", "--format=%s").text.strip()
+    c.must(top == "outside", f"the host's commit was taken back: {top}")
+    return HELD
+
+
+# What the .git file of a hostile clone says of a victim's repository; O: a worktree's directory in it, V: the victim
+POINTERS = ("gitdir: {O}\n", "gitdir: {O}", "gitdir: {O}/\n", "gitdir: {V}/.git\n", "gitdir: {V}/.git/worktrees\n",
+            "gitdir: {V}/.git/worktrees/../worktrees/x\n", "gitdir: {V}/.git/worktrees/x/.\n", "gitdir: /{O}\n", "gitdir:{O}\n",
+            "gitdir: {O}\r\n", "gitdir: {O}\ngitdir: {O}\n", "gitdir: link/.git/worktrees/x\n", "gitdir: {H}/link/.git/worktrees/x\n",
+            "gitdir: {H}/own/worktrees/x\n")
+# What the victim's worktree says of where it is; H: the hostile clone
+BACKS = (None, "{other}/.git\n", "{H}\n", "{H}2/.git\n", "../.git\n", "{H}/.git\n{H}/.git\n", "", "{L}/.git\n", "{H}/.git/\n")
+
+
+@check("FW-86", prio="P0", forms=("run",), catches=("worktree",), timeout=120,
+       title="a hostile clone whose .git file names another repository: every form of it, every answer of that repository")
+def fw86(c: Ctx):
+    word = "canary" + c.uuid()
+    victim = make_repo(c, c.root / "granted" / "victim")
+    with c.host_edit():
+        git(c, victim, "commit", "-q", "--allow-empty", "-m", word)
+    other = make_worktree(c, victim, c.root / "granted" / "x", "x")
+    own_dir = victim / ".git/worktrees/x"
+    config = victim / ".git/config"
+    text = config.read_text()
+    see = f"git log --all; cat {q(str(config))} {q(str(own_dir))}/HEAD; ls {q(str(victim))}/.git; echo looked; echo x >{q(str(own_dir))}/y"
+    n = 0
+    for i, (pointer, back) in enumerate(itertools.product(POINTERS, BACKS)):
+        if i > 2 * len(BACKS) and i % 2:
+            continue
+        h = c.mkdir(c.ws / f"h{i}")
+        link = c.ws / f"l{i}"
+        link.symlink_to(h)
+        (h / "link").symlink_to(victim)
+        c.plant(h / "own/worktrees/x/commondir", f"{victim}/.git\n")
+        c.plant(h / "own/worktrees/x/gitdir", f"{h}/.git\n")
+        c.plant(h / "own/worktrees/x/HEAD", "ref: refs/heads/x\n")
+        words = {"O": own_dir, "V": victim, "H": h, "L": link, "other": other}
+        c.plant(h / ".git", pointer.format(**words))
+        if back is None:
+            (own_dir / "gitdir").unlink(missing_ok=True)
+        else:
+            c.plant(own_dir / "gitdir", back.format(**words))
+        r = c.sandbox(see, cwd=h, flags=["--workspace", str(h)])
+        c.must(word not in r.text and "repositoryformatversion" not in r.text and "refs/heads" not in r.text,
+               f"{pointer!r}, {back!r}: the repository was shown: {r}")
+        c.must(not (own_dir / "y").exists() and config.read_text() == text, f"{pointer!r}, {back!r}: it was written")
+        n += 1
+    # The right answer, and another's hand in it: the owner, and a sandbox that may write there.
+    h = c.mkdir(c.ws / "right")
+    c.plant(h / ".git", f"gitdir: {own_dir}\n")
+    c.plant(own_dir / "gitdir", f"{h}/.git\n")
+    c.need_control(word in c.sandbox("git log --all", cwd=h, flags=["--workspace", str(h)]).text, "the right one is not opened")
+    c.need_control(c.vitrine("create", "--name", "writer", "--write", str(victim), "--workspace", str(c.mkdir(c.home / "w"))).ok, "none")
+    r = c.sandbox("git log --all", cwd=h, flags=["--workspace", str(h)])
+    c.must(word not in r.text, f"a sandbox may write there: {r}")
+    c.must_say(r.has("writer"), f"it does not say who: {r}")
+    c.vitrine("rm", "writer")
+    if os.geteuid() == 0:
+        os.chown(own_dir, 12345, -1)
+        r = c.sandbox("git log --all", cwd=h, flags=["--workspace", str(h)])
+        c.must(word not in r.text, f"another owner's was opened: {r}")
+        c._own(own_dir)
+    c.note(n, "variations")
+    return HELD
