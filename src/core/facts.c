@@ -142,6 +142,7 @@ int host_become(struct host *h, const char *user, struct err *e)
 	h->facts.uid = geteuid();
 	h->facts.gid = getegid();
 	h->facts.is_root = geteuid() == 0;
+	h->facts.root_slot = h->facts.is_root ? (uint32_t)getpid() % PLAN_ROOT_SLOTS : 0;
 	return 0;
 }
 

@@ -388,8 +388,9 @@ static void carry_log(int git, int common, const char *ref, const char *size)
 	dir = path_openat2(common, parent, O_PATH | O_DIRECTORY, SAFE);
 	if (dir < 0 || put_at(dir, path_name(new), buf_cstr(&log), log.n) < 0)
 		return;
-	(void)fchmodat(dir, path_name(new), 0644, 0); /* as git makes them */
-	(void)renameat(dir, path_name(new), dir, path_name(path));
+	/* With the mode git gives it. A reflog that cannot be put in place is not worth more than that. */
+	if (fchmodat(dir, path_name(new), 0644, 0) == 0)
+		(void)renameat(dir, path_name(new), dir, path_name(path));
 }
 
 static void carry_ref(int git, int common, char *const *base, struct buf *notes)

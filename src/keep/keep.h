@@ -17,6 +17,10 @@
 #define KEEP_KEYS 8 /* the longest sequence that detaches */
 #define KEEP_VALUES 12
 
+/* The note that says how many names were quarantined, when they are too many to be named one by one. */
+#define QUARANTINE_TOTAL "quarantined in all: "
+#define QUARANTINE_LIST "names.jsonl" /* in the quarantine of a sandbox, all its runs */
+
 enum keep_msg_type {
 	/* from the client */
 	KEEP_PLAN =
@@ -93,6 +97,7 @@ enum keep_flags {
 	KEEP_BEHIND = 8,     /* -d: nobody is there, it runs behind the scenes */
 	KEEP_RECORD = 16,    /* its output is kept */
 	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
+	KEEP_TIED = 64,      /* the sandbox ends with its first client, however that ends */
 };
 
 enum state_flags {

@@ -238,6 +238,7 @@ static void settle(struct keeper *k)
 		story_numbers(k);
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
+	setid_start(k);
 	(void)sched_yield();
 	masks_start(k);
 	(void)sched_yield();
@@ -348,6 +349,7 @@ static void finish(struct keeper *k)
 	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
 	carry_worktree(k);
+	setid_finish(k);
 	seal_settle(k);
 	gate_finish(k);
 	receiver_finish(k);
@@ -511,7 +513,8 @@ static struct keeper *keeper_new(void)
 			      .lock = FD_NONE,
 			      .listener = FD_NONE,
 			      .sessions_dir = FD_NONE,
-			      .proc = FD_NONE };
+			      .proc = FD_NONE,
+			      .shared = SHARED_NONE };
 	return k;
 }
 

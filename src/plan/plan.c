@@ -144,8 +144,8 @@ static void own_ids(struct ids *ids, const struct facts *f)
 struct ids plan_ids(const struct facts *f)
 {
 	struct ids ids = { .is_root = f->is_root,
-			   .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
-			   .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			   .uid_out = f->is_root ? ROOT_UID_OUT + f->root_slot : f->uid,
+			   .gid_out = f->is_root ? ROOT_UID_OUT + f->root_slot : f->gid,
 			   .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
 			   .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
 

@@ -88,6 +88,8 @@ struct tree_index {
 	char *loaded; /* the file's bytes, which names point into */
 	/* Of a look, never saved: files of this device (0: of none) that are steady and have the same times are unchanged. */
 	uint64_t steady_dev;
+	/* The same: .gitignore files cost too much to be followed to their end, so more is in it. */
+	bool is_ignore_cut;
 };
 
 void tree_index_done(struct tree_index *x);
@@ -129,6 +131,10 @@ struct tree_options {
  * other regular files are TREE_UNHASHED. (One whose content was never read is known by its stat alone, then and now.) A directory that was not left out in `before` is not left out now. */
 int tree_look(int root_fd, const struct tree_index *before, const struct tree_options *o,
 	      struct tree_index *ret, struct err *e);
+
+/* Does the file system of root_fd move the times of a file at each first store through a mapping, and can we see who has
+ * a file open for writing? Makes a nameless file there. */
+bool tree_times_hold(int root_fd);
 
 /* Hashes what is still unhashed, without saving it: all that `before` (may be NULL) knows with the same size, and of the
  * rest, whose hash serves only to find renames, what is under TREE_NEW_MAX. What is over that stays unhashed. */
@@ -186,6 +192,7 @@ struct tree_saved {
 	uint64_t files, new_files, new_bytes; /* seen; whose content had to be read; bytes added */
 	uint64_t left_out, unsaved;           /* ignored directories; files over the cap */
 	bool is_same;                         /* nothing changed since the one before */
+	bool is_ignore_cut; /* directories are in it that .gitignore names: see tree_index */
 };
 
 struct tree_note {

@@ -14,6 +14,13 @@ struct scanner {
 	struct err err;
 };
 
+#define RULE_UNREADABLE "unreadable"
+
+/* What looking up a pointer's target failed with: does it lead nowhere, so that nothing is to be protected? Else the
+ * start is refused with scan_unseen(): what cannot be looked at is not harmless. */
+bool scan_is_nowhere(int r);
+int scan_unseen(int r, const char *rel, struct err *e);
+
 /* Adds one hit; scan_add also what a link leads to. st is the lstat of rel. */
 int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule,
 	     const struct stat *st, struct err *e);

@@ -15,8 +15,9 @@
 #include "view/scan.h"
 
 #define CONFIG_MAX (1 * MIB)
-#define POINTER_MAX (16 * KIB)
-#define INCLUDE_DEPTH 4
+#define POINTER_MAX (1 * MIB) /* as large as git reads */
+#define INCLUDE_DEPTH 10      /* git itself fails on a longer chain */
+#define INCLUDES_MAX 256
 #define GITDIR_DEPTH 3
 
 struct refs {
@@ -25,6 +26,7 @@ struct refs {
 	char *worktree; /* below the workspace; NULL: none of its own */
 	char *dir;      /* of the file that is being read */
 	unsigned depth;
+	unsigned *includes; /* read so far, for all of one config */
 	scan_ref_fn fn;
 	void *arg;
 	int failed;
@@ -76,8 +78,15 @@ static int include(struct refs *x, const char *text)
 	struct refs inner = *x;
 	int r = report(x, x->dir, text, false);
 
-	if (r < 0 || x->depth >= INCLUDE_DEPTH || ws_resolve(x->ws, x->dir, text, &rel) < 0)
+	if (r < 0 || x->depth >= INCLUDE_DEPTH)
 		return r;
+	r = ws_resolve(x->ws, x->dir, text, &rel);
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, text, x->e);
+	if (++*x->includes > INCLUDES_MAX)
+		return err_set(x->e, ERR_UNSUPPORTED, E2BIG,
+			       "git config in '%.300s' includes more than %d files", x->gitdir,
+			       INCLUDES_MAX);
 	dir = path_parent(rel);
 	inner.dir = dir;
 	inner.depth++;
@@ -119,6 +128,14 @@ static int on_item(void *arg, const struct gitcfg_item *it)
 	return x->failed < 0 ? 1 : 0;
 }
 
+/* What its owner closed to us git cannot read for us either, and nobody inside can change that. */
+static bool is_anothers(int r, int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return r == -EACCES && ws_lstat(dir_fd, name, &st) == 0 && st.st_uid != geteuid();
+}
+
 /* A file that git cannot read stops git as well: what came before the mistake counts, the rest does not. */
 static int read_refs(struct refs *x, int dir_fd, const char *name)
 {
@@ -128,8 +145,10 @@ static int read_refs(struct refs *x, int dir_fd, const char *name)
 	if (r == -EMSGSIZE)
 		return err_set(x->e, ERR_UNSUPPORTED, EMSGSIZE,
 			       "git config in '%.300s' is larger than 1 MiB", x->gitdir);
-	if (r < 0)
+	if (r == -EINVAL || (r < 0 && (scan_is_nowhere(r) || is_anothers(r, dir_fd, name))))
 		return 0;
+	if (r < 0)
+		return scan_unseen(r, name, x->e);
 	(void)gitcfg_read(buf_cstr(&b), b.n, GITCFG_GIT, on_item, x);
 	return x->failed;
 }
@@ -137,9 +156,14 @@ static int read_refs(struct refs *x, int dir_fd, const char *name)
 int scan_config_refs(const struct scan_config *c, scan_ref_fn fn, void *arg, struct err *e)
 {
 	_free_ char *dir = mem_str(c->gitdir);
-	struct refs x = {
-		.ws = c->ws, .gitdir = c->gitdir, .dir = dir, .fn = fn, .arg = arg, .e = e
-	};
+	unsigned includes = 0;
+	struct refs x = { .ws = c->ws,
+			  .gitdir = c->gitdir,
+			  .dir = dir,
+			  .includes = &includes,
+			  .fn = fn,
+			  .arg = arg,
+			  .e = e };
 	int r;
 
 	if (str_eq(path_name(c->gitdir), ".git"))
@@ -164,21 +188,29 @@ static int follow(struct scanner *sc, const char *base, const char *text, unsign
 {
 	_free_ char *rel = NULL;
 	_close_ int fd = FD_NONE;
+	int r;
 
-	if (depth >= GITDIR_DEPTH || ws_resolve(&sc->ws, base, text, &rel) < 0)
+	if (depth >= GITDIR_DEPTH) /* git follows a .git file and a commondir, and no more */
 		return 0;
-	fd = walk_open(sc->ws.fd, rel, O_PATH | O_DIRECTORY);
-	return fd < 0 ? 0 : gitdir_at(sc, fd, rel, depth + 1, e);
+	r = ws_resolve(&sc->ws, base, text, &rel);
+	if (r == 0)
+		r = fd = walk_open(sc->ws.fd, rel, O_PATH | O_DIRECTORY);
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, text, e);
+	return gitdir_at(sc, fd, rel, depth + 1, e);
 }
 
 static int follow_file(const struct gitdir *g, const char *name, const char *prefix, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(POINTER_MAX);
 	_free_ char *text = NULL;
+	int r = ws_read(g->fd, name, &b);
 
-	if (ws_read(g->fd, name, &b) < 0)
+	if (r == -EINVAL || (r < 0 && (scan_is_nowhere(r) || is_anothers(r, g->fd, name))))
 		return 0;
-	text = git_pointer(buf_cstr(&b), b.n, prefix);
+	if (r < 0)
+		return scan_unseen(r, name, e);
+	text = git_pointer_any(buf_cstr(&b), b.n, prefix);
 	return text ? follow(g->sc, g->rel, text, g->depth, e) : 0;
 }
 
@@ -192,9 +224,12 @@ static int on_ref(void *arg, char *rel, struct err *e)
 	if (r == 0)
 		return scan_add(sc, rel, HIT_PROTECT, FIND_GIT_RULE, &st, e);
 	/* A link on the way. */
-	if (r != -ELOOP || ws_resolve(&sc->ws, "", rel, &target) < 0 ||
-	    ws_lstat(sc->ws.fd, target, &st) < 0)
-		return 0;
+	if (r == -ELOOP)
+		r = ws_resolve(&sc->ws, "", rel, &target);
+	if (r == 0)
+		r = ws_lstat(sc->ws.fd, target, &st);
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, rel, e);
 	return scan_add(sc, target, HIT_PROTECT, FIND_GIT_RULE, &st, e);
 }
 
@@ -203,8 +238,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 {
 	struct gitdir *g = arg;
 	_free_ char *rel = ws_rel(g->rel, name);
-	int r = scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
+	int r;
 
+	if (what == GIT_UNREADABLE) /* another's stays closed inside as well */
+		return st->st_uid == geteuid()
+			       ? scan_put(g->sc, rel, HIT_HIDE, RULE_UNREADABLE, st, e)
+			       : 0;
+	r = scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
 	if (r < 0)
 		return r;
 	if (what == GIT_CONFIG) {

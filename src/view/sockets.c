@@ -6,6 +6,7 @@
  */
 #include "view/view.h"
 #include "view/walk.h"
+#include "view/ws.h"
 
 static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t len,
 			 unsigned char type)
@@ -13,12 +14,9 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 	struct scan *s = arg;
 
 	(void)len;
-	if (type == DT_UNKNOWN)
-		type = walk_type(d->fd, name);
-	if (type == DT_SOCK && s->n < SCAN_HITS_MAX) {
+	if (type == DT_SOCK && s->n <= SCAN_HITS_MAX) {
 		vec_reserve(s->v, s->n, s->cap);
-		s->v[s->n++] = (struct hit){ .rel = d->rel_len ? mem_fmt("%s/%s", d->rel, name)
-							       : mem_str(name),
+		s->v[s->n++] = (struct hit){ .rel = ws_rel(d->rel, name),
 					     .kind = HIT_HIDE,
 					     .rule = VIEW_SOCKET_RULE };
 	}
@@ -29,7 +27,13 @@ int scan_sockets(int root_fd, struct scan *ret, struct err *e)
 {
 	static const struct walk_ops ops = { .entry = on_entry };
 	struct walk_stats stats = { 0 };
+	int r;
 
 	*ret = (struct scan){ 0 };
-	return walk_run(root_fd, 1, &ops, ret, &stats, e);
+	r = walk_run(root_fd, 1, &ops, ret, &stats, e);
+	if (r == 0 && ret->n > SCAN_HITS_MAX)
+		r = err_set(e, ERR_UNSUPPORTED, E2BIG,
+			    "more than %d sockets to hide, for example '%.200s'", SCAN_HITS_MAX,
+			    ret->v[0].rel);
+	return r;
 }

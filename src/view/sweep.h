@@ -14,6 +14,8 @@ struct sweeper {
 	const struct scan *before;
 	struct matcher m;
 	struct sweep *out;
+	uint64_t *plain; /* before->plain, sorted; for sweep_run() only */
+	size_t n_plain;
 	unsigned moved;
 	int failed; /* the first path that is left, with its story */
 	struct err err;
@@ -29,6 +31,9 @@ void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const ch
 /* A symbolic link under a protected name: leave the one that was there and leads where it led, take any other. */
 void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule,
 		const struct stat *st);
+
+/* Remembers a directory of ours, or a file in a repository, that could not be looked into. */
+void sweep_unseen(struct sweeper *sw, int r, const char *rel);
 
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e);
 int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *rel, struct err *e);

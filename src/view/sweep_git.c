@@ -29,13 +29,19 @@ struct gitdir {
 	int fd;
 	const char *rel;
 	struct err *e;
+	bool is_closed; /* a directory in it could not be passed, and was opened */
 };
 
 static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
 {
-	_close_ int fd = walk_open(sw->ws.fd, rel, O_RDONLY | O_DIRECTORY);
+	_close_ int fd = walk_open(sw->ws.fd, rel, O_PATH | O_DIRECTORY);
 
-	return fd < 0 ? 0 : sweep_gitdir(sw, fd, rel, e);
+	if (fd < 0) {
+		if (!walk_is_gone(-fd))
+			sweep_unseen(sw, fd, rel);
+		return 0;
+	}
+	return sweep_gitdir(sw, fd, rel, e);
 }
 
 static int target_in_ws(void *arg, const char *base, const char *text, char **ret_rel)
@@ -164,6 +170,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 	_free_ char *rel = ws_rel(g->rel, name), *head = path_parent(name);
 	_close_ int at = FD_NONE;
 
+	if (what == GIT_UNREADABLE) {
+		g->is_closed = true;
+		at = walk_open(g->fd, name, O_PATH | O_DIRECTORY);
+		if (at < 0 || quarantine_loosen(at, ".") < 0)
+			sweep_unseen(g->sw, -EACCES, rel);
+		return 0;
+	}
 	if (S_ISLNK(st->st_mode)) {
 		at = walk_open(g->fd, head, O_PATH | O_DIRECTORY);
 		if (at >= 0)
@@ -182,7 +195,11 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			.ws = &g->sw->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name
 		};
 
-		return scan_config_refs(&c, on_ref, g, e);
+		/* The rest of the workspace is swept all the same. */
+		int r = scan_config_refs(&c, on_ref, g, e);
+
+		if (r < 0)
+			sweep_unseen(g->sw, r, rel);
 	}
 	return 0;
 }
@@ -196,5 +213,14 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500)
 		(void)quarantine_loosen(fd,
 					"."); /* somebody else's stays closed to them and to us */
-	return git_parts(fd, on_part, &g, e);
+	/* Opened from the top: one more round for each level. */
+	for (int i = 0; i < 3; i++) {
+		int r;
+
+		g.is_closed = false;
+		r = git_parts(fd, on_part, &g, e);
+		if (r < 0 || !g.is_closed)
+			return r;
+	}
+	return 0;
 }

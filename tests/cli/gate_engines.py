@@ -7,7 +7,6 @@ Each engine that is here; the internet is the fake one of tests/internet.py, and
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import daemons  # noqa: E402
+import ground  # noqa: E402
 from far import net  # noqa: E402
 from harness import Skip, below, children, describe, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 
@@ -93,7 +93,7 @@ def its_own_and_nothing_left(box, engine, env):
 def containers(box):
     """Podman, and a podman service and a docker of our own, where they can be had."""
     n = net()
-    run = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))  # podman's tidying up takes no name over 50 characters
+    run = Path(tempfile.mkdtemp(prefix="v-"))  # podman's tidying up takes no name over 50 characters
     far = run / "far"
     box.own(run)
     places = {"podman": {"XDG_RUNTIME_DIR": str(run)}}
@@ -115,7 +115,7 @@ def containers(box):
         reaper.join()
         daemons.stop()
         daemons.stop_podman(run)
-        shutil.rmtree(run, ignore_errors=True)
+        ground.remove_tree(run)
 
 
 @test(who=("user",), timeout=60)

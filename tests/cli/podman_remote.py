@@ -5,7 +5,6 @@ same walls, verbs and ends as behind podman itself; and a service that is root's
 
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -16,13 +15,14 @@ from harness import Skip, eq, has, has_not, lasting, main, refused, soon, test
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import daemons  # noqa: E402
+import ground  # noqa: E402
 
 
 class Service:
     """One for each test: nothing of one is found by the next."""
 
     def __init__(self, box, **kw):
-        self.dir = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))
+        self.dir = Path(tempfile.mkdtemp(prefix="v-"))
         self.dir.chmod(0o755)
         self.host = daemons.podman(self.dir / "p", kw.pop("account", box.account), **kw)
         if self.host is None:
@@ -38,7 +38,7 @@ class Service:
 
     def end(self):
         daemons.stop()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        ground.remove_tree(self.dir)
 
     def env(self, **more):
         return {"CONTAINER_HOST": self.host, **more}

@@ -7,12 +7,15 @@ The variations of each class are made here, from the class's own sentence and a 
 import mmap
 import os
 import random
+import signal
 import socket
 import struct
 import time
 from contextlib import contextmanager, suppress
 
-from harness import HELD, Ctx, check
+from check_pr import insiders
+from harness import HELD, Ctx, check, descendants
+from outside import bounded
 
 SEED = 20
 KEEP_PAUSE, KEEP_DONE, KEEP_BYTES = 13, 23, 624  # keep/keep.h
@@ -79,6 +82,12 @@ def poke(where):
                 os.close(fd)
 
 
+def needs_freeze(c: Ctx):
+    """Behind another engine's walls processes are stopped by SIGSTOP, and nothing is promised."""
+    if c.cfg.engine:
+        c.inconclusive(f"engine '{c.cfg.engine}' stops processes by a signal")
+
+
 def inside_all(c, slots, where, lines):
     probe = c.probe()[0]
     script = "\n".join(f"{probe} wake {slots.path} {i} {where} {w} {m} {s} &" for i, (w, m, s) in enumerate(lines))
@@ -88,6 +97,7 @@ def inside_all(c, slots, where, lines):
 
 def stands_still(c: Ctx, lines, flags=(), may_die=()):
     """Each of these runs, stands still while it shall, and runs again; `may_die`: ways that may be ended instead."""
+    needs_freeze(c)
     slots, where = Slots(c, len(lines)), c.mkdir(c.ws / "wake")
     where.chmod(0o777)
     p = c.keeper(command=inside_all(c, slots, where, lines), flags=flags)
@@ -132,6 +142,7 @@ def pr31(c: Ctx):
 
 @check("PR-32", prio="P1", forms=("run",), catches=("freeze",), title="nothing is started while all inside stand still, and a stopped job stays one")
 def pr32(c: Ctx):
+    needs_freeze(c)
     slots = Slots(c, 1)
     c.plant(c.ws / "job.sh", f"{c.probe()[0]} wake {slots.path} 0 . none default plain & echo $! > pid; wait\n")
     p = c.keeper(command=["sh", "job.sh"])
@@ -151,4 +162,108 @@ def pr32(c: Ctx):
     r = c.vitrine("exec", p.name, "--", "sh", "-c", "kill -CONT $(cat pid)")
     c.must(c.wait_until(lambda: slots.read()[0] != job, 5), f"the job does not go on when it may: {r}")
     p.stop()
+    return HELD
+
+
+def named(name):
+    return [pid for pid, n in descendants(os.getpid()) if n == name]
+
+
+@check("PR-33", prio="P0", forms=("run",), title="whoever dies while all inside stand still, nothing goes on: the helper, the keeper")
+def pr33(c: Ctx):
+    needs_freeze(c)
+    for who in ("vitrine-freezer", "vitrine-keeper"):
+        slots = Slots(c, 1)
+        p = c.keeper(command=c.probe("wake", slots.path, "0", ".", "timer", "blocked", "threads"))
+        c.need_control(c.wait_until(lambda s=slots: s.read()[0] > 0, 10), "it did not begin")
+        outside = set(named(who)) - set(insiders())
+        with paused(c, p.name):
+            found = (set(named(who)) - set(insiders())) if who == "vitrine-freezer" else outside
+            c.need_control(len(found) == 1, f"{who}: {found}")
+            before = slots.read()[0]
+            os.seteuid(0) if os.getuid() == 0 else None
+            os.kill(found.pop(), signal.SIGKILL)
+            c.must(c.wait_until(lambda: not insiders(), 3), f"alive after the death of {who}: {insiders()}")
+            c.must(slots.read()[0] == before, f"went on after the death of {who}: {slots.read()[0] - before}")
+        c.must(c.wait_until(lambda: not named("vitrine-freezer"), 3), "a helper is left")
+        p.stop()
+    return HELD
+
+
+# ------------------------------------------------------------------------------------- shared pools
+
+# kind -> (ways of using it up, what somebody else then needs one of)
+POOLS = {
+    "inflight": (("stream", "dgram", "seqpacket", "single", "nested"), "stream"),
+    "pipes": (("plain", "big"), "whole"),
+    "aio": (("big", "small"), "small"),
+    "ptys": (("ptmx", "pts"), "ptmx"),
+    "mqueues": (("big", "small"), "small"),
+    "signals": (("timers", "queued"), "timers"),
+    "locked": (("sysv",), "sysv"),
+    "inotify": (("instances", "watches"), "instances"),
+}
+MOST = {"inflight": 70000, "pipes": 20000, "aio": 65536, "ptys": 4096, "signals": 100000, "locked": 1000, "mqueues": 1000, "inotify": 1000}
+# docs/SECURITY.md says why. Inside nobody gets aio or a message queue; what the kernel counts for an id, whatever namespaces
+# there are, a sandbox shares with its user, unless that is root, whose sandboxes have ids of their own.
+NEVER = {("aio", "sibling"), ("mqueues", "sibling")}
+SHARED = {("inflight", "host"), ("inflight", "sibling"), ("pipes", "host"), ("pipes", "sibling")}
+
+
+def suffers(c: Ctx, kind, way, processes=1):
+    """Who gets none of it while one sandbox has as much as it can get: the user's processes, another sandbox, Vitrine."""
+    one = c.probe("pool", kind, POOLS[kind][1], "1", "0")
+    p = c.start(c.probe("pool", kind, way, MOST[kind], "30", processes))
+    if not p.wait_for("pool ", 15):
+        c.inconclusive(f"{kind} {way}: no answer {p.stop()}")
+    found = set()
+    r = c.vitrine("run", "--", *one)
+    if r.rc != 0:
+        found.add("sibling" if "made" in r.text else "vitrine")
+    h = c.host(one)
+    if h.rc != 0:
+        found.add("host")
+    c.note(kind, way, processes, p.out.split(b"\n")[0].decode(), "host:", h.text.strip()[:40], "sibling:", r.text.strip()[:40], r.errtext.strip()[:120])
+    p.stop()
+    return found
+
+
+@check("RX-20", prio="P0", forms=("run",), catches=("seccomp,verify", "ptys", "locked", "inflight"), alone=True, timeout=180,
+       title="what the kernel counts for a user or the machine is not used up from inside: pools, ways, who suffers")
+def rx20(c: Ctx):
+    with bounded(c):
+        # Tools that mount a devpts of their own without a bound, and those whose root is no id of a sandbox's own.
+        excused = NEVER | (SHARED if c.ident != "root" or c.cfg.engine else set())
+        if c.cfg.engine and c.cfg.engine not in ("crun", "runc", "nsjail"):
+            excused |= {("ptys", "sibling")}
+        bad = []
+        for kind, (ways, _) in POOLS.items():
+            for way in ways:
+                for processes in (1, 8):
+                    bad += [(kind, way, processes, v) for v in suffers(c, kind, way, processes) if (kind, v) not in excused]
+        c.must(not bad, f"somebody else gets none: {bad}")
+    return HELD
+
+
+MEMORY = ("memfd", "memfd_one", "memfd_map", "sysv", "sysv_left", "anonymous", "shm", "shm_deleted", "tmp")
+
+
+@check("RX-21", prio="P0", forms=("run",), catches=("shared",), alone=True, timeout=120,
+       title="a limit on memory counts what is no process's own: memfd, System V, /dev/shm, /tmp, shared mappings")
+def rx21(c: Ctx):
+    """As an ordinary user the limit is watched; root's is the kernel's."""
+    with bounded(c):
+        through = []
+        for way, processes in [(w, 1) for w in MEMORY] + [(w, 4) for w in ("memfd", "sysv_left", "anonymous")]:
+            r = c.sandbox(c.probe("pool", "memory", way, 256 // processes, "3", processes), refusal_ok=True,
+                          flags=["--memory", "64m,optional", "--disk", "2g,optional", "--json"])
+            c.note(way, processes, f"{r.seconds:.2f} s", r.json().get("reason"), r.text.strip()[:40])
+            if r.json().get("reason") != "memory":
+                through.append((way, processes))
+        c.must(not through, f"256 MiB under a limit of 64: {through}")
+        # What many have mapped is there once: eleven processes that share 24 MiB do not use 160.
+        r = c.sandbox(["python3", "-c", "import mmap,os,time\nm=mmap.mmap(-1,24<<20)\nm.write(b'x'*(24<<20))\n"
+                       "for i in range(10):\n  if not os.fork():\n    n=sum(m[j] for j in range(0,24<<20,4096)); time.sleep(1); os._exit(0)\n"
+                       "time.sleep(1.2); print('shared')"], flags=["--memory", "160m,optional", "--json"])
+        c.must("shared" in r.text or r.rc == 127, f"counted more than once: {r}")  # 127: a system without Python
     return HELD
