@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -197,35 +198,40 @@ def remove_tree(path):
             return
 
 
-def open_way(path):
-    """For the other account, in a mount namespace of ours: the repository may lie in root's home, which is closed. Each closed
-    directory above it is replaced by one that can be passed through, with the same names in it."""
-    for top in reversed(path.parents):
-        st = os.stat(top)
-        if st.st_mode & 0o001:
+def replace(top, more=0):
+    """In a mount namespace of ours: a directory in memory in place of this one, with all that is in it now."""
+    top = Path(top)
+    held = os.open(top, os.O_PATH | os.O_DIRECTORY)
+    names, mode = os.listdir(top), os.stat(top).st_mode & 0o7777 | more
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode={mode:o}", "tmpfs", top], check=True)
+    for name in names:
+        old, new = Path(f"/proc/self/fd/{held}") / name, top / name
+        if old.is_symlink():
+            new.symlink_to(os.readlink(old))
             continue
-        held = os.open(top, os.O_PATH | os.O_DIRECTORY)
-        names = os.listdir(top)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode={st.st_mode & 0o7777 | 0o011:o}", "tmpfs", top], check=True)
-        for name in names:
-            old, new = Path(f"/proc/self/fd/{held}") / name, top / name
-            if old.is_symlink():
-                new.symlink_to(os.readlink(old))
-                continue
-            new.mkdir() if old.is_dir() else new.touch()
-            # The program mount would look up the old name by its path, which is covered now.
-            if ctypes.CDLL(None).mount(os.fsencode(old), os.fsencode(new), None, ctypes.c_ulong(MS_BIND | MS_REC), None):
-                raise OSError(f"{new} cannot be mounted")
-        os.close(held)
+        new.mkdir() if old.is_dir() else new.touch()
+        # The program mount would look up the old name by its path, which is covered now.
+        if ctypes.CDLL(None).mount(os.fsencode(old), os.fsencode(new), None, ctypes.c_ulong(MS_BIND | MS_REC), None):
+            raise OSError(f"{new} cannot be mounted")
+    os.close(held)
+
+
+def open_way(path):
+    """For the other account: the repository may lie in root's home, which is closed. Each closed directory above it is replaced
+    by one that can be passed through."""
+    for top in reversed(path.parents):
+        if not os.stat(top).st_mode & 0o001:
+            replace(top, 0o011)
 
 
 class Places:
     """Folders that all temporary files of a run lie in. Names of sockets are short, so the names of these are."""
 
     def __init__(self):
-        self.tmp = tempfile.mkdtemp(prefix="v")
+        self.tmp = tempfile.mkdtemp(prefix="v", dir="/tmp" if os.geteuid() == 0 else None)
         self.disk = tempfile.mkdtemp(prefix="v", dir="/var/tmp")
         self.memory = tempfile.mkdtemp(prefix="v", dir="/var/tmp")
+        self.inside, self.mounted = self.all(), []    # where the run finds them, and what is laid over the host's
         for path in self.all():
             os.chmod(path, 0o1777)
 
@@ -233,7 +239,7 @@ class Places:
         return self.tmp, self.disk, self.memory
 
     def use(self):
-        os.environ.update({"TMPDIR": self.tmp, "VITRINE_TEST_DIR": self.disk, reaper.REAPED: "1"})
+        os.environ.update({"VITRINE_TEST_PLACES": " ".join(self.all()), "TMPDIR": self.tmp, "VITRINE_TEST_DIR": self.disk, reaper.REAPED: "1"})
         tempfile.tempdir = None
         if self.mount():
             os.environ["VITRINE_TEST_MEMORY"] = self.memory
@@ -247,6 +253,13 @@ class Places:
         try:
             subprocess.run(["mount", "--make-rprivate", "/"], check=True)
             open_way(ROOT)
+            # Container engines and Java leave files there, whatever TMPDIR says.
+            replace("/run")
+            self.mounted = ["/run", "/dev/shm", "/tmp"]
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/dev/shm"], check=True)
+            subprocess.run(["mount", "--bind", self.tmp, "/tmp"], check=True)
+            self.inside = ("/tmp", self.disk, self.memory)
+            os.environ["TMPDIR"] = "/tmp"
             subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777,size=6g", "tmpfs", self.memory], check=True)
             os.setxattr(self.memory, "user.test", b"1")   # layers of an ordinary user need them; Linux 6.6
         except (OSError, subprocess.CalledProcessError):
@@ -254,11 +267,12 @@ class Places:
         return True
 
     def forgotten(self):
-        return [f"{path}/{name}" for path in self.all() if os.path.isdir(path) for name in sorted(os.listdir(path))]
+        return [f"{path}/{name}" for path in self.inside for name in sorted(os.listdir(path))]
 
     def remove(self):
         """-> what could not be removed"""
-        subprocess.run(["umount", "-l", self.memory], check=False, capture_output=True)
+        for path in (*self.mounted, self.memory):
+            subprocess.run(["umount", "-l", path], check=False, capture_output=True)
         for path in self.all():
             remove_tree(path)
         return [path for path in self.all() if os.path.exists(path)]
@@ -289,6 +303,8 @@ def guarded(work):
         status = 1
         try:
             status = mind(work, places, front)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(status)

@@ -36,7 +36,7 @@ def work():
     while len(ground.reaper.below(os.getpid())) < 4 and end != "raise":   # the reaper, sh, and two of sleep
         time.sleep(0.01)
     with open(out + ".part", "w") as f:
-        f.write(f"{os.getppid()} {os.getpid()} {os.environ['TMPDIR']} {os.environ['VITRINE_TEST_DIR']} ")
+        f.write(f"{os.getppid()} {os.getpid()} {os.environ['VITRINE_TEST_PLACES']} ")
         f.write(" ".join(map(str, ground.reaper.below(os.getpid()))))
     os.rename(out + ".part", out)
     if end in ("orphan", "file", "green"):
@@ -78,7 +78,7 @@ def start(case, seen, **more):
 def play(case, kill=None, signo=signal.SIGKILL):
     """-> (exit status, what it printed), after everything of the run has been proved gone"""
     before = accounts()
-    with tempfile.TemporaryDirectory() as top:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as top:
         seen = Path(top) / "seen"
         p = start(case, seen)
         if case != "raise":
@@ -91,11 +91,11 @@ def play(case, kill=None, signo=signal.SIGKILL):
                 pwd.getpwnam(NAME)
             os.kill({"front": p.pid, "minder": minder, "work": work}[kill], signo)
         said, _ = p.communicate(timeout=60)
-        pids = [int(w) for w in words[4:]]
+        pids = [int(w) for w in words[5:]]
         assert not words or len(pids) >= 4, f"the daemon was not there: {words}"
         wait_for(lambda: not any(map(is_alive, [minder, work, *pids] if words else [])), 30,
                  f"still there: {[(x, is_alive(x)) for x in pids]}")
-        wait_for(lambda: not any(map(os.path.exists, words[2:4])), 10, f"folders are left: {words[2:4]}")
+        wait_for(lambda: not any(map(os.path.exists, words[2:5])), 10, f"folders are left: {words[2:5]}")
     wait_for(lambda: accounts() == before, 10, "an account is left")
     return p.returncode, said
 
@@ -143,7 +143,7 @@ def an_account_that_a_killed_run_left_goes():
     """All processes of a run killed at once: its mark says to the next run whose the account is."""
     subprocess.run(["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--comment", "made by tests of Vitrine", NAME], check=True)
     try:
-        with tempfile.TemporaryDirectory() as top:
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as top:
             p = start("green", Path(top) / "seen")
             said, _ = p.communicate(timeout=60)
         assert p.returncode == 0, said
@@ -154,7 +154,7 @@ def an_account_that_a_killed_run_left_goes():
 
 def a_repository_in_a_closed_directory_can_be_used():
     """As below /root: in the run's mount namespace the other account reads it, outside nobody else does."""
-    with tempfile.TemporaryDirectory() as top:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as top:
         inner = Path(top) / "closed" / "repository"
         inner.mkdir(parents=True)
         (inner / "file").write_text("read\n")
@@ -173,7 +173,7 @@ def a_repository_in_a_closed_directory_can_be_used():
 
 
 def two_runs_share_the_account():
-    with tempfile.TemporaryDirectory() as top:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as top:
         long = start("wait", Path(top) / "long")
         wait_for((Path(top) / "long").exists, 30, "the first run did not begin")
         short = start("green", Path(top) / "short")

@@ -32,6 +32,7 @@ void scan_done(struct scan *s)
 		matcher_done(s->matcher);
 	free(s->matcher);
 	free(s->plain);
+	free(s->unlisted);
 	*s = (struct scan){ 0 };
 }
 

@@ -47,7 +47,8 @@ struct scan {
 	uint64_t dirs, files; /* seen */
 	uint64_t skipped;     /* directories of others that this user cannot read either */
 	struct matcher
-		*matcher;      /* the patterns compiled, for the sweep; NULL in one made by hand */
+		*matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
+	char *unlisted; /* by scan_sockets(): a directory of ours that can be passed but not listed */
 	struct timespec began; /* what changes later is not in here */
 	/* Directories (inodes of the device plain_dev) with nothing of interest in them and no directory: as long as one is
 	 * not changed there is nothing to be found in it. Empty on file systems whose times are another machine's. */

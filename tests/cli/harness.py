@@ -560,7 +560,7 @@ def main():
 
 
 def run_all(source, wanted):
-    base = Path(tempfile.mkdtemp(prefix="c" if reaper.REAPED in os.environ and "TMPDIR" in os.environ else "vitrine-cli-"))
+    base = Path(tempfile.mkdtemp(prefix="vitrine-cli-" if tempfile.gettempdir() == "/tmp" else "c"))
     base.chmod(0o755)
     # A copy, so that building anew does not change what is being tested.
     program = base / "vitrine"
