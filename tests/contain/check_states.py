@@ -201,10 +201,10 @@ SHAPES = {
     "tera": "os.truncate(new('tera'), 1 << 40); poke('tera', 1000 << 30)",
     "teras": "[os.truncate(new(f't{i}'), 1 << 40) for i in range(20)]",
     "comb": "[poke(new('comb'), i << 20) for i in range(300)]",
-    "links": "new('first'); [os.link('first', f'l{i}') for i in range(4000)]",
-    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(600)]",
+    "links": "new('first'); [os.link('first', f'l{i}') for i in range(1500)]",
+    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(450)]",
     "everywhere": "open('.gitignore', 'w').write(stars); [(os.mkdir(f'e{i}'), os.link('.gitignore', f'e{i}/.gitignore')) for i in range(100)]",
-    "ignored": "open('.gitignore', 'w').write('i*\\n'); [os.mkdir(f'i{i}') for i in range(4000)]",
+    "ignored": "open('.gitignore', 'w').write('i*\\n'); [os.mkdir(f'i{i}') for i in range(1500)]",
     "long": "open('.gitignore', 'w').write('x' * 300000); os.mkdir('sub'); new('sub/f')",
 }
 MAKER = r"""

@@ -285,6 +285,9 @@ static int print_doc(void)
 	       "built for 386) have no network.\n"
 	       "- The set-group-ID bit stays allowed: on directories it is in ordinary use, and a "
 	       "filter cannot tell them from files.\n"
+	       "  Neither does it see the mode of `openat2`. So the keeper takes such bits off "
+	       "files "
+	       "when the run ends (FW-72).\n"
 	       "- A file can be created with the set-user-ID bit, but not filled: the kernel drops "
 	       "the bit on the first\n  write or change of size.\n");
 	return doc_sizes();
