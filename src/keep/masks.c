@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "engine/engine.h"
@@ -68,24 +69,57 @@ static void on_take(void *guarded, const char *rel, const char *rule)
 	tell_quarantined(g->k, buf_cstr(&b), rule);
 }
 
+/* All of them, one JSON object in a line, beside what was taken. */
+static void list_swept(int fd, const char *name, const struct swept *s)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_puts(&b, "{\"path\":");
+	buf_json(&b, name);
+	buf_puts(&b, ",\"rule\":");
+	buf_json(&b, s->rule);
+	if (s->saved) {
+		buf_puts(&b, ",\"saved\":");
+		buf_json(&b, s->saved);
+	}
+	buf_puts(&b, "}\n");
+	if (fd >= 0 && !b.is_over)
+		(void)io_write_all(fd, b.p, b.n); /* the record has it too */
+}
+
+/* The first are named; how many there were, and where all are named, is said at the end (tell_all_swept). */
 static void tell_swept(struct guarded *g)
 {
 	struct keeper *k = g->k;
+	_close_ int list = FD_NONE;
 
+	if (k->masks->told < k->swept.n && k->swept.dir_fd >= 0)
+		list = openat(k->swept.dir_fd, QUARANTINE_LIST,
+			      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	for (; k->masks->told < k->swept.n; k->masks->told++) {
 		const struct swept *s = &k->swept.v[k->masks->told];
-		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+		_cleanup_(buf_done) struct buf b = BUF(16 * KIB), name = BUF(16 * KIB);
 
+		name_of(g, s->rel, &name);
+		list_swept(list, buf_cstr(&name), s);
 		if (k->masks->told >= NOTES_MAX)
 			continue;
-		buf_puts(&b, "quarantined ");
-		name_of(g, s->rel, &b);
-		buf_printf(&b, " (%s)", s->rule);
+		buf_printf(&b, "quarantined %.280s%s (%.120s)", buf_cstr(&name),
+			   name.n > 280 ? "..." : "", s->rule);
 		keeper_note(k, buf_cstr(&b));
 	}
 }
 
-/* The host must not be told that all is well: each name in a note of its own, and the run ends with an error. */
+static void tell_all_swept(struct keeper *k)
+{
+	_free_ char *text = mem_fmt(QUARANTINE_TOTAL "%zu names; the list is in %.300s/%s",
+				    k->swept.n, k->swept.dir, QUARANTINE_LIST);
+
+	if (k->swept.n > NOTES_MAX)
+		keeper_note(k, text);
+}
+
+/* The caller must not be told that all is well: each name in a note of its own, and the run ends with an error. */
 static void tell_left(struct guarded *g, const struct err *e)
 {
 	struct keeper *k = g->k;
@@ -102,9 +136,10 @@ static void tell_left(struct guarded *g, const struct err *e)
 	if (sabotaged("left") || (k->why == END_ERROR && k->err.kind != ERR_NONE))
 		return;
 	err_put_(&k->err, ERR_SYSTEM, e->num,
-		 "'%.100s' could not be searched to its end, and what was made inside may still "
-		 "lie there: %.200s%s. Look at it before you run git, an editor or an agent there",
-		 g->inside, e->msg, s->left_count > 1 ? " (and others, see the notes)" : "");
+		 "%s could not be searched to its end, and what was made inside may still lie "
+		 "there: %.200s%s. Look at it before you run git, an editor or an agent there",
+		 g->named[0] ? g->named : "the workspace", e->msg,
+		 s->left_count > 1 ? " (and others, see the notes)" : "");
 	k->why = END_ERROR;
 	k->status = 0;
 }
@@ -373,6 +408,9 @@ static void finish_ground(struct guarded *g)
 
 void masks_finish(struct keeper *k)
 {
-	for (size_t i = 0; k->masks && i < k->masks->n; i++)
+	if (k->masks == NULL)
+		return;
+	for (size_t i = 0; i < k->masks->n; i++)
 		finish_ground(&k->masks->v[i]);
+	tell_all_swept(k);
 }

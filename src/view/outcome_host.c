@@ -35,30 +35,28 @@ static int on_ref(void *arg, char *rel, struct err *e)
 	return 0;
 }
 
+static int read_config(struct outcome_host *h, const struct ws *ws, const char *dir,
+		       const char *name, struct err *e)
+{
+	_close_ int fd = walk_open(ws->fd, dir, O_PATH | O_DIRECTORY);
+	const struct scan_config c = { .ws = ws, .dir_fd = fd, .gitdir = dir, .name = name };
+	struct naming n = { .h = h, .ws = ws };
+
+	return fd < 0 ? 0 : scan_config_refs(&c, on_ref, &n, e);
+}
+
 static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e)
 {
-	struct naming n = { .h = h, .ws = ws };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < h->scan.n; i++) {
 		const char *rel = h->scan.v[i].rel, *name = path_name(rel);
 		_free_ char *dir = path_parent(rel);
-		_close_ int fd = FD_NONE;
 
-		if (h->scan.v[i].kind == HIT_PIN || (!str_eq(name, "config") && !str_eq(name, "conf"
-											      "ig."
-											      "work"
-											      "tre"
-											      "e")))
-			continue;
-		fd = walk_open(ws->fd, dir, O_PATH | O_DIRECTORY);
-		if (fd >= 0) {
-			const struct scan_config c = {
-				.ws = ws, .dir_fd = fd, .gitdir = dir, .name = name
-			};
-
-			r = scan_config_refs(&c, on_ref, &n, e);
-		}
+		if (h->scan.v[i].kind != HIT_PIN && (str_eq(name, "config") || str_eq(name, "config"
+											    ".workt"
+											    "ree")))
+			r = read_config(h, ws, dir, name, e);
 	}
 	return r;
 }
@@ -81,6 +79,24 @@ int outcome_host_load(int ws_fd, const struct policy *p, struct outcome_host *re
 	h.abs = take(ws.abs);
 	*ret = h;
 	return 0;
+}
+
+int outcome_host_top(int fd, struct outcome_host *ret, struct err *e)
+{
+	struct outcome_host h = { 0 };
+	struct ws ws = { .fd = FD_NONE };
+	int r = ws_init(&ws, fd, e);
+
+	if (r == 0)
+		r = read_config(&h, &ws, ".git", "config", e);
+	if (r >= 0)
+		r = read_config(&h, &ws, ".git", "config.worktree", e);
+	h.abs = take(ws.abs);
+	if (r < 0)
+		outcome_host_done(&h);
+	else
+		*ret = h;
+	return r < 0 ? r : 0;
 }
 
 void outcome_host_done(struct outcome_host *h)
