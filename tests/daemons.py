@@ -17,6 +17,10 @@ import time
 from pathlib import Path
 
 started = []
+# Shims of docker, monitors of podman and the process that holds its user namespace outlive their daemon.
+# An ordinary account may be unable to read this folder, or a Python in root's home: it gets the text, and the system's Python.
+REAPER = [shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or sys.executable, "-c",
+          (Path(__file__).resolve().parent / "reaper.py").read_text()]
 
 
 def answers(host):
@@ -35,7 +39,7 @@ def docker(base):
         raise ValueError(f"{base}: no socket of docker's can have so long a name")
     host = f"unix://{sock}"
     with log.open("wb") as f:
-        p = subprocess.Popen(["dockerd", "--data-root", str(base / "data"), "--exec-root", str(base / "exec"), "-p",
+        p = subprocess.Popen([*REAPER, "dockerd", "--data-root", str(base / "data"), "--exec-root", str(base / "exec"), "-p",
                               str(base / "pid"), "-H", host, "--iptables=false", "--ip6tables=false", "--bridge=none"],
                              stdin=subprocess.DEVNULL, stdout=f, stderr=f, start_new_session=True)
     started.append(p)
@@ -47,29 +51,6 @@ def docker(base):
         time.sleep(0.05)
     end(p)
     return None
-
-
-# Podman's monitors and what holds its user namespace outlive it: they are this one's, and end with the service.
-MINDER = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-pid = os.fork()
-if pid == 0:
-    os.execvp(sys.argv[1], sys.argv[1:])
-is_over = False
-
-def end(*_):
-    os.kill(pid, signal.SIGTERM)
-
-signal.signal(signal.SIGTERM, end)
-while True:
-    try:
-        is_over = os.wait()[0] == pid or is_over
-    except ChildProcessError:
-        break
-    for child in open(f"/proc/self/task/{os.getpid()}/children").read().split() if is_over else ():
-        os.kill(int(child), signal.SIGKILL)
-"""
 
 
 def podman(base, account=None, cover=()):
@@ -92,7 +73,7 @@ def podman(base, account=None, cover=()):
         argv.append("--storage-driver=overlay")
     if os.path.ismount("/sys/fs/cgroup/unified"):  # crun does not start there
         argv.append("--runtime=runc")
-    argv = [sys.executable, "-c", MINDER, *argv, "system", "service", "--time=0", host]
+    argv = [*REAPER, *argv, "system", "service", "--time=0", host]
     if account:
         argv = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--init-groups", *argv]
     if cover:

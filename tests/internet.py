@@ -158,7 +158,8 @@ class Far:
         while True:
             data, who = s.recvfrom(4096)
             try:
-                s.sendto(self.answer(data), who)
+                if b"\6silent\4test" not in data.lower():
+                    s.sendto(self.answer(data), who)
             except (IndexError, struct.error, OSError):
                 pass
 

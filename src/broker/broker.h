@@ -65,6 +65,7 @@ struct task {
 	int in, out;        /* FD_NONE: nothing, and collected */
 	struct buf *text;   /* standard output when out is FD_NONE; its ceiling is the limit */
 	struct buf *errors; /* standard error, or NULL */
+	bool *is_cut; /* not NULL: text over the ceiling is cut at a line's end and the program ended */
 	unsigned seconds;
 };
 
@@ -103,6 +104,10 @@ void repo_close(struct repo *r);
 /* git in that repository; words NULL-ended. `is_remote`: it may use the network, the token and the ssh agent. */
 int repo_git(const struct repo *r, const char *const *words, bool is_remote, struct buf *out,
 	     struct buf *errors, struct err *e);
+/* The same without a network, for output of any size: what `out` cannot hold is cut off and *ret_cut set. A status other
+ * than 0 is an error with git's own words. */
+int repo_git_cut(const struct repo *r, const char *const *words, struct buf *out, bool *ret_cut,
+		 struct err *e);
 /* "OID\tREF\n" of the upstream, branches and tags. */
 int repo_list(const struct repo *r, struct buf *out, struct err *e);
 /* Upstream's branches and tags into ours. */
@@ -146,6 +151,13 @@ struct gh_call {
 	size_t n_labels, n_reviewers;
 };
 int decide_gh(const char *const *words, size_t n, struct gh_call *ret, struct err *e);
+
+/* ---- show.c ---- */
+
+/* What a person reads before a push is allowed: the sum and every commit by itself. */
+int show_push(const struct repo *r, const struct update *u, struct buf *page, struct err *e);
+/* The same before a command gets the files of a commit. */
+int show_commit(const struct repo *r, const char *oid, struct buf *page, struct err *e);
 
 /* ---- approve.c ---- */
 

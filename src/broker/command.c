@@ -229,21 +229,18 @@ static int check_out(const struct repo *repo, const char *oid, const char *desk,
 static int prepare_checkout(struct broker *b, const char *oid, const char *desk, struct err *e)
 {
 	_cleanup_(repo_close) struct repo repo = { .lock = FD_NONE };
-	_cleanup_(buf_done) struct buf text = BUF(4 * MIB), errors = BUF(64 * KIB);
+	_cleanup_(buf_done) struct buf page = BUF(2 * MIB);
 	const char *const none[] = { NULL };
-	const char *const show[] = {
-		"show", "--no-ext-diff", "--no-textconv", "--no-color", "--stat", "-p", oid, NULL
-	};
 	int r = repo_open(&repo, b, "checkout", NULL, e);
 
 	if (r == 0)
 		r = repo_take(&repo, &oid, 1, e);
 	if (r == 0)
 		r = repo_scan(&repo, oid, none, e);
-	if (r == 0 && repo_git(&repo, show, false, &text, &errors, e) != 0)
-		r = err_set(e, ERR_DENIED, EINVAL, "'%s' is not a commit", oid);
 	if (r == 0)
-		r = approve_wait(b, b->req.words[1], &text, e);
+		r = show_commit(&repo, oid, &page, e);
+	if (r == 0)
+		r = approve_wait(b, b->req.words[1], &page, e);
 	return r < 0 ? r : check_out(&repo, oid, desk, e);
 }
 

@@ -264,27 +264,13 @@ static int scan(struct push *p, size_t i, struct err *e)
 
 static int ask_person(struct push *p, size_t i, struct err *e)
 {
-	_cleanup_(buf_done) struct buf text = BUF(4 * MIB), errors = BUF(64 * KIB),
-				       what = BUF(8 * MIB);
+	_cleanup_(buf_done) struct buf page = BUF(2 * MIB);
 	const struct update *u = &p->v[i];
 	_free_ char *title = mem_fmt("push to %s, %s", p->url, u->ref);
-	const char *const words[] = { "diff",
-				      "--no-ext-diff",
-				      "--no-textconv",
-				      "--no-color",
-				      "--stat",
-				      "-p",
-				      u->old[0] ? u->old
-						: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-				      u->new,
-				      NULL };
+	int x = show_push(&p->repo, u, &page, e);
 
-	buf_printf(&what, "from %s\nto   %s%s\n\n", u->old[0] ? u->old : "(new)",
-		   u->new[0] ? u->new : "(deleted)",
-		   u->is_ff || !u->old[0] ? "" : "  REWRITES HISTORY");
-	if (u->new[0] && repo_git(&p->repo, words, false, &text, &errors, e) == 0)
-		buf_add(&what, text.p, text.n);
-	return approve_wait(p->b, title, &what, e);
+	return x < 0 ? err_wrap(e, x, "what would be pushed cannot be shown to a person")
+		     : approve_wait(p->b, title, &page, e);
 }
 
 static void refuse_with(struct push *p, size_t i, const struct err *e)

@@ -242,6 +242,23 @@ static int repo_must(const struct repo *r, const char *const *words, bool is_rem
 				first_complaint(&errors));
 }
 
+int repo_git_cut(const struct repo *r, const char *const *words, struct buf *out, bool *ret_cut,
+		 struct err *e)
+{
+	_cleanup_(buf_done) struct buf errors = BUF(64 * KIB);
+	struct call c;
+	struct task j = make_task(r, words, false, &c);
+	int x;
+
+	j.text = out;
+	j.errors = &errors;
+	j.is_cut = ret_cut;
+	x = task_run(r->b, &j, e);
+	return x <= 0 ? x
+		      : err_set(e, ERR_SYSTEM, EIO, "git %s: %.300s", words[0],
+				first_complaint(&errors));
+}
+
 /* ---- the remote ---- */
 
 int repo_list(const struct repo *r, struct buf *out, struct err *e)

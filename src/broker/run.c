@@ -23,6 +23,7 @@
 
 #define FILE_MAX_BYTES (4 * GIB)
 #define LISTS 40
+#define CHUNK 16384
 
 static const char *const system_paths[] = { "/usr",
 					    "/bin",
@@ -167,10 +168,23 @@ static void close_pipes(struct pipes *p)
 	fd_close(p->err[1]);
 }
 
+/* A page that is full ends at the end of a line. */
+static bool cut_when_full(const struct task *j, size_t more)
+{
+	struct buf *b = j->text;
+
+	if (j->is_cut == NULL || b == NULL || b->n + more < b->max)
+		return false;
+	while (b->n > 0 && b->p[b->n - 1] != '\n')
+		b->p[--b->n] = '\0';
+	*j->is_cut = true;
+	return true;
+}
+
 /* false: that stream has ended. */
 static bool take_some(int fd, struct buf *to)
 {
-	char chunk[16384];
+	char chunk[CHUNK];
 	ssize_t n = read(fd, chunk, sizeof(chunk));
 
 	if (n > 0 && to)
@@ -178,6 +192,7 @@ static bool take_some(int fd, struct buf *to)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
+/* 0: both streams have ended; 1: the text was cut. */
 static int collect(const struct task *j, struct pipes *p, struct err *e)
 {
 	uint64_t end = clock_now() + j->seconds * NS_PER_SEC;
@@ -190,6 +205,8 @@ static int collect(const struct task *j, struct pipes *p, struct err *e)
 		if (now >= end || poll(v, 2, (int)((end - now) / NS_PER_MS) + 1) == 0)
 			return err_set(e, ERR_SYSTEM, ETIMEDOUT, "'%s' did not end within %u s",
 				       path_name(j->program), j->seconds);
+		if (v[0].revents && cut_when_full(j, CHUNK + 1))
+			return 1;
 		if (v[0].revents && !take_some(v[0].fd, j->text))
 			v[0].fd = -1;
 		if (v[1].revents && !take_some(v[1].fd, j->errors))
@@ -229,12 +246,12 @@ int task_run(const struct broker *b, const struct task *j, struct err *e)
 	if (pid < 0)
 		return r;
 	(void)setpgid(pid, pid); /* whoever comes first */
-	if (r < 0)
+	if (r != 0)
 		(void)kill(-pid, SIGKILL);
 	(void)waitpid(pid, &status, 0);
 	(void)kill(-pid, SIGKILL); /* nothing it started stays */
-	if (r < 0)
-		return r;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

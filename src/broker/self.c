@@ -48,7 +48,7 @@ int serve_checkpoint(struct broker *b, struct err *e)
 	_free_ char *said = mem_strn(b->req.n > 1 ? b->req.words[1] : "",
 				     b->req.n > 1 ? strnlen(b->req.words[1], MESSAGE_MAX) : 0);
 	_free_ char *message = mem_fmt("asked for inside%s%s", said[0] ? ": " : "", said);
-	const char *argv[] = { "vitrine", "checkpoint", b->name, "-m", message, NULL };
+	const char *argv[] = { "vitrine", "checkpoint", b->name, "--inside", "-m", message, NULL };
 	const char *env[] = { state_var, NULL };
 	struct task j = TASK_NONE;
 	int r = take_turn(b, e);

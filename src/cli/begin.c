@@ -127,6 +127,7 @@ static int save(const struct run *r, struct keeper_saved *ret, struct err *e)
 	struct undo u;
 	int x = undo_open(&u, r->host.state_dir, r->host.workspace, r->host.ws_fd, true, e);
 
+	u.policy = &r->policy;
 	if (x == 0)
 		x = undo_resume(&u, &resumed, e);
 	if (x >= 0)
@@ -277,7 +278,8 @@ int run_begin(struct run *r, struct err *e)
 
 	if (!r->has_def)
 		return 0;
-	if (r->policy.mode == WS_REVIEW)
+	x = places_keep(r->host.state_dir, r->def.name, &r->was, &r->host.places, e);
+	if (x == 0 && r->policy.mode == WS_REVIEW)
 		x = layers_put_first(&r->layers, r->host.ws_fd, e);
 	if (x == 0 && r->host.root_dir)
 		x = layers_put_sys(&r->layers, e);

@@ -71,6 +71,8 @@ int cli_print(const struct buf *out, struct err *e);
 
 /* "vitrine: TEXT" on stderr, foreign bytes escaped. */
 void cli_complain(const char *text);
+/* Asks on a terminal; without one the answer is no. */
+bool cli_is_agreed(const char *question);
 
 struct sibling_verb {
 	const char *name;

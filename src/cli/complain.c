@@ -26,3 +26,13 @@ int cli_print(const struct buf *out, struct err *e)
 	}
 	return 0;
 }
+
+bool cli_is_agreed(const char *question)
+{
+	char answer[8] = "";
+
+	if (!isatty(0))
+		return false;
+	(void)fprintf(stderr, "%s [y/N] ", question);
+	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}

@@ -120,6 +120,9 @@ static int fetch(struct fetch *f, const char *name, struct err *e)
 			       "'%s' does not work in a clone of its own; 'vitrine run --mode "
 			       "clone' makes one that does",
 			       name);
+	r = places_check_workspace(f->host.state_dir, name, f->def.workspace, e);
+	if (r < 0)
+		return r;
 	bare = mem_fmt("%s/sandboxes/%s/" GIT_CLONE_REPO, f->host.state_dir, name);
 	t.state_dir = f->host.state_dir;
 	t.bare = bare;

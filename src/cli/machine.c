@@ -293,7 +293,7 @@ static int home_to(int home, struct store *store, uint64_t id, struct err *e)
 	if (r == 0)
 		r = tree_look(home, &target, &o, &now, e);
 	if (r == 0)
-		r = tree_hash_all(home, &now, e);
+		r = tree_hash_all(home, &target, &now, e);
 	return r < 0 ? r : tree_restore(&job, &sum, e);
 }
 

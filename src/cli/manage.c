@@ -372,16 +372,6 @@ int cmd_rm(int argc, char **argv, struct err *e)
 	return x;
 }
 
-static bool is_agreed(const char *question)
-{
-	char answer[8] = "";
-
-	if (!isatty(0))
-		return false;
-	(void)fprintf(stderr, "%s [y/N] ", question);
-	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 /* A home that was frozen or forked lies in layers. */
 static int forget_home(const struct manage *m, const char *name, struct err *e)
 {
@@ -433,7 +423,7 @@ int cmd_reset(int argc, char **argv, struct err *e)
 		x = def_read(m.host.state_dir, m.names[i], &d, e);
 	}
 	if (x == 0 && !m.is_forced &&
-	    !is_agreed(m.is_all ? "Empty the homes of all sandboxes?" : "Empty its home?"))
+	    !cli_is_agreed(m.is_all ? "Empty the homes of all sandboxes?" : "Empty its home?"))
 		x = err_set(e, ERR_USAGE, ECANCELED,
 			    "reset: nothing done; --force does it without a question");
 	if (x == 0)
@@ -525,7 +515,7 @@ int cmd_prune(int argc, char **argv, struct err *e)
 			    "prune: takes no names; 'vitrine rm NAME' removes one");
 	m.is_all = true;
 	if (x == 0 && !m.is_forced && !m.is_dry &&
-	    !is_agreed("Remove every sandbox that does not run, with its home?"))
+	    !cli_is_agreed("Remove every sandbox that does not run, with its home?"))
 		x = err_set(e, ERR_USAGE, ECANCELED,
 			    "prune: nothing removed; --force does it without a question");
 	if (x == 0)

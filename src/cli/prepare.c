@@ -47,6 +47,7 @@ enum {
 	OPT_AS_ROOT,
 	OPT_FREE,
 	OPT_SHARE,
+	OPT_ACCEPT_MOVED,
 	/* The rest are no more than their rows: behind these stands what is set (enum limit_id, list_id, setting_id). */
 	OPT_LIMIT = 0x100,
 	OPT_LIST = 0x200,
@@ -124,6 +125,9 @@ const struct opt run_opts[] = {
 	  OPT_NAME },
 	{ "fresh", 0, NULL, "begin with an empty home; what was in it is kept as a checkpoint",
 	  OPT_FRESH },
+	{ "accept-moved", 0, NULL,
+	  "its workspace or a granted path was moved or replaced, and that is right",
+	  OPT_ACCEPT_MOVED },
 	{ "share", 0, NULL,
 	  "show your own skills, commands and instructions for the agent, read-only", OPT_SHARE },
 	{ "dsp", 0, NULL, "no questions; agents are run that way anyway", OPT_FREE },
@@ -215,6 +219,9 @@ static int take_first(struct run *r, int id, const char *value, struct err *e)
 		break;
 	case OPT_FRESH:
 		r->is_fresh = true;
+		break;
+	case OPT_ACCEPT_MOVED:
+		r->accepts_moved = true;
 		break;
 	case OPT_FREE:
 		r->is_free = true;
@@ -411,8 +418,18 @@ static int add_share(struct run *r, struct err *e)
 	return x;
 }
 
+/* A file that is read at each start of a sandbox that lasts must still be that one; a pipe has no place. */
+static int add_place(struct run *r, const char *path, struct err *e)
+{
+	_free_ char *full = user_path(r, path), *real = realpath(full, NULL);
+
+	return real && r->has_def ? places_add(&r->host.places, full, real, FD_NONE, e) : 0;
+}
+
 static int apply(struct run *r, int id, const char *value, struct err *e)
 {
+	int x;
+
 	struct policy *p = &r->policy;
 
 	if (id >= OPT_SETTING)
@@ -426,7 +443,8 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 	case OPT_ENV:
 		return add_env(r, value, e);
 	case OPT_ENV_FILE:
-		return env_file_each(value, add_env, r, e);
+		x = add_place(r, value, e);
+		return x < 0 ? x : env_file_each(value, add_env, r, e);
 	case OPT_VOLUME:
 		return add_volume(r, value, e);
 	case OPT_READ:
@@ -448,7 +466,7 @@ static bool is_of_session(int id)
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
 	       id == OPT_QUIET || id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH ||
-	       id == OPT_FREE || id == OPT_AS_ROOT;
+	       id == OPT_FREE || id == OPT_AS_ROOT || id == OPT_ACCEPT_MOVED;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -661,6 +679,15 @@ static int add_preset(struct policy *p, void *arg, struct err *e)
 	return x < 0 ? x : add_hook(r, p, e);
 }
 
+/* Before anything is read there, and once more when it is known what is granted. */
+static int check_places(const struct run *r, struct err *e)
+{
+	return r->has_def && !r->accepts_moved
+		       ? places_check(&r->was, &r->host.places,
+				      &(struct place_of){ r->def.name, r->def.workspace }, e)
+		       : 0;
+}
+
 static int find_place(struct run *r, struct err *e)
 {
 	int x = find_template(r, e);
@@ -669,6 +696,10 @@ static int find_place(struct run *r, struct err *e)
 		x = begin_early(r, e);
 	if (x == 0)
 		x = host_workspace(&r->host, r->has_def ? r->def.workspace : r->workspace, e);
+	if (x == 0 && r->has_def && !r->is_new)
+		x = places_read(r->host.state_dir, r->def.name, &r->was, e);
+	if (x == 0)
+		x = check_places(r, e);
 	return x < 0 ? x : plan_check_workspace(&r->host.facts, e);
 }
 
@@ -682,8 +713,10 @@ static int settle_policy(struct run *r, struct err *e)
 		.preset = r->has_def ? add_preset : NULL,
 		.arg = r,
 	};
-	int x = settings_load(&r->policy, &in, e);
+	int x = in.policy_file ? add_place(r, in.policy_file, e) : 0;
 
+	if (x == 0)
+		x = settings_load(&r->policy, &in, e);
 	if (x == 0)
 		x = second_pass(r, r->argc, r->argv, e);
 	if (x == 0)
@@ -702,6 +735,8 @@ int run_plan(struct run *r, struct err *e)
 		x = run_begin_soon(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	if (x == 0)
+		x = check_places(r, e);
 	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))
 		x = host_tools(&r->host, e);
 	if (x == 0)
@@ -738,6 +773,7 @@ void run_done(struct run *r)
 	if (r->has_plan)
 		plan_done(&r->plan);
 	def_done(&r->def);
+	places_done(&r->was);
 	layers_done(&r->layers);
 	layers_paths_free(r->ws_layers);
 	layers_paths_free(r->home_layers);

@@ -3,6 +3,7 @@
 #include "cli/review.h"
 
 #include "base/loop.h"
+#include "base/sabotage.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/machine.h"
@@ -12,31 +13,51 @@
 /* ---- diff ---- */
 
 struct seen {
-	struct overlay_diff d;
+	struct waiting w;
 	const struct review *r;
+	char *why;  /* of the change that is being shown */
+	bool moved; /* something was written while it was shown */
 };
 
+static void seen_done(struct seen *s)
+{
+	review_look_done(&s->w);
+	free(s->why);
+}
+
+/* What is shown is what the token is made of: a file that is another one by now is not shown at all. */
 static int read_content(void *arg, const struct tree_entry *en, bool is_new, struct buf *out)
 {
 	struct seen *s = arg;
+	uint8_t sum[SHA256_BYTES];
+	int r = overlay_read(&s->w.d, en, is_new, out);
 
-	return overlay_read(&s->d, en, is_new, out);
+	if (r < 0 || !is_new || en->flags & TREE_UNHASHED)
+		return r;
+	tree_hash_bytes(buf_cstr(out), out->n, sum);
+	if (memcmp(sum, en->hash, sizeof(sum)) == 0)
+		return 0;
+	s->moved = true;
+	return -ESTALE;
 }
 
 static const char *note(void *arg, const struct change *c)
 {
 	static const struct apply_wish all = { .with_links = true, .with_special = true };
-	const struct seen *s = arg;
-	const char *path = c->b ? c->b->path : c->a->path;
-	const char *danger = review_danger(s->r->policy, path);
+	struct seen *s = arg;
+	_free_ char *why = takeover_why(&s->w.t, c->b ? c->b->path : c->a->path);
 
-	if (danger)
-		return danger;
+	free(take(s->why));
+	if (why) {
+		s->why = mem_fmt("%s: programs on the host read or run this", why);
+		return s->why;
+	}
 	if (c->b && c->b->flags & TREE_CLOSED)
 		return "closed: what is in it cannot be seen";
-	return review_refuses(s->r, &all, c) == REFUSED_CONFLICT ? "conflict: edited on the host "
-								   "since the sandbox began with it"
-								 : tree_runs(c);
+	return review_refuses(s->r, &all, c, NULL) == REFUSED_CONFLICT ? "conflict: edited on the "
+									 "host since the sandbox "
+									 "began with it"
+								       : tree_runs(c);
 }
 
 int review_refuse_clone(const struct spot *s, struct err *e)
@@ -59,25 +80,63 @@ static void narrow(struct changes *c, char *const *paths)
 	c->n = n;
 }
 
+/* Adds the token to what is printed. */
+static void put_token(const struct spot *s, const struct shown *shown, enum show_form form,
+		      struct buf *out)
+{
+	char token[SHOWN_TOKEN_BYTES];
+
+	shown_token(shown, token);
+	if (form == SHOW_JSON && out->n > 2 && !out->is_over) {
+		out->n -= 2; /* "}\n" */
+		buf_printf(out, ",\"shown\":\"%s\"}\n", token);
+	} else if (form == SHOW_PATCH || form == SHOW_STAT) {
+		(void)fprintf(stderr,
+			      "to take over exactly this: vitrine apply --shown %s %s (and the "
+			      "same "
+			      "paths, if any)\n",
+			      token, s->sandbox);
+	}
+}
+
+/* Keeps the changes that `keeps` wants, shows them and remembers that they were shown. */
+static int show_waiting(struct spot *s, struct seen *seen, char *const *paths, enum show_form form,
+			struct buf *out, struct err *e)
+{
+	struct show show = { .form = form, .read = read_content, .note = note, .arg = seen };
+	_cleanup_(shown_done) struct shown shown = { 0 };
+
+	tree_show(&seen->w.d.changes, &show, out);
+	if (seen->moved)
+		return err_set(e, ERR_CONFLICT, EAGAIN,
+			       "'%s' runs and wrote to files while they were shown; run the "
+			       "command "
+			       "again",
+			       s->sandbox);
+	if (out->is_over)
+		return 0; /* the caller reports that it was not shown */
+	shown_of(&seen->w.d.before, &seen->w.d.after, paths, &shown);
+	put_token(s, &shown, form, out);
+	return review_remember_shown(&s->review, &shown, paths == NULL, e);
+}
+
 int review_cli_diff(struct spot *s, char *const *words, enum show_form form, struct buf *out,
 		    struct err *e)
 {
-	struct seen seen = { .r = &s->review };
-	struct show show = { .form = form, .read = read_content, .note = note, .arg = &seen };
+	_cleanup_(seen_done) struct seen seen = { .r = &s->review };
 	char **paths = NULL;
 	int r = review_refuse_clone(s, e);
 
 	if (r == 0)
 		r = spot_paths(s, words, &paths, e);
 	if (r == 0)
-		r = overlay_compare(&s->review.overlay, true, &seen.d, e);
+		r = review_look(&s->review, paths, true, &seen.w, e);
 	if (r == 0)
-		r = changes_check(&seen.d.changes, paths, s->host.ws_fd, e);
+		r = changes_check(&seen.w.d.changes, paths, s->host.ws_fd, e);
 	if (r == 0) {
-		narrow(&seen.d.changes, paths);
-		tree_show(&seen.d.changes, &show, out);
+		narrow(&seen.w.d.changes, paths);
+		r = show_waiting(s, &seen, paths, form, out, e);
 	}
-	overlay_diff_done(&seen.d);
 	spot_paths_free(paths);
 	return r;
 }
@@ -136,7 +195,8 @@ static int own(struct spot *s, struct err *e)
 }
 
 /* While it runs: all inside stand still as long as we are connected. */
-static int checkpoint_live(struct spot *s, const char *message, bool as_json, struct err *e)
+static int checkpoint_live(struct spot *s, enum tree_kind kind, const char *message, bool as_json,
+			   struct err *e)
 {
 	struct keep_msg m = { .type = KEEP_PAUSE };
 	_close_ int conn = keep_connect(s->host.state_dir, s->sandbox, e);
@@ -146,7 +206,7 @@ static int checkpoint_live(struct spot *s, const char *message, bool as_json, st
 	if (r == 0)
 		r = reopen(s, e);
 	if (r == 0)
-		r = layers_checkpoint_live(&s->review.layers, message, &id, e);
+		r = layers_checkpoint_live(&s->review.layers, kind, message, &id, e);
 	if (r < 0)
 		return r;
 	(void)printf(as_json ? "{\"checkpoint\":%llu,\"paused_ms\":%llu}\n"
@@ -157,7 +217,8 @@ static int checkpoint_live(struct spot *s, const char *message, bool as_json, st
 }
 
 /* And its machine with it. */
-static int checkpoint_machine(struct spot *s, const char *message, bool as_json, struct err *e)
+static int checkpoint_machine(struct spot *s, enum tree_kind kind, const char *message,
+			      bool as_json, struct err *e)
 {
 	_cleanup_(machine_close) struct machine m = MACHINE_NONE;
 	uint64_t id = 0, still_ms = 0;
@@ -166,7 +227,7 @@ static int checkpoint_machine(struct spot *s, const char *message, bool as_json,
 	if (r == 0)
 		r = reopen(s, e);
 	if (r == 0)
-		r = layers_checkpoint_live(&s->review.layers, message, &id, e);
+		r = layers_checkpoint_live(&s->review.layers, kind, message, &id, e);
 	if (r == 0)
 		r = machine_keep(&m, s, id, &still_ms, e);
 	if (r < 0)
@@ -182,21 +243,22 @@ static int checkpoint_machine(struct spot *s, const char *message, bool as_json,
 	return 0;
 }
 
-int review_cli_checkpoint(struct spot *s, const char *message, bool is_live, bool as_json,
-			  struct err *e)
+/* NOLINTNEXTLINE(readability-function-size): what was said on the command line, one by one */
+int review_cli_checkpoint(struct spot *s, enum tree_kind kind, const char *message, bool is_live,
+			  bool as_json, struct err *e)
 {
 	uint64_t id = 0;
 	int r;
 
 	if (is_live)
-		return checkpoint_machine(s, message, as_json, e);
+		return checkpoint_machine(s, kind, message, as_json, e);
 	r = own(s, e);
 	if (r == -EBUSY) {
 		*e = ERR_INIT;
-		return checkpoint_live(s, message, as_json, e);
+		return checkpoint_live(s, kind, message, as_json, e);
 	}
 	if (r == 0)
-		r = layers_checkpoint(&s->review.layers, TREE_MANUAL, message, 0, &id, e);
+		r = layers_checkpoint(&s->review.layers, kind, message, 0, &id, e);
 	if (r == 0)
 		r = layers_merge(&s->review.layers, e);
 	if (r < 0)
@@ -268,13 +330,16 @@ int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
 
 /* ---- apply, discard ---- */
 
-enum { OPT_FORCE = 1, OPT_LINKS, OPT_SPECIAL, OPT_WORKSPACE };
+enum { OPT_FORCE = 1, OPT_LINKS, OPT_SPECIAL, OPT_WORKSPACE, OPT_SHOWN, OPT_YES };
 
 const struct opt apply_opts[] = {
 	{ "force", 'f', NULL, "take the sandbox's version where the host's was edited too",
 	  OPT_FORCE },
 	{ "links", 0, NULL, "take symbolic links over as well", OPT_LINKS },
 	{ "special", 0, NULL, "take named pipes over as well", OPT_SPECIAL },
+	{ "shown", 0, "TOKEN", "only if what waits is what the 'diff' with this token showed",
+	  OPT_SHOWN },
+	{ "yes", 'y', NULL, "take over what waits now, shown or not", OPT_YES },
 	{ "workspace", 0, "DIR", "the directory that is meant (default: the current one)",
 	  OPT_WORKSPACE },
 	{ NULL, 0, NULL, NULL, 0 },
@@ -312,6 +377,10 @@ static int parse(struct opts *o, struct apply_wish *w, const char **workspace, c
 			w->with_links = true;
 		else if (id == OPT_SPECIAL)
 			w->with_special = true;
+		else if (id == OPT_SHOWN)
+			w->shown = o->value;
+		else if (id == OPT_YES)
+			w->is_unseen = true;
 		else if (id == OPT_WORKSPACE)
 			*workspace = o->value;
 		else if (o->at >= o->argc)
@@ -344,8 +413,68 @@ static int clear_if_done(struct spot *s, struct err *e)
 	return layers_clear(&s->review.layers, e);
 }
 
+/* The changes that were never shown, or are others by now, stay in `c`. */
+static void keep_unseen(const struct review *r, struct changes *c)
+{
+	_cleanup_(shown_done) struct shown shown = { 0 };
+	size_t n = 0;
+
+	review_shown(r, &shown);
+	for (size_t i = 0; i < c->n; i++)
+		if (!shown_has(&shown, &c->v[i]))
+			c->v[n++] = c->v[i];
+	c->n = n;
+}
+
+static int check_token(struct spot *s, const struct seen *seen, const struct apply_wish *w,
+		       struct err *e)
+{
+	_cleanup_(shown_done) struct shown shown = { 0 };
+	char token[SHOWN_TOKEN_BYTES];
+
+	shown_of(&seen->w.d.before, &seen->w.d.after, w->paths, &shown);
+	shown_token(&shown, token);
+	if (str_eq(token, w->shown) || sabotaged("shown"))
+		return 0;
+	return err_set(e, ERR_CONFLICT, ESTALE,
+		       "what waits in '%s' is not what was shown as %.40s; 'vitrine diff %s' shows "
+		       "what is there now",
+		       s->sandbox, w->shown, s->sandbox);
+}
+
+/* What is taken over was shown first. 0: go on. */
+static int check_seen(struct spot *s, struct seen *seen, const struct apply_wish *w, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(256 * MIB);
+	struct changes *c = &seen->w.d.changes;
+	size_t n;
+	int r;
+
+	if (w->shown)
+		return check_token(s, seen, w, e);
+	narrow(c, w->paths);
+	keep_unseen(&s->review, c);
+	n = c->n;
+	if (n == 0 || w->is_unseen || sabotaged("shown"))
+		return 0;
+	r = show_waiting(s, seen, w->paths, SHOW_PATCH, &out, e);
+	if (r == 0)
+		r = cli_print_foreign(&out, e);
+	if (r < 0)
+		return r;
+	if (cli_is_agreed("take this over?"))
+		return 0;
+	return err_set(e, ERR_CONFLICT, ESTALE,
+		       "%zu changes in '%s' were not shown before, or are others now; they are "
+		       "shown "
+		       "above and nothing was taken over. Run the command again to take them over "
+		       "(--yes takes over what was not shown)",
+		       n, s->sandbox);
+}
+
 static int apply(struct spot *s, struct apply_wish *w, char *const *words, struct err *e)
 {
+	_cleanup_(seen_done) struct seen seen = { .r = &s->review };
 	char **paths = NULL;
 	struct applied done = { 0 };
 	int r = spot_paths(s, words, &paths, e);
@@ -353,7 +482,13 @@ static int apply(struct spot *s, struct apply_wish *w, char *const *words, struc
 	w->paths = paths;
 	w->say = say_kept;
 	if (r == 0)
-		r = review_apply(&s->review, w, &done, e);
+		r = review_look(&s->review, paths, false, &seen.w, e);
+	if (r == 0)
+		r = changes_check(&seen.w.d.changes, paths, s->host.ws_fd, e);
+	if (r == 0)
+		r = check_seen(s, &seen, w, e);
+	if (r == 0)
+		r = review_apply(&s->review, w, &seen.w, &done, e);
 	if (r == 0)
 		r = clear_if_done(s, e);
 	spot_paths_free(paths);

@@ -13,8 +13,8 @@ int review_cli_diff(struct spot *s, char *const *words, enum show_form form, str
 /* With a checkpoint instead of the host's workspace. */
 int review_cli_diff_since(struct spot *s, uint64_t since, char *const *words, enum show_form form,
 			  struct buf *out, struct err *e);
-int review_cli_checkpoint(struct spot *s, const char *message, bool is_live, bool as_json,
-			  struct err *e);
+int review_cli_checkpoint(struct spot *s, enum tree_kind kind, const char *message, bool is_live,
+			  bool as_json, struct err *e);
 int review_cli_prune(struct spot *s, uint64_t keep, struct err *e);
 /* id 0: undo. */
 int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e);
@@ -24,5 +24,6 @@ int points_list(struct spot *s, const struct table_how *how, struct err *e);
 
 /* undo.c */
 void cli_format_time(uint64_t ns, char *out, size_t size);
+int cli_print_foreign(const struct buf *out, struct err *e);
 
 #endif

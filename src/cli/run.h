@@ -28,6 +28,7 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
+	bool accepts_moved; /* what lies at the sandbox's paths now is what it is for */
 	bool is_as_root;      /* the command is root inside */
 	const char *template; /* the caller's */
 	bool is_free;         /* "no questions" was said */
@@ -39,6 +40,7 @@ struct run {
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
 	struct def def;
 	bool has_def, is_new;
+	struct places was; /* what its paths led to at its last start */
 	struct preset preset; /* of def.agent */
 	char **made_command;
 	struct layers layers;

@@ -47,11 +47,12 @@ static int find_review(struct spot *s, struct err *e)
 	return r;
 }
 
-static int load_policy(struct spot *s, struct err *e)
+static int load_policy(struct spot *s, bool use_project, struct err *e)
 {
 	struct settings_in in = { .config_dir = s->host.config_dir,
 				  .workspace = s->host.workspace,
-				  .use_project = true };
+				  .policy_file = s->sandbox ? def_flag(&s->def, "--policy=") : NULL,
+				  .use_project = use_project };
 	int r;
 
 	policy_init(&s->policy);
@@ -85,7 +86,7 @@ int spot_needs_layers(const struct host *h, const struct def *d, struct err *e)
 
 static int open_sandbox(struct spot *s, struct err *e)
 {
-	int r = load_policy(s, e);
+	int r = load_policy(s, true, e);
 
 	s->is_clone = git_clone_exists(s->host.state_dir, s->sandbox);
 	if (s->is_clone) { /* nothing lies below its layers */
@@ -121,15 +122,25 @@ int spot_open(struct spot *s, const char *workspace, bool wants_review, char *co
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "either the name of a sandbox or --workspace, not both");
 	r = host_workspace(&s->host, s->sandbox ? s->def.workspace : workspace, e);
+	if (r == 0 && s->sandbox)
+		r = places_check_workspace(s->host.state_dir, s->sandbox, s->def.workspace, e);
 	if (r == 0)
 		r = plan_check_workspace(&s->host.facts, e);
 	if (r == 0 && wants_review && s->sandbox == NULL)
 		r = find_review(s, e);
 	if (r == 0 && s->sandbox)
 		r = open_sandbox(s, e);
+	else if (r == 0 && load_policy(s, true, e) < 0) {
+		/* A project's file can only tighten, and going back may be how it is mended. */
+		*e = ERR_INIT;
+		policy_done(&s->policy);
+		r = load_policy(s, false, e);
+	}
 	if (r < 0 || s->is_review)
 		return r;
-	return undo_open(&s->undo, s->host.state_dir, s->host.workspace, s->host.ws_fd, true, e);
+	r = undo_open(&s->undo, s->host.state_dir, s->host.workspace, s->host.ws_fd, true, e);
+	s->undo.policy = &s->policy;
+	return r;
 }
 
 int spot_own(struct spot *s, struct err *e)

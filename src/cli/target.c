@@ -176,6 +176,8 @@ int run_create(struct run *r, struct err *e)
 
 	if (x == 0)
 		x = def_create(r->host.state_dir, &r->def, e);
+	if (x == 0)
+		x = places_keep(r->host.state_dir, r->def.name, &r->was, &r->host.places, e);
 	if (x == -EEXIST) {
 		def_done(&r->def);
 		x = def_read(r->host.state_dir, r->plan.name, &r->def, e);

@@ -28,6 +28,7 @@ enum {
 	OPT_SINCE,
 	OPT_WORKSPACE,
 	OPT_LIVE,
+	OPT_INSIDE,
 };
 
 #define WORKSPACE_OPT                                                                              \
@@ -45,6 +46,9 @@ const struct opt checkpoint_opts[] = {
 	{ "message", 'm', "TEXT", "what to call it in the list", OPT_MESSAGE },
 	{ "live", 0, NULL,
 	  "with the running machine, memory included (made with --engine vm --live)", OPT_LIVE },
+	{ "inside", 0, NULL,
+	  "record that the sandbox asked for it: 'undo' then never chooses it by itself",
+	  OPT_INSIDE },
 	ALL_OPT,
 	WORKSPACE_OPT,
 	{ "json", 0, NULL, "print JSON", OPT_JSON },
@@ -83,6 +87,7 @@ const struct opt diff_opts[] = {
 struct args {
 	const char *message, *workspace;
 	bool is_all, as_json, is_forced, is_gentle, is_live;
+	enum tree_kind kind;  /* of a checkpoint */
 	struct table_how how; /* of the listing */
 	enum show_form form;
 	const char *since; /* a number, or what was said with -m */
@@ -132,6 +137,9 @@ static int take_opt(struct args *a, int id, const char *value, struct err *e)
 	case OPT_LIVE:
 		a->is_live = true;
 		return 0;
+	case OPT_INSIDE:
+		a->kind = TREE_INSIDE;
+		return 0;
 	default:
 		bug_on(true);
 		return 0;
@@ -145,7 +153,7 @@ static int parse(struct args *a, const struct opt *table, int argc, char **argv,
 	size_t n = 0;
 	int id, r = 0;
 
-	*a = (struct args){ .message = "", .form = SHOW_PATCH };
+	*a = (struct args){ .message = "", .form = SHOW_PATCH, .kind = TREE_MANUAL };
 	a->words = mem_new((size_t)argc + 1, sizeof(*a->words));
 	opts_init(&o, table, argc, argv);
 	while (r == 0) {
@@ -267,10 +275,12 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 			     (unsigned long long)s->unsaved);
 }
 
-static struct tree_note note_of(const struct spot *s, const struct args *a)
+static struct tree_note note_of(struct spot *s, const struct args *a)
 {
 	return (struct tree_note){ .root_fd = s->undo.fd,
-				   .kind = TREE_MANUAL,
+				   .kind = a->kind,
+				   .is_alone = undo_is_alone,
+				   .arg = &s->undo,
 				   .message = a->message,
 				   .root = s->undo.root };
 }
@@ -340,7 +350,7 @@ int cmd_checkpoint(int argc, char **argv, struct err *e)
 	if (r == 0)
 		r = no_more(words, e);
 	if (r == 0 && s.is_review)
-		r = review_cli_checkpoint(&s, a.message, a.is_live, a.as_json, e);
+		r = review_cli_checkpoint(&s, a.kind, a.message, a.is_live, a.as_json, e);
 	else if (r == 0)
 		r = a.is_live ? checkpoint_live(&s, &a, e) : checkpoint(&s, &a, e);
 	free(a.words);
@@ -411,11 +421,13 @@ static int report_restore(const struct undone *d, const char *home, bool is_live
 	if (as_json)
 		(void)printf("{\"checkpoint\":%llu,\"present\":%llu,\"written\":%llu,\"removed\":%"
 			     "llu,"
-			     "\"kept\":%llu,\"conflicts\":%llu,\"home\":%s,\"live\":%s}\n",
+			     "\"kept\":%llu,\"refused\":%llu,\"conflicts\":%llu,\"home\":%s,"
+			     "\"live\":%s}\n",
 			     (unsigned long long)d->target, (unsigned long long)d->present,
 			     (unsigned long long)d->sum.written, (unsigned long long)d->sum.removed,
-			     (unsigned long long)d->sum.kept, (unsigned long long)d->sum.conflicts,
-			     home ? "true" : "false", is_live ? "true" : "false");
+			     (unsigned long long)d->sum.kept, (unsigned long long)d->refused,
+			     (unsigned long long)d->sum.conflicts, home ? "true" : "false",
+			     is_live ? "true" : "false");
 	else
 		(void)printf("back at checkpoint %llu: %llu written, %llu removed, %llu left "
 			     "alone%s\n"
@@ -430,10 +442,10 @@ static int report_restore(const struct undone *d, const char *home, bool is_live
 				     : "",
 			     (unsigned long long)d->present, home ? home : "", home ? " " : "",
 			     (unsigned long long)d->present);
-	return d->sum.conflicts ? 1 : 0;
+	return d->sum.conflicts + d->refused ? 1 : 0;
 }
 
-/* The newest that was given this text. */
+/* The newest that was given this text by somebody outside: the inside chooses the text of its own. */
 static uint64_t find_said(struct spot *s, const char *text)
 {
 	_free_ uint64_t *ids = NULL;
@@ -441,14 +453,16 @@ static uint64_t find_said(struct spot *s, const char *text)
 	size_t n = 0;
 
 	for (size_t i = s->is_review ? s->review.layers.n_points : 0; i-- > 0;)
-		if (str_eq(s->review.layers.points[i].message, text))
+		if (s->review.layers.points[i].kind != TREE_INSIDE &&
+		    str_eq(s->review.layers.points[i].message, text))
 			return s->review.layers.points[i].id;
 	if (s->is_review || store_list(s->undo.store, &ids, &n, &ignored) < 0)
 		return 0;
 	for (size_t i = n; i-- > 0;) {
 		_cleanup_(tree_index_done) struct tree_index x = { 0 };
 
-		if (store_load(s->undo.store, ids[i], &x, &ignored) == 0 && str_eq(x.message, text))
+		if (store_load(s->undo.store, ids[i], &x, &ignored) == 0 && x.kind != TREE_INSIDE &&
+		    str_eq(x.message, text))
 			return ids[i];
 	}
 	return 0;
@@ -578,7 +592,7 @@ static void narrow(struct changes *c, char *const *only)
 }
 
 /* File contents are foreign: to a terminal they go with their control characters shown, not obeyed. */
-static int print_foreign(const struct buf *out, struct err *e)
+int cli_print_foreign(const struct buf *out, struct err *e)
 {
 	_cleanup_(buf_done) struct buf safe = BUF(4 * OUT_MAX);
 	const char *p = buf_cstr(out), *end = p + out->n;
@@ -626,7 +640,7 @@ static int diff(const struct args *a, char *const *words, struct spot *s, struct
 	if (r == 0) {
 		narrow(&d.changes, paths);
 		tree_show(&d.changes, &show, &out);
-		r = print_foreign(&out, e);
+		r = cli_print_foreign(&out, e);
 	}
 	undo_diff_done(&d);
 	spot_paths_free(paths);
@@ -642,7 +656,7 @@ static int diff_review(const struct args *a, char *const *words, struct spot *s,
 	if (r == 0)
 		r = since ? review_cli_diff_since(s, since, words, a->form, &out, e)
 			  : review_cli_diff(s, words, a->form, &out, e);
-	return r < 0 ? r : print_foreign(&out, e);
+	return r < 0 ? r : cli_print_foreign(&out, e);
 }
 
 int cmd_diff(int argc, char **argv, struct err *e)

@@ -143,7 +143,7 @@ int whole_checkpoint_still(struct spot *s, uint64_t tree, const char *message, s
 	if (!whole_is_in_layers(s))
 		return 0;
 	s->review.layers.tree = tree;
-	return layers_checkpoint_live(&s->review.layers, message, &id, e);
+	return layers_checkpoint_live(&s->review.layers, TREE_MANUAL, message, &id, e);
 }
 
 int whole_restore(struct spot *s, uint64_t tree, uint64_t present, bool *ret_did, struct err *e)

@@ -75,6 +75,10 @@ int def_rename_back(const char *state_dir, const char *from, const char *to, str
 		    struct err *e);
 void def_rename_done(struct owned *o);
 
+/* Does no sandbox run that could write in `workspace`? One without a name counts always: where it works is not recorded.
+ * Costs one look-up for each sandbox there is. */
+bool def_none_runs(const char *state_dir, const char *workspace);
+
 /* What commands that were killed have left: removed folders, files not yet in place, dead runs without a name. */
 void def_clean(const char *state_dir, const char *except);
 

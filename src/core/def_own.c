@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -163,6 +165,47 @@ int def_rename_back(const char *state_dir, const char *from, const char *to, str
 void def_rename_done(struct owned *o)
 {
 	(void)unlinkat(o->dir, NEW_FILE, 0); /* left behind it does no harm */
+}
+
+/* ---- what runs ---- */
+
+/* The socket of a keeper that died refuses; one that is alive is of another type than ours, and does not notice. */
+static bool is_running(int all, const char *name)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	_close_ int dir = openat(all, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_close_ int fd = FD_NONE;
+
+	if (dir < 0 || faccessat(dir, "control", F_OK, 0) < 0)
+		return false;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/control", dir);
+	return fd < 0 || connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0 ||
+	       (errno != ECONNREFUSED && errno != ENOENT);
+}
+
+static bool works_in(const char *state_dir, const char *name, const char *workspace)
+{
+	_cleanup_(def_done) struct def d = { 0 };
+	struct err ignored = ERR_INIT;
+
+	return def_read(state_dir, name, &d, &ignored) < 0 ||
+	       path_is_beneath(d.workspace, workspace) || path_is_beneath(workspace, d.workspace);
+}
+
+bool def_none_runs(const char *state_dir, const char *workspace)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes", state_dir);
+	DIR *d = opendir(path);
+	struct dirent *en;
+	bool is_none = true;
+
+	while (d && is_none && (en = readdir(d)) != NULL)
+		if (en->d_name[0] != '.' && is_running(dirfd(d), en->d_name))
+			is_none = !works_in(state_dir, en->d_name, workspace);
+	if (d)
+		(void)closedir(d);
+	return is_none;
 }
 
 /* ---- what crashes left ---- */

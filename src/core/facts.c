@@ -229,7 +229,7 @@ int host_workspace(struct host *h, const char *path, struct err *e)
 	h->facts.cwd = h->cwd;
 	h->facts.ws_dev = st.st_dev;
 	h->facts.ws_ino = st.st_ino;
-	return 0;
+	return places_add(&h->places, path ? path : h->workspace, h->workspace, h->ws_fd, e);
 }
 
 /* ---- what ---- */
@@ -337,6 +337,11 @@ static int look_grant(struct host *h, const char *flag, const char *text, size_t
 	r = path_real(full, &real, e);
 	if (r < 0) {
 		e->kind = ERR_USAGE;
+		return err_wrap(e, r, "%s", flag);
+	}
+	r = places_add(&h->places, full, real, FD_NONE, e);
+	if (r < 0) {
+		free(real);
 		return err_wrap(e, r, "%s", flag);
 	}
 	return look_sockets(look_at(&h->facts.extra, real, true), e);
@@ -571,6 +576,7 @@ void host_done(struct host *h)
 	entries_done(&h->facts.extra);
 	free(h->facts.covers);
 	scan_done(&h->scan);
+	places_done(&h->places);
 	fd_close(h->ws_fd);
 	account_done(&h->account);
 	free(h->user);

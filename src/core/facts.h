@@ -4,6 +4,7 @@
 #define VITRINE_CORE_FACTS_H
 
 #include "core/account.h"
+#include "core/place.h"
 #include "plan/plan.h"
 #include "sys/cgroup.h"
 #include "view/view.h"
@@ -15,6 +16,7 @@ struct host {
 	bool is_dropped;
 	struct scan scan;
 	struct cgroup_host cgroups;
+	struct places places; /* what workspace and grants lead to now */
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
 		*config_dir;

@@ -79,7 +79,8 @@ void layers_paths_free(char **paths);
 int layers_checkpoint(struct layers *l, enum tree_kind kind, const char *message, uint64_t since,
 		      uint64_t *ret_id, struct err *e);
 /* The same while it runs, with everything inside standing still: what is on top is copied. */
-int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_id, struct err *e);
+int layers_checkpoint_live(struct layers *l, enum tree_kind kind, const char *message,
+			   uint64_t *ret_id, struct err *e);
 /* Saves the present and goes back. */
 int layers_restore(struct layers *l, uint64_t id, uint64_t *ret_present, struct err *e);
 const struct point *layers_point(const struct layers *l, uint64_t id);

@@ -146,6 +146,7 @@ static bool take_point(const struct json *o, struct point *p)
 	while (p->kind < TREE_KIND_COUNT_ && !str_eq(tree_kind_name(p->kind), kind->text))
 		p->kind++;
 	p->message = mem_str(message->text);
+	p->kind = tree_kind_of(p->kind, p->message);
 	return p->kind < TREE_KIND_COUNT_ && take_number(o, "id", &p->id) &&
 	       take_number(o, "created", &p->created) && take_number(o, "since", &p->since) &&
 	       take_stack(o, "ws", &p->ws) && take_stack(o, "home", &p->home) &&

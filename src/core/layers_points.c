@@ -224,7 +224,8 @@ static int freeze_copy(struct layers *l, const struct stack *head, const char *p
 	return layers_with_rights(l, copy_tree, copy_own, (char *[]){ from, to }, e);
 }
 
-int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_id, struct err *e)
+int layers_checkpoint_live(struct layers *l, enum tree_kind kind, const char *message,
+			   uint64_t *ret_id, struct err *e)
 {
 	_free_ char *home_dir = mem_fmt("%s/sandboxes/%s/home", l->state_dir, l->name);
 	struct stack ws = { 0 }, home = { 0 }, sys = { 0 };
@@ -247,7 +248,7 @@ int layers_checkpoint_live(struct layers *l, const char *message, uint64_t *ret_
 		free(sys.v);
 		return r;
 	}
-	p = add_point(l, TREE_MANUAL, message, 0);
+	p = add_point(l, kind, message, 0);
 	p->ws = ws;
 	p->home = home;
 	p->sys = sys;
@@ -390,7 +391,7 @@ uint64_t layers_undo_target(const struct layers *l)
 
 		if (p->kind == TREE_PRESENT && p->since > 0 && most == UINT64_MAX)
 			most = p->since; /* the last thing that happened was a restore */
-		if (p->kind == TREE_PRESENT || p->id > most)
+		if (p->kind == TREE_PRESENT || p->kind == TREE_INSIDE || p->id > most)
 			continue;
 		if (!is_present(l, p))
 			return p->id;
@@ -476,13 +477,17 @@ int layers_reset_home(struct layers *l, struct err *e)
 int layers_prune(struct layers *l, uint64_t keep, uint64_t *ret_removed, struct err *e)
 {
 	_close_ int lock = layers_lock_fresh(l, e);
-	size_t n = l->n_points > keep ? l->n_points - (size_t)keep : 0;
+	uint64_t seen[2] = { 0 }, n = 0;
 	int r;
 
 	if (lock < 0)
 		return lock;
-	for (size_t i = n; i-- > 0;)
-		drop_point(l, i);
+	/* Those of the inside are counted for themselves: they must not push out the host's own. */
+	for (size_t i = l->n_points; i-- > 0;)
+		if (++seen[l->points[i].kind == TREE_INSIDE] > keep) {
+			drop_point(l, i);
+			n++;
+		}
 	*ret_removed = n;
 	r = layers_write(l, e);
 	fd_close(take_fd(lock));

@@ -2,13 +2,16 @@
 /* core/review.c - see review.h
  *
  * Taking over is a restore whose contents come from the layers: file by file, each in one step, never through a link,
- * nothing executed. What is refused is said with its reason, one by one, and stays in the sandbox.
+ * nothing executed. What is refused is said with its reason, one by one, and stays in the sandbox. The sandbox may run
+ * meanwhile and write to its layers: so the tree is looked at once, and what is judged, shown and written are the names,
+ * modes, targets and hashes of that one look. A file that has become another one by the time it is copied is left.
  */
 #include "core/review.h"
 
 #include <fcntl.h>
 
 #include "base/path.h"
+#include "base/sabotage.h"
 
 #define APPLYING "applying" /* there while files may lie half-made in the workspace */
 
@@ -159,54 +162,48 @@ int review_remember(struct review *r, struct err *e)
 	return x;
 }
 
-/* ---- what runs code on the host ---- */
+/* ---- what waits ---- */
 
-/* Below a .git directory these are data; everything else there is read as configuration or run. */
-static const char *const git_data[] = { "objects",    "refs",           "logs",       "HEAD",
-					"index",      "packed-refs",    "ORIG_HEAD",  "FETCH_HEAD",
-					"MERGE_HEAD", "COMMIT_EDITMSG", "description" };
-
-static const char *git_danger(const char *path)
+int review_look(const struct review *r, char *const *paths, bool with_renames, struct waiting *ret,
+		struct err *e)
 {
-	for (const char *p = path; p; p = strchr(p, '/'), p = p ? p + 1 : NULL) {
-		size_t n = strcspn(p, "/");
-		const char *rest = p + n;
-		bool is_data = false;
+	int x;
 
-		if (n != 4 || strncasecmp(p, ".git", 4) != 0)
-			continue;
-		if (*rest == '\0')
-			return NULL; /* the directory itself; a file of that name is caught as special below */
-		rest++;
-		n = strcspn(rest, "/");
-		for (size_t i = 0; i < ARRAY_LEN(git_data); i++)
-			is_data |= strlen(git_data[i]) == n && strncmp(git_data[i], rest, n) == 0;
-		if (strncmp(rest, "objects/info", 12) == 0)
-			is_data = false;
-		if (!is_data)
-			return "git on the host reads or runs this (hooks, config, attributes)";
-	}
-	return NULL;
+	*ret = (struct waiting){ .t = { .ws_fd = r->ws_fd, .only = paths, .d = &ret->d } };
+	x = overlay_compare(&r->overlay, with_renames, &ret->d, e);
+	if (x < 0)
+		return x;
+	overlay_hash_all(&ret->d);
+	return takeover_begin(&ret->t, r->policy, e);
 }
 
-const char *review_danger(const struct policy *p, const char *path)
+void review_look_done(struct waiting *w)
 {
-	_free_ char *part = mem_str(path);
-	const char *why = git_danger(path);
-	char *end;
+	takeover_done(&w->t);
+	overlay_diff_done(&w->d);
+}
 
-	/* A match of a directory covers all below it. */
-	while (why == NULL) {
-		int i = items_match(&p->protect, part);
+void review_shown(const struct review *r, struct shown *ret)
+{
+	struct err ignored = ERR_INIT;
+	_close_ int dir = open_folder(&r->layers, &ignored);
 
-		if (i >= 0 && p->protect.v[i].text[0] != '!')
-			why = "protected by policy: programs on the host read or run this";
-		end = strrchr(part, '/');
-		if (end == NULL)
-			break;
-		*end = '\0';
-	}
-	return why;
+	*ret = (struct shown){ 0 };
+	if (dir >= 0)
+		shown_load(dir, ret);
+}
+
+int review_remember_shown(const struct review *r, const struct shown *s, bool is_all, struct err *e)
+{
+	_cleanup_(shown_done) struct shown all = { 0 };
+	_close_ int dir = open_folder(&r->layers, e);
+
+	if (dir < 0)
+		return dir;
+	if (!is_all)
+		shown_load(dir, &all);
+	shown_join(&all, s);
+	return shown_save(dir, &all, e);
 }
 
 /* ---- taking over ---- */
@@ -219,22 +216,14 @@ static bool is_named_itself(char *const *paths, const char *path)
 	return false;
 }
 
-/* A .git file points git to another directory. */
-static bool is_git_pointer(const struct tree_entry *en)
-{
-	return en && strcasecmp(en->name, ".git") == 0 && !S_ISDIR(en->mode);
-}
-
 enum refusal review_refuses(const struct review *r, const struct apply_wish *w,
-			    const struct change *c)
+			    const struct change *c, const char *why)
 {
 	const struct tree_entry *en = c->b ? c->b : c->a;
-
 	bool is_way =
 		c->kind == CHANGE_ADDED && S_ISDIR(en->mode) && tree_is_above(w->paths, en->path);
 
-	if ((review_danger(r->policy, en->path) || is_git_pointer(c->b)) && !is_way &&
-	    !is_named_itself(w->paths, en->path))
+	if (why && !is_way && !is_named_itself(w->paths, en->path))
 		return REFUSED_PROTECTED;
 	if (c->b && c->b->flags & TREE_CLOSED)
 		return REFUSED_CLOSED;
@@ -251,7 +240,7 @@ enum refusal review_refuses(const struct review *r, const struct apply_wish *w,
 struct apply {
 	const struct review *r;
 	const struct apply_wish *w;
-	const struct overlay_diff *d;
+	struct waiting *waiting;
 	struct applied *sum;
 };
 
@@ -273,16 +262,15 @@ static bool skips(void *arg, const struct change *c)
 	};
 	struct apply *a = arg;
 	const char *path = c->b ? c->b->path : c->a->path;
-	enum refusal no = review_refuses(a->r, a->w, c);
-	_free_ char *danger = NULL;
+	_free_ char *outcome = takeover_why(&a->waiting->t, path), *danger = NULL;
+	enum refusal no = review_refuses(a->r, a->w, c, outcome);
 
 	if (no == REFUSED_NOT || !tree_is_among(a->w->paths, path))
 		return no != REFUSED_NOT;
 	if (no == REFUSED_PROTECTED)
-		danger = mem_fmt("%s; name this very path to take it over",
-				 review_danger(a->r->policy, path)
-					 ? review_danger(a->r->policy, path)
-					 : "git on the host follows this to another directory");
+		danger = mem_fmt("%s: programs on the host read or run this; name this very path "
+				 "to take it over",
+				 outcome);
 	if (c->kind == CHANGE_ADDED && c->b && S_ISDIR(c->b->mode) && no != REFUSED_CLOSED)
 		return true; /* what is in it says so itself */
 	a->sum->refused++;
@@ -297,11 +285,28 @@ static void on_conflict(void *arg, const char *path, const char *why)
 	say(a, path, why);
 }
 
+/* The copy is ours alone until it gets its name: what is in it now is what will be there. */
+static bool is_as_shown(int fd, const struct tree_entry *en)
+{
+	uint8_t sum[SHA256_BYTES];
+	struct stat st;
+
+	if (sabotaged("shown"))
+		return true;
+	return !(en->flags & TREE_UNHASHED) && fstat(fd, &st) == 0 &&
+	       (uint64_t)st.st_size == en->size && tree_hash_fd(fd, en->size, sum) == 0 &&
+	       memcmp(sum, en->hash, sizeof(sum)) == 0;
+}
+
 static int write_from_layer(void *arg, const struct tree_entry *en, int fd, struct err *e)
 {
 	const struct apply *a = arg;
+	int x = overlay_write(&a->waiting->d, en, fd, e);
 
-	return overlay_write(a->d, en, fd, e);
+	if (x == 0 && !is_as_shown(fd, en))
+		x = err_set(e, ERR_CONFLICT, ESTALE,
+			    "changed by the sandbox since it was shown; left there");
+	return x;
 }
 
 static int set_applying(const struct review *r, bool is_on, struct err *e)
@@ -319,33 +324,26 @@ static int set_applying(const struct review *r, bool is_on, struct err *e)
 	return fd < 0 ? err_sys(e, "%s", APPLYING) : 0;
 }
 
-int review_apply(struct review *r, const struct apply_wish *w, struct applied *ret, struct err *e)
+int review_apply(struct review *r, const struct apply_wish *w, struct waiting *waiting,
+		 struct applied *ret, struct err *e)
 {
-	struct overlay_diff d = { 0 };
-	struct apply a = { .r = r, .w = w, .d = &d, .sum = ret };
+	struct apply a = { .r = r, .w = w, .waiting = waiting, .sum = ret };
+	struct restore_job job = { .root_fd = r->ws_fd,
+				   .now = &waiting->d.before,
+				   .target = &waiting->d.after,
+				   .only = w->paths,
+				   .skips = skips,
+				   .conflict = on_conflict,
+				   .arg = &a,
+				   .write = write_from_layer,
+				   .write_arg = &a,
+				   .no_xattrs = true };
 	int x;
 
 	*ret = (struct applied){ 0 };
 	x = set_applying(r, true, e);
 	if (x == 0)
-		x = overlay_compare(&r->overlay, false, &d, e);
-	if (x == 0)
-		x = changes_check(&d.changes, w->paths, r->ws_fd, e);
-	if (x == 0) {
-		struct restore_job job = { .root_fd = r->ws_fd,
-					   .now = &d.before,
-					   .target = &d.after,
-					   .only = w->paths,
-					   .skips = skips,
-					   .conflict = on_conflict,
-					   .arg = &a,
-					   .write = write_from_layer,
-					   .write_arg = &a,
-					   .no_xattrs = true };
-
 		x = tree_restore(&job, &ret->sum, e);
-	}
-	overlay_diff_done(&d);
 	if (x == 0)
 		x = set_applying(r, false, e);
 	/* What was taken over is no edit of the host's. */

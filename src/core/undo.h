@@ -7,12 +7,16 @@
 #ifndef VITRINE_CORE_UNDO_H
 #define VITRINE_CORE_UNDO_H
 
+#include "policy/policy.h"
 #include "tree/show.h"
 
 struct undo {
 	struct store *store;
 	char *root; /* real path */
-	int fd;     /* borrowed */
+	char *state_dir;
+	int fd; /* borrowed */
+	const struct policy
+		*policy; /* what may come back unasked; borrowed, to be set before anything does */
 };
 
 /* What a checkpoint saves at most, unless asked for all. */
@@ -38,9 +42,11 @@ struct undone {
 	struct restored sum;
 	uint64_t target, present;
 	uint64_t host_edits; /* with neither wish: how many stand in the way; nothing was done */
+	uint64_t refused;    /* what programs on the host run, and the inside may have written */
 };
 
-/* `id` 0: the newest checkpoint that differs from the present. */
+/* `id` 0: the newest of the host's own checkpoints that differs from the present. Of a checkpoint that was saved while a
+ * sandbox ran, what view/outcome objects to stays away unless its very path is among `only`. */
 int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 		 const struct undo_wish *w, struct undone *ret, struct err *e);
 
@@ -48,6 +54,7 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 int undo_resume(struct undo *u, struct undone *ret, struct err *e);
 
 /* Before a sandbox starts: bounded, skipped when nothing changed, oldest ones of its kind dropped. */
+bool undo_is_alone(void *undo); /* for struct tree_note */
 int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
 		      struct tree_progress progress, struct tree_saved *ret, struct err *e);
 /* When it ended: what it left, so that later edits can be told from its own. Looked at before anybody hears of the end,
@@ -55,7 +62,7 @@ int undo_before_start(struct undo *u, enum tree_kind kind, const char *message,
 int undo_look(struct undo *u, struct tree_index *ret, struct err *e);
 int undo_seal(struct undo *u, struct tree_index *x, struct err *e);
 
-/* Keeps the newest `keep`; frees what the others alone needed. */
+/* Keeps the newest `keep` of the host's own, and as many of those that the inside asked for; frees what the others alone needed. */
 int undo_prune(struct undo *u, uint64_t keep, uint64_t *ret_removed, uint64_t *ret_freed,
 	       struct err *e);
 

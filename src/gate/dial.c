@@ -134,6 +134,8 @@ void ask_answer(struct ask *a, enum gate_verdict verdict, const char *text, int 
 		m.host[0] = '\0';
 	else if (config_inspects(&a->d->config, a->host.name))
 		m.flags |= GATE_INSPECTED;
+	if (a->is_raw)
+		m.flags |= GATE_RAW;
 	if (a->at < a->n) {
 		m.has_addr = true;
 		m.addr = a->v[a->at];

@@ -30,6 +30,7 @@ struct ask {
 	struct source s; /* the connection being made */
 	enum ask_state state;
 	bool is_lookup;  /* GATE_NAME: only an address is wanted */
+	bool is_raw;     /* its rule says so: see GATE_RAW */
 	bool is_asked;   /* a person was asked and said yes */
 	bool has_waited; /* for a person, whoever answered then */
 	uint64_t number; /* of its verdict */

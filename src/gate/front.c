@@ -21,6 +21,7 @@
 
 #define SPARE_FILES 64
 #define FIRST_NS (15 * NS_PER_SEC)  /* from accept to a whole first request */
+#define LEAVING_NS (2 * NS_PER_SEC) /* for a client to read our last word and close */
 #define REFUSED_NS (2 * NS_PER_SEC) /* for a refused direct client to say whether it speaks HTTP */
 #define ASKING_NS                                                                                  \
 	(120 * NS_PER_SEC) /* dial has its own, shorter limits; this is for a dial that forgot */
@@ -195,11 +196,49 @@ static void break_off(struct conn *c)
 		(void)setsockopt(c->end[CLIENT].fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
+/* Closing at once would reset a client that still sends, and it might never read why it was refused. So it has a moment,
+ * and whoever needs the place in that moment gets it. */
+void conn_leave(struct conn *c)
+{
+	struct front *f = c->f;
+
+	if (c->is_leaving || c->is_dead)
+		return;
+	c->is_leaving = true;
+	c->due = clock_now() + LEAVING_NS;
+	c->leaving_prev = f->leaving_last;
+	if (f->leaving_last)
+		f->leaving_last->leaving_next = c;
+	else
+		f->leaving_first = c;
+	f->leaving_last = c;
+}
+
+static void forget_leaving(struct conn *c)
+{
+	struct front *f = c->f;
+
+	if (!c->is_leaving)
+		return;
+	c->is_leaving = false;
+	if (c->leaving_prev)
+		c->leaving_prev->leaving_next = c->leaving_next;
+	else
+		f->leaving_first = c->leaving_next;
+	if (c->leaving_next)
+		c->leaving_next->leaving_prev = c->leaving_prev;
+	else
+		f->leaving_last = c->leaving_prev;
+	c->leaving_next = c->leaving_prev = NULL;
+}
+
 /* Freed by the tick, when nothing of this turn can name it any more. */
 void conn_close(struct conn *c)
 {
 	if (c->is_dead)
 		return;
+	forget_leaving(c);
+	c->f->n_conns--;
 	if (c->is_refused && c->half[CLIENT].mode != MODE_LAST && c->end[CLIENT].fd >= 0)
 		break_off(c);
 	inspect_end(c);
@@ -223,7 +262,6 @@ static void conn_free(struct conn *c)
 		f->conns = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	f->n_conns--;
 	for (int i = 0; i < 2; i++) {
 		buf_done(&c->half[i].in);
 		buf_done(&c->half[i].out);
@@ -303,6 +341,7 @@ static void on_answer(struct conn *c, const struct gate_msg *m, int take_fd)
 	memcpy(c->text, m->text, sizeof(c->text));
 	c->has_peer = m->has_addr;
 	c->is_inspected = m->flags & GATE_INSPECTED;
+	c->is_raw = m->flags & GATE_RAW;
 	c->peer = m->addr;
 	if (m->verdict == GATE_ALLOWED) {
 		c->is_open = true;
@@ -465,6 +504,14 @@ static void begin(struct conn *c, const struct listener *l)
 	begin_by_address(c, l->is_dns);
 }
 
+/* One more client: by the place of one that is leaving where there is no other. */
+static bool has_place(struct front *f)
+{
+	if (f->n_conns >= f->max_conns && f->leaving_first && !sabotaged("gate-bounds"))
+		conn_close(f->leaving_first);
+	return f->n_conns < f->max_conns;
+}
+
 static void too_many(struct front *f)
 {
 	struct gate_msg m = { .type = GATE_EVENT, .event = EVENT_ALERT };
@@ -492,7 +539,7 @@ static void on_listener(struct source *s, unsigned ready)
 
 		if (fd < 0)
 			return;
-		if (f->n_conns >= f->max_conns) {
+		if (!has_place(f)) {
 			fd_close(fd);
 			too_many(f);
 			continue;
@@ -523,7 +570,7 @@ static void on_brought(struct front *f, const struct gate_msg *m, int take_clien
 {
 	struct conn *c;
 
-	if (f->n_conns >= f->max_conns) {
+	if (!has_place(f)) {
 		fd_close(take_client);
 		too_many(f);
 		return;

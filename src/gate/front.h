@@ -75,6 +75,7 @@ struct conn {
 	bool is_asking, is_dead, is_open; /* is_open: dial counts it as connected */
 	bool is_refused;
 	bool is_inspected, is_sealed; /* goes to seal; is there */
+	bool is_raw;                  /* its rule lets other protocols pass on a port of HTTP */
 	bool is_opening;              /* vitrine-link is connecting it inside */
 	unsigned via;
 	char host[HOST_TEXT]; /* the name asked for; "" when only an address is known */
@@ -91,6 +92,8 @@ struct conn {
 	uint16_t from_port, to_port;
 	uint32_t link_id; /* vitrine-link's number for it; 0: it was accepted here */
 	struct conn *next, *prev, *next_id;
+	bool is_leaving; /* our last word is delivered; the client has not closed yet */
+	struct conn *leaving_next, *leaving_prev;
 };
 
 struct listener {
@@ -109,6 +112,8 @@ struct front {
 	struct listener *listeners;
 	struct conn *conns;
 	size_t n_conns, max_conns;
+	/* Who only waits for the client to close, the oldest first: each gives its place to a new client. */
+	struct conn *leaving_first, *leaving_last;
 	struct conn **by_id; /* open hash: connections by id */
 	uint32_t last_id;
 	bool has_v6;
@@ -129,6 +134,8 @@ void conn_close(struct conn *c);
 /* An event about it: who inside, host and rule are filled in. */
 void conn_event(struct conn *c, struct gate_msg *m);
 void conn_alert(struct conn *c, const char *text);
+/* Our last word is delivered: a short time to read it is left, and the place is free for whoever comes. */
+void conn_leave(struct conn *c);
 /* Asks dial for a connection to host:port or addr:port; the answer goes on in conn_answered(). */
 void conn_ask(struct conn *c);
 /* The server's end is closed and told of; the client's stays. */

@@ -107,6 +107,7 @@ bool judge_host(const struct dial *d, struct ask *a, char *text, size_t size)
 	struct verdict v = rules_host(&d->config.rules, &a->host, a->port);
 
 	a->rule[0] = '\0';
+	a->is_raw = v.rule && v.rule->is_raw;
 	if (v.rule)
 		gate_say(a->rule, sizeof(a->rule), "%s %s", v.rule->is_deny ? "deny" : "allow",
 			 v.rule->text);

@@ -77,7 +77,10 @@ static void pass_on_end(struct conn *c, int from)
 		return;
 	h->is_shut = true;
 	(void)shutdown(c->end[!from].fd, SHUT_WR); /* the other end may be gone already */
-	c->due = clock_now() + HALF_CLOSED_NS;
+	if (h->mode == MODE_LAST)
+		conn_leave(c);
+	else
+		c->due = clock_now() + HALF_CLOSED_NS;
 }
 
 void conn_flush(struct conn *c)

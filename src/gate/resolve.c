@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate/resolve.c - see resolve.h
  *
- * A stub resolver and no more: A and AAAA together over one UDP socket of a random port to one server, after two
- * seconds to the next, three rounds at most. A library would bring its own files, threads or start-up cost into the one process
+ * A stub resolver and no more: A and AAAA together over one UDP socket of a random port to one server, after a second
+ * to the next, four times at most: a name server that is silent is a refusal within five seconds. A library would bring its own files, threads or start-up cost into the one process
  * that must start fast and open nothing. Answers that were cut to fit a datagram are used as far as they go.
  */
 #include <arpa/inet.h>
@@ -14,8 +14,8 @@
 #include "gate/resolve.h"
 
 #define SERVERS 3
-#define TRY_NS (2 * NS_PER_SEC)
-#define TRIES 6
+#define TRY_NS (1100 * NS_PER_MS)
+#define TRIES 4
 #define ENOUGH_NS                                                                                  \
 	(300 * NS_PER_MS) /* to wait for the second kind of address when there is the first */
 #define LOOKUPS 512

@@ -93,6 +93,7 @@ enum gate_flags {
 	GATE_INSPECTED = 1, /* hand the connection to seal */
 	GATE_UPSTREAM = 2,  /* the socket leads to a proxy that has been told where to go */
 	GATE_HAS_V6 = 4,    /* of GATE_SOCKETS: the sandbox knows IPv6 */
+	GATE_RAW = 32,      /* the rule lets other protocols than HTTP pass on a port of HTTP */
 	GATE_WAITED = 16,   /* of EVENT_CONNECT: a person was asked, so who wanted it may be gone */
 	GATE_ANY = 8, /* of GATE_HOST_PORT: of every address inside, and not the host\'s at all */
 };

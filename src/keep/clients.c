@@ -60,7 +60,6 @@ bool clients_pause(const struct keeper *k)
 /* With the last one that made them stand still they go on. */
 void client_drop(struct client *c)
 {
-	struct init_msg thaw = { .type = INIT_THAW };
 	bool has_paused = c->state & (CLIENT_PAUSING | CLIENT_PAUSED);
 	bool has_parked = c->state == CLIENT_PARKED;
 
@@ -69,9 +68,8 @@ void client_drop(struct client *c)
 	watch_free(c->on_look);
 	fd_close(c->fd);
 	*c = (struct client){ .k = c->k, .fd = FD_NONE };
-	if (has_paused && !clients_pause(c->k))
-		(void)init_send(c->k->native.ctl, &thaw, NULL,
-				0); /* init's end is seen elsewhere */
+	if (has_paused)
+		freeze_release(c->k);
 	if (has_parked)
 		machine_go_on(c->k);
 }
@@ -613,8 +611,6 @@ static void on_stay(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 
 static void on_pause(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
-	struct init_msg freeze = { .type = INIT_FREEZE };
-
 	(void)m;
 	(void)fds;
 	if (c->k->is_ending) {
@@ -622,8 +618,7 @@ static void on_pause(struct client *c, const struct keep_msg *m, int fds[PACKET_
 		return;
 	}
 	c->state = CLIENT_PAUSING;
-	if (init_send(c->k->native.ctl, &freeze, NULL, 0) < 0)
-		keeper_end(c->k, END_ERROR);
+	freeze_ask(c->k);
 }
 
 void clients_on_frozen(struct keeper *k)
@@ -638,6 +633,13 @@ void clients_on_frozen(struct keeper *k)
 		c->state = CLIENT_PAUSED;
 		client_say(c, &done);
 	}
+}
+
+void clients_not_frozen(struct keeper *k, const char *why)
+{
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
+		if (k->clients[i].is_used && k->clients[i].state == CLIENT_PAUSING)
+			client_refuse(&k->clients[i], END_ERROR, why);
 }
 
 static void on_net(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])

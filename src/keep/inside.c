@@ -239,10 +239,8 @@ static void on_proc(struct keeper *k, const struct init_msg *m, int take_fd)
 
 static void on_frozen(struct keeper *k, const struct init_msg *m, int take_fd)
 {
-	(void)m;
 	(void)take_fd;
-	masks_on_frozen(k);
-	clients_on_frozen(k);
+	freeze_on_init(k, m->a);
 }
 
 static void on_sample(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -41,6 +41,7 @@ void keeper_end(struct keeper *k, enum end_reason why)
 		k->why = why;
 	k->is_ending = true;
 	engine_kill(&k->native);
+	freeze_drop(k);
 }
 
 void keeper_fail(struct keeper *k, const struct err *e)

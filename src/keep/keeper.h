@@ -10,6 +10,7 @@
 #include "keep/question.h"
 #include "keep/seal.h"
 #include "keep/session.h"
+#include "sys/freeze.h"
 #include "sys/sample.h"
 
 /* Nothing inside lives any more: front and seal have so long to say what they still know. They need a millisecond, or
@@ -105,6 +106,11 @@ struct keeper {
 	/* layers.c */
 	struct left *left;
 	struct disk *disk; /* disk.c; NULL: not watched */
+	/* freeze.c */
+	enum freeze_state { FREEZE_OFF, FREEZE_ASKED, FREEZE_STOPPING, FREEZE_ON } freeze_state;
+	struct freeze freeze;
+	struct watch *on_freeze, *on_frozen;
+	bool freeze_is_weak; /* by SIGSTOP, which SIGCONT ends */
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -160,6 +166,7 @@ void clients_end_all(struct keeper *k, int status, enum end_reason why);
 /* Does a client want all inside to stand still? */
 bool clients_pause(const struct keeper *k);
 void clients_on_frozen(struct keeper *k);
+void clients_not_frozen(struct keeper *k, const char *why);
 /* Of an init behind other walls: a look has come, whole. */
 void clients_on_look(struct keeper *k);
 bool clients_any(const struct keeper *k);
@@ -244,9 +251,16 @@ void usage_told(struct keeper *k, const struct init_msg *m); /* by an init we ca
 void usage_fill(const struct keeper *k, uint64_t v[KEEP_VALUES]);
 void usage_start(struct keeper *k);
 
+/* freeze.c: everything inside is stopped. masks_on_frozen() and clients_on_frozen() follow; goes on when neither needs it. */
+void freeze_ask(struct keeper *k);
+void freeze_on_init(struct keeper *k, int is_weak); /* init starts nothing any more */
+void freeze_release(struct keeper *k);              /* unless somebody needs it still */
+void freeze_drop(struct keeper *k);                 /* everything inside has been killed */
+
 /* masks.c: hidden and protected names stay so when the host replaces them; what appears is quarantined. */
 void masks_start(struct keeper *k);
 void masks_on_frozen(struct keeper *k);
+bool masks_want_freeze(const struct keeper *k);
 void masks_finish(struct keeper *k);
 
 #endif

@@ -67,12 +67,10 @@ static void sweep_path(struct keeper *k, const char *rel)
 
 static void ask_to_freeze(struct keeper *k)
 {
-	struct init_msg m = { .type = INIT_FREEZE };
-
 	if (k->masks->is_waiting || sabotaged("remask"))
 		return;
 	k->masks->is_waiting = true;
-	(void)init_send(k->native.ctl, &m, NULL, 0); /* init's end is seen elsewhere */
+	freeze_ask(k);
 }
 
 static bool is_gone(const struct masks *m, const char *rel)
@@ -147,7 +145,6 @@ static void cover_again(struct keeper *k, const char *rel)
 void masks_on_frozen(struct keeper *k)
 {
 	struct masks *m = k->masks;
-	struct init_msg thaw = { .type = INIT_THAW };
 	struct err e = ERR_INIT;
 
 	if (m == NULL || !m->is_waiting)
@@ -174,8 +171,11 @@ void masks_on_frozen(struct keeper *k)
 					&k->swept, &e);
 		tell_swept(k);
 	}
-	if (!clients_pause(k))
-		(void)init_send(k->native.ctl, &thaw, NULL, 0);
+}
+
+bool masks_want_freeze(const struct keeper *k)
+{
+	return k->masks && k->masks->is_waiting;
 }
 
 /* ---- the watch ---- */

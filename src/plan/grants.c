@@ -55,7 +55,8 @@ static int add_grant(struct plan *p, const struct facts *f, const struct grant *
 	/* What belongs to ids of a root inside has them on disk as well. */
 	bool is_mapped = p->ids.root == ROOT_NONE || en->uid - f->sub_uid >= SUBIDS_COUNT;
 	unsigned flags = (en->kind == ENTRY_DIR ? MOUNT_DIR : 0) | (is_mapped ? MOUNT_IDMAP : 0) |
-			 (g->is_write ? 0 : MOUNT_RO);
+			 (g->is_write ? 0 : MOUNT_RO) | MOUNT_VERIFY;
+	struct mount *m;
 	int r = check_grant(f, g, e);
 
 	if (r < 0)
@@ -67,7 +68,9 @@ static int add_grant(struct plan *p, const struct facts *f, const struct grant *
 	if (!path_is_clean(g->inside) || str_eq(g->inside, "/"))
 		return err_set(e, ERR_USAGE, EINVAL, "%s: '%s' is not an absolute path to mount on",
 			       g->flag, g->inside);
-	plan_add_mount(p, MOUNT_BIND, en->path, g->inside, flags, "granted");
+	m = plan_add_mount(p, MOUNT_BIND, en->path, g->inside, flags, "granted");
+	m->dev = en->dev;
+	m->ino = en->ino;
 	for (size_t i = 0; i < en->n_sockets; i++) {
 		_free_ char *path = mem_fmt("%s/%s", g->inside, en->sockets[i]);
 

@@ -157,6 +157,28 @@ TEST(nothing_of_the_host_is_writable_but_what_was_granted)
 	setup_done(&s);
 }
 
+/* Between the look and the mount another directory may come to lie at the name. */
+TEST(what_is_granted_is_that_inode)
+{
+	struct setup s;
+	size_t n = 0;
+
+	make_grants(&s);
+	for (size_t i = 0; i < s.facts.extra.n; i++)
+		s.facts.extra.v[i].dev = 5, s.facts.extra.v[i].ino = 100 + i;
+	CHECK_INT(setup_build(&s), 0);
+	for (size_t i = 0; i < s.plan.n_mounts; i++) {
+		const struct mount *m = &s.plan.mounts[i];
+
+		if (!str_eq(m->why, "granted"))
+			continue;
+		CHECK(m->flags & MOUNT_VERIFY && m->dev == 5 && m->ino >= 100);
+		n++;
+	}
+	CHECK_INT(n, s.facts.extra.n);
+	setup_done(&s);
+}
+
 /* ---- refusals ---- */
 
 static void refused(struct setup *s, int num, const char *part)

@@ -424,6 +424,9 @@ const struct broker_rule *broker_may_push(const struct broker_rules *r, const ch
 /* Options are only what the rule spells out; and what looks like nothing at all is nothing. */
 static bool word_fits(const char *pattern, const char *arg)
 {
+	/* A pattern that names a directory does not lead out of it; one that is written with ".." does. */
+	if (strstr(arg, "..") && strstr(pattern, "..") == NULL)
+		return false;
 	if (arg[0] == '-' && pattern[0] != '-')
 		return false;
 	return fits(pattern, arg);

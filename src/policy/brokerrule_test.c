@@ -158,6 +158,11 @@ TEST(commands)
 	CHECK(!takes(c, ARGS("--env", "staging", "agent/x", "pkg-a", "--force")));
 	CHECK(!takes(c, ARGS("--env", "staging", "agent/x\n", "pkg-a")));
 	CHECK(!takes(c, ARGS("--env", "staging")));
+	/* A pattern leads nowhere above what it names. */
+	CHECK(!takes(c, ARGS("--env", "staging", "agent/../main", "pkg-a")));
+	CHECK(!takes(c, ARGS("--env", "staging", "agent/..", "pkg-a")));
+	CHECK(!takes(c, ARGS("--env", "staging", "agent/x", "pkg-a", "..")));
+	CHECK(takes(c, ARGS("--env", "staging", "agent/x.y", "pkg-a")));
 	CHECK(broker_command(&r, "other") == NULL);
 	CHECK(add(&r, BROKER_COMMAND, "rel=checkout /usr/bin/rel") == 0);
 	CHECK(broker_command(&r, "rel")->is_checkout);

@@ -27,6 +27,13 @@ static int parse_number(const char *s, size_t n, unsigned min, unsigned max, uns
 
 static int parse_ports(const char *s, size_t n, struct rule *ret)
 {
+	static const char raw[] = "/raw";
+	size_t tail = sizeof(raw) - 1;
+
+	if (n > tail && memcmp(s + n - tail, raw, tail) == 0) {
+		ret->is_raw = true;
+		n -= tail;
+	}
 	const char *dash = memchr(s, '-', n);
 	size_t first = dash ? (size_t)(dash - s) : n;
 	unsigned from, to;
@@ -149,6 +156,9 @@ int rule_parse(const char *text, bool is_deny, bool may_open, struct rule *ret, 
 			       "'%.80s': a port is a number from 1 to 65535, or a range like "
 			       "8000-8099",
 			       text);
+	if (r.is_raw && is_deny)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%.80s': /raw widens an allow rule; a deny rule has none", text);
 	if (n == 1 && text[0] == '*') {
 		r.kind = RULE_ANY;
 		if (!is_deny && !may_open)

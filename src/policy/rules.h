@@ -5,6 +5,7 @@
  *      **.example.org         both                        *                 any public host (preset "open" only)
  *      example.org:443        one port                    example.org:8000-8099
  *      192.0.2.1  192.0.2.0/24  192.0.2.0/24:443          2001:db8::/32  [2001:db8::1]:443
+ *      example.org:80/raw     a port of HTTP that also carries other protocols
  *
  * The most specific rule decides: a longer name before a shorter one, a name before a pattern, a longer prefix before
  * a shorter one, then fewer ports before more; deny before allow where all is equal. Nothing matches: denied.
@@ -27,6 +28,7 @@ struct rule {
 	struct addr net;
 	unsigned bits;
 	uint16_t from, to;         /* ports */
+	bool is_raw;               /* on a port of HTTP: other protocols pass as well */
 	char text[HOST_TEXT + 24]; /* as written, for people */
 };
 

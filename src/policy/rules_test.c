@@ -81,6 +81,30 @@ TEST(ports)
 	CHECK(!may(RULES("+ok.test:8000-8099"), "ok.test:8100"));
 }
 
+static bool is_raw(const char *text)
+{
+	struct err e = ERR_INIT;
+	struct rule r;
+
+	return rule_parse(text, false, false, &r, &e) == 0 && r.is_raw;
+}
+
+TEST(raw_ports)
+{
+	struct err e = ERR_INIT;
+	struct rule r;
+
+	CHECK(may(RULES("+ok.test:80/raw"), "ok.test:80"));
+	CHECK(is_raw("ok.test:80/raw"));
+	CHECK(is_raw("*.ok.test:8000-8099/raw"));
+	CHECK(is_raw("[2606:4700::1]:80/raw"));
+	CHECK(!is_raw("ok.test:80"));
+	CHECK(rule_parse("ok.test/raw", false, false, &r, &e) < 0);
+	CHECK(rule_parse("ok.test:/raw", false, false, &r, &e) < 0);
+	CHECK(rule_parse("ok.test:80/RAW", false, false, &r, &e) < 0);
+	CHECK(rule_parse("ok.test:80/raw", true, false, &r, &e) < 0);
+}
+
 TEST(addresses_need_a_rule)
 {
 	CHECK(!may(RULES("+ok.test"), "93.184.216.34"));

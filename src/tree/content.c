@@ -37,13 +37,14 @@ ssize_t content_read(int fd, char *p, size_t n, uint64_t at)
 	return (ssize_t)got;
 }
 
-bool content_is_hole(int fd, uint64_t at, uint64_t n)
+/* The next byte from `at` that is no hole; `size` when there is none. */
+static uint64_t next_data(int fd, uint64_t at, uint64_t size)
 {
-	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+	off_t data = sabotaged("holes") ? (off_t)at : lseek(fd, (off_t)at, SEEK_DATA);
 
-	if (sabotaged("holes"))
-		return false;
-	return data < 0 ? errno == ENXIO : (uint64_t)data >= at + n;
+	if (data < 0)
+		return errno == ENXIO ? size : at;
+	return (uint64_t)data;
 }
 
 void content_zero_hash(size_t n, uint8_t ret[static SHA256_BYTES])
@@ -71,6 +72,7 @@ int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
 	size_t n = (size_t)((size + TREE_CHUNK - 1) / TREE_CHUNK);
 	_free_ uint8_t *sums = mem_new(n, SHA256_BYTES);
 	_free_ char *chunk = mem_grow(NULL, TREE_CHUNK, 1);
+	uint64_t data = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = (uint64_t)i * TREE_CHUNK;
@@ -78,7 +80,9 @@ int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
 		ssize_t got;
 		int r;
 
-		if (content_is_hole(fd, at, want)) {
+		if (data <= at) /* one question for a hole, however long it is */
+			data = next_data(fd, at, size);
+		if (data >= at + want) {
 			content_zero_hash(want, sums + i * SHA256_BYTES);
 			continue;
 		}
@@ -110,6 +114,24 @@ int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES])
 	return 0;
 }
 
+void tree_hash_bytes(const char *p, size_t n, uint8_t ret[static SHA256_BYTES])
+{
+	_free_ uint8_t *sums = NULL;
+	size_t chunks = (n + TREE_CHUNK - 1) / TREE_CHUNK;
+
+	if (n <= TREE_CHUNK) {
+		sha256(p, n, ret);
+		return;
+	}
+	sums = mem_new(chunks, SHA256_BYTES);
+	for (size_t i = 0; i < chunks; i++) {
+		size_t at = i * TREE_CHUNK;
+
+		sha256(p + at, n - at < TREE_CHUNK ? n - at : TREE_CHUNK, sums + i * SHA256_BYTES);
+	}
+	sha256(sums, chunks * SHA256_BYTES, ret);
+}
+
 /* ---- copying ---- */
 
 struct copy {
@@ -139,8 +161,8 @@ int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYT
 	struct copy c = { .fd = to };
 	int r;
 
-	if (ioctl(to, FICLONE, from) == 0)
-		return tree_hash_fd(to, size, hash);
+	if (ioctl(to, FICLONE, from) == 0) /* which may have grown: no byte without a hash */
+		return ftruncate(to, (off_t)size) < 0 ? -errno : tree_hash_fd(to, size, hash);
 	r = content_chunks(from, size, copy_chunk, &c, hash);
 	if (r == 0 && ftruncate(to, (off_t)size) < 0)
 		r = -errno;
@@ -153,16 +175,38 @@ int content_open(int root_fd, struct tree_entry *en)
 {
 	_close_ int fd =
 		tree_open(root_fd, en->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	int r;
 
 	if (fd < 0)
 		return fd;
+	r = content_stat(fd, en);
+	return r < 0 ? r : take_fd(fd);
+}
+
+/* In this order: whoever opens the file after the second step changes its ctime from what the first step saw. */
+int content_stat(int fd, struct tree_entry *en)
+{
+	struct stat st;
+
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ESTALE;
 	tree_from_stat(en, &st);
-	return take_fd(fd);
+	en->flags &= ~(uint32_t)TREE_STEADY;
+	if (!tree_may_be_written(fd))
+		en->flags |= TREE_STEADY;
+	return 0;
+}
+
+bool content_is_too_long(const struct tree_entry *en, uint64_t *holes)
+{
+	uint64_t more = en->size > en->alloc ? en->size - en->alloc : 0;
+
+	if (en->size > TREE_SIZE_MAX || *holes + more > TREE_SIZES_MAX)
+		return !sabotaged("lengths");
+	*holes += more;
+	return false;
 }
 
 void content_settle(int fd, struct tree_entry *en)
@@ -176,8 +220,30 @@ void content_settle(int fd, struct tree_entry *en)
 		en->flags |= TREE_UNSETTLED;
 }
 
-int tree_hash_all(int root_fd, struct tree_index *x, struct err *e)
+struct hashing {
+	const struct tree_index *before;
+	uint64_t bytes, holes; /* so far */
+};
+
+/* Is this content worth its time? What the earlier index knows with this length was within the bounds then. */
+static bool is_wanted(struct hashing *h, const struct tree_entry *en)
 {
+	const struct tree_entry *old = h->before ? tree_find(h->before, en->path) : NULL;
+	bool is_known =
+		old && S_ISREG(old->mode) && old->size == en->size && !(old->flags & TREE_UNHASHED);
+
+	if (content_is_too_long(en, &h->holes))
+		return false;
+	if (is_known)
+		return true;
+	h->bytes += en->alloc;
+	return h->bytes <= TREE_NEW_MAX;
+}
+
+int tree_hash_all(int root_fd, const struct tree_index *before, struct tree_index *x, struct err *e)
+{
+	struct hashing h = { .before = before };
+
 	for (size_t i = 0; i < x->n; i++) {
 		struct tree_entry *en = &x->v[i];
 		_close_ int fd = FD_NONE;
@@ -190,9 +256,9 @@ int tree_hash_all(int root_fd, struct tree_index *x, struct err *e)
 			continue;
 		}
 		fd = content_open(root_fd, en);
-		r = fd < 0 ? fd : tree_hash_fd(fd, en->size, en->hash);
+		r = fd < 0 ? fd : is_wanted(&h, en) ? tree_hash_fd(fd, en->size, en->hash) : -EFBIG;
 		if (r < 0)
-			continue; /* unreadable or gone: it stays unhashed */
+			continue; /* unreadable, gone or over the bounds: it stays unhashed */
 		tree_read_xattrs_fd(fd, x, en);
 		content_settle(fd, en);
 		en->flags &= ~(uint32_t)TREE_UNHASHED;
@@ -207,7 +273,8 @@ void content_follow(struct tree_index *x, struct tree_entry *en)
 
 	memcpy(en->hash, first->hash, sizeof(en->hash));
 	en->size = first->size;
-	en->flags = keep | (first->flags & (TREE_UNSETTLED | TREE_UNSAVED | TREE_UNHASHED));
+	en->flags = keep |
+		    (first->flags & (TREE_UNSETTLED | TREE_UNSAVED | TREE_UNHASHED | TREE_STEADY));
 	en->xattrs = first->xattrs;
 	en->xattr_len = first->xattr_len;
 }

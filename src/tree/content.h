@@ -11,7 +11,6 @@ typedef int content_fn(void *arg, const char *p, size_t n, uint64_t at);
 
 /* Up to n bytes from `at`; short only at the end of the file. */
 ssize_t content_read(int fd, char *p, size_t n, uint64_t at);
-bool content_is_hole(int fd, uint64_t at, uint64_t n);
 void content_zero_hash(size_t n, uint8_t ret[static SHA256_BYTES]);
 int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
 		   uint8_t ret[static SHA256_BYTES]);
@@ -20,8 +19,13 @@ int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
  * is of what arrived. */
 int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES]);
 
+/* Lengths beyond TREE_SIZE_MAX, and holes beyond TREE_SIZES_MAX together with *holes, are not read. Adds to *holes. */
+bool content_is_too_long(const struct tree_entry *en, uint64_t *holes);
+
 /* Opens the regular file of an entry and takes its stat anew. fd or -errno. */
 int content_open(int root_fd, struct tree_entry *en);
+/* The stat, and whether anybody could still write: before the content is read. */
+int content_stat(int fd, struct tree_entry *en);
 /* After the content was read: did it change meanwhile? */
 void content_settle(int fd, struct tree_entry *en);
 /* A further name of a file takes what is known of the first. */

@@ -14,6 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's order is t
 
 #define MAGIC "VITRIDX1"
 #define PATH_LEN_MAX (64 * KIB)
+#define HEAD_ALONE 0x10000u /* in head.kind */
 
 struct head {
 	char magic[8];
@@ -44,11 +45,16 @@ void tree_index_done(struct tree_index *x)
 
 const char *tree_kind_name(enum tree_kind kind)
 {
-	static const char *const names[TREE_KIND_COUNT_] = { "manual", "start", "loop", "present",
-							     "seal" };
+	static const char *const names[TREE_KIND_COUNT_] = { "manual",  "start", "loop",
+							     "present", "seal",  "inside" };
 
 	bug_on(kind >= TREE_KIND_COUNT_);
 	return names[kind];
+}
+
+enum tree_kind tree_kind_of(enum tree_kind kind, const char *message)
+{
+	return kind == TREE_MANUAL && str_starts(message, "asked for inside") ? TREE_INSIDE : kind;
 }
 
 const struct tree_entry *tree_find(const struct tree_index *x, const char *path)
@@ -133,7 +139,7 @@ int tree_encode(const struct tree_index *x, struct buf *out, struct err *e)
 			  .id = x->id,
 			  .created = x->created,
 			  .since = x->since,
-			  .kind = x->kind,
+			  .kind = x->kind | (x->is_alone ? HEAD_ALONE : 0),
 			  .root_mode = x->root_mode };
 	const char *message = x->message ? x->message : "", *root = x->root ? x->root : "";
 	uint8_t sum[SHA256_BYTES];
@@ -271,8 +277,9 @@ static bool is_head(const struct head *h, size_t n)
 {
 	uint64_t want;
 
-	return memcmp(h->magic, MAGIC, sizeof(h->magic)) == 0 && h->kind < TREE_KIND_COUNT_ &&
-	       h->count <= TREE_ENTRIES_MAX && h->strings <= n && h->strings % 8 == 0 &&
+	return memcmp(h->magic, MAGIC, sizeof(h->magic)) == 0 &&
+	       (h->kind & ~HEAD_ALONE) < TREE_KIND_COUNT_ && h->count <= TREE_ENTRIES_MAX &&
+	       h->strings <= n && h->strings % 8 == 0 &&
 	       add_ok(h->count * sizeof(struct record), h->strings, &want) &&
 	       want + sizeof(*h) + SHA256_BYTES == n &&
 	       (uint64_t)h->message_len + h->root_len + 2 <= h->strings;
@@ -317,12 +324,13 @@ int tree_decode_take(char *take_p, size_t n, struct tree_index *ret, struct err 
 	x.id = h.id;
 	x.created = h.created;
 	x.since = h.since;
-	x.kind = h.kind;
+	x.is_alone = h.kind & HEAD_ALONE;
 	x.root_mode = h.root_mode;
 	r.strings = x.loaded + sizeof(h);
 	r.strings_n = h.strings;
 	if (!read_all(&r, &h))
 		return err_set(e, ERR_SYSTEM, EBADMSG, "the index is damaged: record %zu", x.n);
+	x.kind = tree_kind_of(h.kind & ~HEAD_ALONE, x.message);
 	*ret = x;
 	x = (struct tree_index){ 0 };
 	return 0;

@@ -160,7 +160,7 @@ static void bad_xattr(struct tree_index *x)
 
 static void bad_flag(struct tree_index *x)
 {
-	x->v[1].flags = 64;
+	x->v[1].flags = 128;
 }
 
 static void bad_type(struct tree_index *x)

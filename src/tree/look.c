@@ -101,8 +101,6 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 		l->first = (uint32_t)l->n;
 		l->has_gitignore = false;
 	}
-	if (str_starts(name, TREE_TEMP))
-		return 0;
 	if (l->n >= TREE_ENTRIES_MAX) {
 		l->is_full = true;
 		return 0;
@@ -341,11 +339,19 @@ static int read_target(int root_fd, struct tree_index *x, struct tree_entry *en)
 	return en->target ? 0 : -ENOMEM;
 }
 
+/* Do equal stats mean that the content is what it was? Of a file that was never read nothing else is known. */
+static bool is_proof(const struct look *l, const struct tree_entry *old,
+		     const struct tree_entry *en)
+{
+	return !S_ISREG(old->mode) || old->size == 0 || (old->flags & TREE_UNHASHED) ||
+	       ((old->flags & TREE_STEADY) && en->dev == l->x->steady_dev);
+}
+
 static void take_known(struct tree_index *x, struct tree_entry *en, const struct tree_entry *old)
 {
 	memcpy(en->hash, old->hash, sizeof(en->hash));
 	en->flags &= ~(uint32_t)TREE_UNHASHED;
-	en->flags |= old->flags & (TREE_UNSAVED | TREE_UNHASHED | TREE_SPARSE);
+	en->flags |= old->flags & (TREE_UNSAVED | TREE_UNHASHED | TREE_SPARSE | TREE_STEADY);
 	if (old->target_len) {
 		en->target = text_copy(&x->text, old->target, old->target_len);
 		en->target_len = en->target ? old->target_len : 0;
@@ -391,7 +397,7 @@ static void compare_before(int root_fd, struct look *l)
 		while (k < n_old && (c = path_cmp(l->before->v[k].path, en->path)) < 0)
 			k++;
 		old = k < n_old && c == 0 ? &l->before->v[k] : NULL;
-		if (old && tree_same_stat(old, en))
+		if (old && tree_same_stat(old, en) && is_proof(l, old, en))
 			take_known(x, en, old);
 		else if (S_ISLNK(en->mode))
 			has_unread |= read_target(root_fd, x, en) < 0;
@@ -430,6 +436,7 @@ int tree_look(int root_fd, const struct tree_index *before, const struct tree_op
 	if (r < 0)
 		return r;
 	find_links(&x);
+	x.steady_dev = before && tree_times_hold(root_fd) ? st.st_dev : 0;
 	compare_before(root_fd, &l);
 	*ret = x;
 	x = (struct tree_index){ 0 };

@@ -297,12 +297,20 @@ static int layer_of(const struct overlay_diff *d, const struct tree_entry *en)
 void overlay_hash(int root, struct tree_entry *en)
 {
 	_close_ int fd = FD_NONE;
+	uint64_t holes = 0;
 
 	if (!S_ISREG(en->mode) || !(en->flags & TREE_UNHASHED))
 		return;
 	fd = content_open(root, en);
-	if (fd >= 0 && tree_hash_fd(fd, en->size, en->hash) == 0)
+	if (fd >= 0 && !content_is_too_long(en, &holes) &&
+	    tree_hash_fd(fd, en->size, en->hash) == 0)
 		en->flags &= ~(uint32_t)TREE_UNHASHED;
+}
+
+void overlay_hash_all(struct overlay_diff *d)
+{
+	for (size_t i = 0; i < d->after.n; i++)
+		overlay_hash(layer_of(d, &d->after.v[i]), &d->after.v[i]);
 }
 
 /* A file whose size differs needs no hash to be seen as changed; only to be found again under another name. */

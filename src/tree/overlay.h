@@ -31,6 +31,8 @@ int overlay_compare(const struct overlay *o, bool with_renames, struct overlay_d
 int overlay_names(const struct overlay *o, struct overlay_diff *ret, struct err *e);
 void overlay_diff_done(struct overlay_diff *d);
 
+/* Every regular file that a layer brings: what is read later can then be held against it. */
+void overlay_hash_all(struct overlay_diff *d);
 /* The hash of a regular file that has none yet; one that cannot be read stays without. */
 void overlay_hash(int root, struct tree_entry *en);
 

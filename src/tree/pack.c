@@ -209,6 +209,7 @@ static int begin(struct store *s, struct err *e)
 	buf_done(&s->pending);
 	s->pending = BUF(FLUSH_AT + PACK_OBJECT_MAX + 64);
 	(void)new_pack(s, OUT_NAME);
+	s->out_pack = (uint32_t)s->n_packs;
 	return 0;
 }
 
@@ -222,7 +223,7 @@ int pack_add(struct store *s, const uint8_t hash[static SHA256_BYTES], const cha
 		return r;
 	memcpy(at.hash, hash, sizeof(at.hash));
 	at.at = s->out_at;
-	at.pack = (uint32_t)s->n_packs;
+	at.pack = s->out_pack;
 	buf_add(&s->pending, p, n);
 	bug_on(s->pending.is_over);
 	s->out_at += n;
@@ -276,13 +277,13 @@ int pack_commit(struct store *s, const char *name, struct err *e)
 	if (packs < 0 || fdatasync(s->out) < 0 || renameat(packs, OUT_NAME, packs, name) < 0 ||
 	    fsync(packs) < 0)
 		return err_sys(e, "pack in '%s'", s->path);
-	s->packs[s->n_packs - 1].fd = take_fd(s->out);
-	(void)snprintf(s->packs[s->n_packs - 1].name, sizeof(s->packs->name), "%s", name);
+	s->packs[s->out_pack - 1].fd = take_fd(s->out);
+	(void)snprintf(s->packs[s->out_pack - 1].name, sizeof(s->packs->name), "%s", name);
 	s->n_added = 0;
 	return 0;
 }
 
-void pack_abort(struct store *s)
+static void pack_abort(struct store *s)
 {
 	if (s->out < 0)
 		return;

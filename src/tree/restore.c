@@ -199,14 +199,26 @@ static int make_file(struct restore *r, int dir, const char *temp, const struct 
 	return x;
 }
 
+/* The first name may have been left as it was, and be another file. */
+static bool is_first(int fd, const struct tree_entry *en)
+{
+	uint8_t sum[SHA256_BYTES];
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == en->size && tree_hash_fd(fd, en->size, sum) == 0 &&
+	       memcmp(sum, en->hash, sizeof(sum)) == 0;
+}
+
 static int make_link(struct restore *r, int dir, const char *temp, const struct tree_entry *en)
 {
 	const struct tree_entry *first = &r->job->target->v[en->link_of];
-	_close_ int from = tree_open(r->job->root_fd, first->path, O_PATH | O_NOFOLLOW);
+	_close_ int from = tree_open(r->job->root_fd, first->path,
+				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", from);
-	if (from < 0 || linkat(AT_FDCWD, path, dir, temp, AT_SYMLINK_FOLLOW) < 0)
+	if (!is_first(from, en) || linkat(AT_FDCWD, path, dir, temp, AT_SYMLINK_FOLLOW) < 0)
 		return make_file(r, dir, temp, en); /* a copy is better than nothing */
 	return 0;
 }

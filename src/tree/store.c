@@ -238,6 +238,17 @@ int store_commit(struct store *s, struct tree_index *x, struct err *e)
 	return r < 0 ? r : tree_save(dir, name, x, e);
 }
 
+int store_resave(struct store *s, const struct tree_index *x, struct err *e)
+{
+	_close_ int dir = open_folder(s, "checkpoints", e);
+	char name[24];
+
+	if (dir < 0)
+		return dir;
+	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)x->id);
+	return tree_save(dir, name, x, e);
+}
+
 int store_remove(struct store *s, uint64_t id, struct err *e)
 {
 	_close_ int dir = open_folder(s, "checkpoints", e);

@@ -27,7 +27,8 @@ struct store {
 	size_t n, size;
 	bool is_loaded;
 	size_t n_put;
-	int out; /* the pack being written, FD_NONE when there is none; it is the last of packs */
+	int out;           /* the pack being written, FD_NONE when there is none */
+	uint32_t out_pack; /* its number, as in struct place */
 	uint64_t out_at;
 	struct buf pending; /* bytes of it not yet written */
 	struct place *added;
@@ -45,13 +46,15 @@ int pack_add(struct store *s, const uint8_t hash[static SHA256_BYTES], const cha
 	     struct err *e);
 /* Gives the pack its name; it is on disk when this returns. Nothing to do when nothing was added. */
 int pack_commit(struct store *s, const char *name, struct err *e);
-void pack_abort(struct store *s);
 void packs_done(struct store *s);
 
 /* Saves what is in fd; *ret_new is the bytes it added. Sets hash and size of the entry. */
 int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new, struct err *e);
 /* Numbers the index, writes it and what was put. */
 int store_commit(struct store *s, struct tree_index *x, struct err *e);
+
+/* Writes the index anew under the number that it has. */
+int store_resave(struct store *s, const struct tree_index *x, struct err *e);
 
 void store_hex(const uint8_t hash[static SHA256_BYTES], char ret[static SHA256_HEX_BYTES]);
 

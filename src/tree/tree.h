@@ -6,9 +6,10 @@
  * attributes, and the hash under which the content lies in a store). A checkpoint is an index whose contents are all
  * in the store beside it; it exists from the moment its index file has its name.
  *
- * A file is unchanged when inode, size, mode, mtime and ctime are. What is inside a sandbox can set the first of
- * the times but not the second. A file that was changed in the same tick of the clock as it was looked at is
- * remembered as unsettled and looked at again.
+ * A file is unchanged when inode, size, mode, mtime and ctime are, and nobody had it open for writing when its content was
+ * read, and its file system moves the times at each first store through a mapping (steady.c); else the content is read
+ * again. What is inside a sandbox can set mtime but not ctime. A file that was changed in the same tick of the clock as it
+ * was looked at is remembered as unsettled and looked at again.
  *
  * Nothing here follows a symbolic link or leaves the tree, and nothing of the tree is ever executed: it may belong to
  * a hostile process that runs at the same time.
@@ -27,6 +28,11 @@
 #define TREE_NONE UINT32_MAX
 #define TREE_ENTRIES_MAX ((size_t)8 << 20)
 #define TREE_FILE_MAX (2 * GIB)
+/* Whoever writes in the tree chooses lengths, and a hole costs nothing to make: longer files are known by their stat alone,
+ * and so are those beyond what one look reads of lengths together. */
+#define TREE_SIZE_MAX ((uint64_t)1 << 40)
+#define TREE_SIZES_MAX (4 * TREE_SIZE_MAX)
+#define TREE_NEW_MAX (8 * GIB)
 
 enum tree_flags {
 	TREE_UNSETTLED = 1, /* changed while, or just before, we looked: its times prove nothing */
@@ -34,7 +40,8 @@ enum tree_flags {
 	TREE_UNSAVED = 4,   /* over the size cap: content is not in the store */
 	TREE_UNHASHED = 8,  /* only looked at, content not read: hash is not set */
 	TREE_SPARSE = 16,
-	TREE_FLAGS_ALL_ = 31,
+	TREE_STEADY = 64, /* nobody had it open for writing when its content was read */
+	TREE_FLAGS_ALL_ = 31 | TREE_STEADY,
 	TREE_CLOSED =
 		32 /* of a layer, never saved: a directory that the caller may not look into */
 };
@@ -60,6 +67,7 @@ enum tree_kind {
 	TREE_LOOP,    /* before an iteration of a loop */
 	TREE_PRESENT, /* what was there before a restore */
 	TREE_SEAL,    /* what a sandbox left when it ended; contents not saved */
+	TREE_INSIDE, /* a sandbox asked, by vitrine-checkpoint: never chosen unless somebody names it */
 	TREE_KIND_COUNT_
 };
 
@@ -72,15 +80,20 @@ struct tree_index {
 	uint64_t created; /* realtime ns */
 	uint64_t since;   /* TREE_PRESENT: the checkpoint that was restored over it */
 	enum tree_kind kind;
+	bool is_alone; /* no sandbox ran in the tree while it was saved: all in it is the host's own */
 	uint32_t root_mode;
 	char *message;
 	char *root; /* path of the tree */
 	struct tree_text *text;
 	char *loaded; /* the file's bytes, which names point into */
+	/* Of a look, never saved: files of this device (0: of none) that are steady and have the same times are unchanged. */
+	uint64_t steady_dev;
 };
 
 void tree_index_done(struct tree_index *x);
 const char *tree_kind_name(enum tree_kind kind);
+/* What a record of an earlier version is: it called those of the inside manual, and said so in their text. */
+enum tree_kind tree_kind_of(enum tree_kind kind, const char *message);
 
 /* The entry with exactly this path, or NULL. */
 const struct tree_entry *tree_find(const struct tree_index *x, const char *path);
@@ -91,7 +104,7 @@ int tree_encode(const struct tree_index *x, struct buf *out, struct err *e);
 int tree_decode(const void *p, size_t n, struct tree_index *ret, struct err *e);
 int tree_decode_take(char *take_p, size_t n, struct tree_index *ret, struct err *e);
 
-/* Do the two records prove that nothing changed between them? */
+/* Do the two records say the same of inode, size, mode and times? */
 bool tree_same_stat(const struct tree_entry *a, const struct tree_entry *b);
 
 /* ---- looking ---- */
@@ -108,20 +121,26 @@ struct tree_options {
 	struct tree_progress progress;
 };
 
-/* Names that begin so are ours and half-made: no index knows them, a restore removes them. */
+/* Names that begin so and go on with 16 hex digits are half-made files of a restore. After one that was killed they are
+ * removed (tree_clean); otherwise they are names like any other, because a sandbox can make them too. */
 #define TREE_TEMP ".vitrine-tmp-"
 
 /* One walk, stats only. Records that `before` (may be NULL) proves unchanged take their hash and attributes from it;
- * other regular files are TREE_UNHASHED. A directory that was not left out in `before` is not left out now. */
+ * other regular files are TREE_UNHASHED. (One whose content was never read is known by its stat alone, then and now.) A directory that was not left out in `before` is not left out now. */
 int tree_look(int root_fd, const struct tree_index *before, const struct tree_options *o,
 	      struct tree_index *ret, struct err *e);
 
-/* Hashes what is still unhashed, without saving it. */
-int tree_hash_all(int root_fd, struct tree_index *x, struct err *e);
+/* Hashes what is still unhashed, without saving it: all that `before` (may be NULL) knows with the same size, and of the
+ * rest, whose hash serves only to find renames, what is under TREE_NEW_MAX. What is over that stays unhashed. */
+int tree_hash_all(int root_fd, const struct tree_index *before, struct tree_index *x,
+		  struct err *e);
 
 /* The hash of a file's content: SHA-256 of the bytes up to 1 MiB; of anything longer SHA-256 over the SHA-256 of each
  * MiB, so that holes cost nothing. */
 int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES]);
+
+/* The same of bytes in memory. */
+void tree_hash_bytes(const char *p, size_t n, uint8_t ret[static SHA256_BYTES]);
 
 /* Opens a path of the tree, no link followed. fd or -errno. */
 int tree_open(int root_fd, const char *path, int flags);
@@ -172,6 +191,9 @@ struct tree_saved {
 struct tree_note {
 	int root_fd; /* the tree */
 	enum tree_kind kind;
+	bool (*is_alone)(
+		void *arg); /* does no sandbox run there? Asked before and after; NULL: not known */
+	void *arg;
 	const char *message; /* "" */
 	const char *root;
 	uint64_t since;

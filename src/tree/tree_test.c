@@ -584,6 +584,43 @@ static void edit(const struct place *p)
 	(void)failed;
 }
 
+/* More contents than are put without looking at the packs that are there, and then read through the same store. */
+TEST(a_pack_is_read_while_it_is_new)
+{
+	struct place p = place_new();
+	struct store *s = open_store(&p);
+	_free_ char *then = NULL, *now = NULL;
+	struct restored r;
+	uint64_t id;
+
+	for (int i = 0; i < 100; i++) {
+		_free_ char *name = mem_fmt("f%d", i), *text = mem_fmt("first %d", i);
+
+		put(&p, name, text);
+	}
+	(void)save(&p, s);
+	store_close(s);
+	s = open_store(&p);
+	for (int i = 0; i < 100; i++) {
+		_free_ char *name = mem_fmt("f%d", i), *text = mem_fmt("the second content %d", i);
+
+		put(&p, name, text);
+	}
+	then = model_text(&p);
+	id = save(&p, s);
+	for (int i = 0; i < 100; i++) {
+		_free_ char *name = mem_fmt("f%d", i);
+
+		put(&p, name, "third");
+	}
+	r = go_back(&p, s, id);
+	now = model_text(&p);
+	CHECK_INT(r.conflicts, 0);
+	CHECK_STR(now, then);
+	store_close(s);
+	place_done(&p);
+}
+
 #define REMEMBER 6
 
 TEST(random_sequences)

@@ -70,6 +70,14 @@ static const struct part {
 	{ "info/grafts", GIT_GRAFTS }, { "objects/info/alternates", GIT_ALTERNATES },
 };
 
+const char *git_part_name(size_t i, enum git_what *ret)
+{
+	if (i >= ARRAY_LEN(parts))
+		return NULL;
+	*ret = parts[i].what;
+	return parts[i].name;
+}
+
 bool git_is_rule(const char *rule)
 {
 	return str_eq(rule, ".git") || str_eq(rule, "**/.git");

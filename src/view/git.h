@@ -46,6 +46,9 @@ extern const char *const git_data_dirs[];
 extern const char *const git_hook_names[]; /* NULL-ended */
 bool git_is_hook_name(const char *name);
 
+/* The table of parts, by number; NULL at its end. */
+const char *git_part_name(size_t i, enum git_what *ret);
+
 /* Calls fn for every part that exists, by its name below the git dir (lstat in *st). Stops at a negative result. */
 typedef int (*git_part_fn)(void *arg, const char *name, enum git_what what, const struct stat *st,
 			   struct err *e);

@@ -8,6 +8,7 @@
  *   info/attributes, info/grafts     nothing: git never writes them
  *   commondir        ../.. of a directory in worktrees/
  *   gitdir, .git file, alternates    a path in the workspace, without links on the way
+ * Which of them are harmless is decided in outcome.c, as for every other way out.
  * Files that git writes in two steps are met empty in between: an empty one does no harm and stays.
  * Where a pointer leads is held to the same list right away, wherever that is: not every directory with the parts
  * of a repository would be recognised by the walk (a shared one needs no HEAD).
@@ -18,12 +19,10 @@
 #include "base/path.h"
 #include "view/find.h"
 #include "view/git.h"
-#include "view/gitcfg.h"
+#include "view/outcome.h"
 #include "view/quarantine.h"
 #include "view/scan.h"
 #include "view/sweep.h"
-
-#define POINTER_MAX (16 * KIB)
 
 struct gitdir {
 	struct sweeper *sw;
@@ -39,37 +38,25 @@ static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
 	return fd < 0 ? 0 : sweep_gitdir(sw, fd, rel, e);
 }
 
+static int target_in_ws(void *arg, const char *base, const char *text, char **ret_rel)
+{
+	return ws_target(arg, base, text, ret_rel);
+}
+
+static struct outcome_part part_of(struct ws *ws, enum git_what what, const char *dir, int status,
+				   const struct buf *b)
+{
+	return (struct outcome_part){ .what = what,
+				      .dir = dir,
+				      .abs = ws->abs,
+				      .status = status,
+				      .text = buf_cstr(b),
+				      .n = b->n,
+				      .target = target_in_ws,
+				      .arg = ws };
+}
+
 /* ---- config ---- */
-
-static bool stays_beneath(void *arg, const char *path)
-{
-	const struct gitdir *g = arg;
-	const struct ws *ws = &g->sw->ws;
-	_free_ char *from = path_join(ws->abs, g->rel);
-	_free_ char *abs = path_join(from, path);
-	_free_ char *rel = NULL;
-
-	if (str_eq(abs, ws->abs))
-		return true;
-	return path_is_beneath(abs, ws->abs) && ws_target(ws, g->rel, path, &rel) != -ELOOP;
-}
-
-static void check_config(struct gitdir *g, const char *name)
-{
-	_cleanup_(buf_done) struct buf b = BUF(GITCFG_NEW_MAX + 1);
-	_free_ char *why = NULL;
-	int r = ws_read(g->fd, name, &b);
-
-	if (r == -ENOENT)
-		return;
-	if (r == 0 || r == -EMSGSIZE)
-		why = r < 0 ? mem_str("git config larger than 64 KiB")
-			    : gitcfg_objection(buf_cstr(&b), b.n, stays_beneath, g);
-	else
-		why = mem_str("git config that cannot be read");
-	if (why)
-		sweep_take_below(g->sw, g->fd, g->rel, name, why);
-}
 
 /* The first link on the way to rel, or NULL. */
 static char *first_link(const struct ws *ws, const char *rel)
@@ -110,16 +97,11 @@ static unsigned hook_entry(void *arg, struct walk_dir *d, const char *name, size
 			   unsigned char type)
 {
 	struct buf *doomed = arg;
-	struct stat st;
-	bool is_taken;
+	struct stat st = { 0 };
 
-	if (type == DT_DIR || (type == DT_REG && len > 7 && str_eq(name + len - 7, ".sample")))
-		return 0;
-	is_taken = type != DT_REG || git_is_hook_name(name);
-	if (!is_taken)
-		is_taken =
-			fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & 0111);
-	if (is_taken)
+	if (type == DT_REG && fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		st.st_mode = 0111; /* taken unseen */
+	if (outcome_is_hook(name, type, st.st_mode))
 		buf_add(doomed, name, len + 1);
 	return 0;
 }
@@ -146,128 +128,34 @@ static void check_hooks(struct gitdir *g)
 	}
 }
 
-/* ---- pointers ---- */
+/* ---- files ---- */
 
-static int read_pointer(int dir_fd, const char *name, const char *prefix, char **ret)
+static int check_file(struct gitdir *g, const char *name, enum git_what what)
 {
-	_cleanup_(buf_done) struct buf b = BUF(POINTER_MAX);
-	int r = ws_read(dir_fd, name, &b);
+	_cleanup_(buf_done) struct buf b = BUF(outcome_part_max(what));
+	int status = ws_read(g->fd, name, &b);
+	struct outcome_part part = part_of(&g->sw->ws, what, g->rel, status, &b);
+	_free_ char *follow = NULL, *why = outcome_part(&part, &follow);
 
-	if (r < 0)
-		return r;
-	if (b.n == 0)
-		return -ENODATA;
-	*ret = git_pointer(buf_cstr(&b), b.n, prefix);
-	return *ret ? 0 : -EINVAL;
-}
-
-static bool is_fine_for_now(int r)
-{
-	return r == -ENOENT || r == -ENODATA;
-}
-
-static int check_commondir(struct gitdir *g, const char *name)
-{
-	_free_ char *up = path_parent(g->rel), *common = path_parent(up), *text = NULL;
-	int r = read_pointer(g->fd, name, "", &text);
-
-	if (is_fine_for_now(r))
-		return 0;
-	if (r < 0 || !str_eq(text, "../..") || !str_eq(path_name(up), "worktrees")) {
-		sweep_take_below(g->sw, g->fd, g->rel, name,
-				 "git commondir that is not of a worktree");
-		return 0;
-	}
-	return open_and_sweep(g->sw, common, g->e);
-}
-
-static void check_gitdir_file(struct gitdir *g, const char *name)
-{
-	_free_ char *text = NULL, *target = NULL;
-	int r = read_pointer(g->fd, name, "", &text);
-
-	if (is_fine_for_now(r))
-		return;
-	if (r == 0)
-		r = str_ends(text, "/.git") ? ws_target(&g->sw->ws, g->rel, text, &target)
-					    : -EINVAL;
-	if (r < 0 && r != -ENOENT)
-		sweep_take_below(g->sw, g->fd, g->rel, name, "git worktree outside the workspace");
-}
-
-static void check_alternates(struct gitdir *g, const char *name)
-{
-	_cleanup_(buf_done) struct buf b = BUF(POINTER_MAX);
-	_free_ char *base = ws_rel(g->rel, "objects");
-	int r = ws_read(g->fd, name, &b);
-
-	if (is_fine_for_now(r))
-		return;
-	if (r == 0 && memchr(buf_cstr(&b), '\0', b.n))
-		r = -EINVAL;
-	for (const char *p = buf_cstr(&b); r >= 0 && *p;) {
-		size_t n = strcspn(p, "\n");
-		_free_ char *line = mem_strn(p, n), *target = NULL;
-
-		if (n && line[0] != '#')
-			r = line[0] == '"' ? -EINVAL : ws_target(&g->sw->ws, base, line, &target);
-		r = r == -ENOENT ? 0 : r;
-		p += n;
-		p += *p == '\n';
-	}
-	if (r < 0)
-		sweep_take_below(g->sw, g->fd, g->rel, name,
-				 "git objects from outside the workspace");
+	if (why)
+		sweep_take_below(g->sw, g->fd, g->rel, name, why);
+	return follow ? open_and_sweep(g->sw, follow, g->e) : 0;
 }
 
 int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *rel, struct err *e)
 {
-	_free_ char *base = path_parent(rel), *text = NULL, *target = NULL;
-	int r = read_pointer(dir_fd, name, "gitdir: ", &text);
+	_cleanup_(buf_done) struct buf b = BUF(outcome_part_max(GIT_GITDIR));
+	_free_ char *base = path_parent(rel), *follow = NULL, *why = NULL;
+	int status = ws_read(dir_fd, name, &b);
+	struct outcome_part part = part_of(&sw->ws, GIT_GITDIR, base, status, &b);
 
-	if (is_fine_for_now(r))
-		return 0;
-	if (r == 0)
-		r = ws_target(&sw->ws, base, text, &target);
-	if (r == 0)
-		return open_and_sweep(sw, target, e);
-	if (r != -ENOENT)
-		sweep_take(sw, dir_fd, name, rel, "git repository outside the workspace");
-	return 0;
+	why = outcome_gitfile(&part, &follow);
+	if (why)
+		sweep_take(sw, dir_fd, name, rel, why);
+	return follow ? open_and_sweep(sw, follow, e) : 0;
 }
 
 /* ---- all of it ---- */
-
-static int check_new(struct gitdir *g, const char *name, enum git_what what)
-{
-	switch (what) {
-	case GIT_CONFIG:
-		check_config(g, name);
-		return 0;
-	case GIT_HOOKS:
-		check_hooks(g);
-		return 0;
-	case GIT_COMMONDIR:
-		return check_commondir(g, name);
-	case GIT_GITDIR:
-		check_gitdir_file(g, name);
-		return 0;
-	case GIT_ALTERNATES:
-		check_alternates(g, name);
-		return 0;
-	case GIT_ATTRIBUTES:
-		sweep_take_below(g->sw, g->fd, g->rel, name,
-				 "git attributes outside version control");
-		return 0;
-	case GIT_GRAFTS:
-		sweep_take_below(g->sw, g->fd, g->rel, name, "git grafts");
-		return 0;
-	case GIT_VIA_LINK:
-	case GIT_WHAT_COUNT_:
-		break;
-	}
-	return 0;
-}
 
 static int on_part(void *arg, const char *name, enum git_what what, const struct stat *st,
 		   struct err *e)
@@ -282,8 +170,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			sweep_link(g->sw, at, path_name(name), rel, "git part behind a link", st);
 		return 0;
 	}
-	if (!scan_covers(g->sw->before, rel))
-		return check_new(g, name, what);
+	if (!scan_covers(g->sw->before, rel)) {
+		if (what == GIT_HOOKS) {
+			check_hooks(g);
+			return 0;
+		}
+		return check_file(g, name, what);
+	}
 	if (what == GIT_CONFIG) {
 		const struct scan_config c = {
 			.ws = &g->sw->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name

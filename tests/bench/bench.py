@@ -6,7 +6,7 @@
 
 Exit status: 0 when everything was measured, whatever the figures; 1 when something could not be
 measured, and with --check also when a target was missed. Best run as root on an idle machine: root
-measures both as an ordinary account (vitrine-test, made if missing) and as root. Without root only
+measures both as an ordinary account (vitrine-test, made where it is missing) and as root. Without root only
 the caller is measured.
 """
 

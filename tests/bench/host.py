@@ -14,11 +14,14 @@ import platform
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TEST_USER = "vitrine-test"
+sys.path.insert(0, os.path.dirname(HERE))
+import ground  # noqa: E402
+
 STATIC = {"lstat_walk", "syscalls", "few_files"}
 LIBS = {"make_filter": ["-lseccomp"]}
 HELPERS = ["spawn_bench", "make_tree", "lstat_walk", "make_filter", "syscalls", "file_work", "few_files", "walls"]
@@ -83,6 +86,7 @@ def run(argv, who=None, cwd=None, env=None, timeout=120, check=True):
 class Host:
     def __init__(self):
         self.is_root = os.geteuid() == 0
+        self.account = ground.take_account()
         parent = os.environ.get("TMPDIR", "/var/tmp")
         if self.is_root and os.path.isdir("/home"):
             parent = "/home"
@@ -100,6 +104,7 @@ class Host:
         shutil.rmtree(self.base, ignore_errors=True)
         if self.shm:
             shutil.rmtree(self.shm, ignore_errors=True)
+        ground.leave_account(self.account)
 
     def compile(self):
         cc = os.environ.get("CC", "cc").split()
@@ -125,16 +130,9 @@ class Host:
             os.mkdir(home, 0o700)
             self.names["user"] = Who("user", me, home, self.shm)
             return self.names
-        for label, entry in (("user", self.test_account()), ("root", pwd.getpwuid(0))):
+        for label, entry in (("user", pwd.getpwnam(ground.TEST_USER)), ("root", pwd.getpwuid(0))):
             self.names[label] = self.place(label, entry)
         return self.names
-
-    def test_account(self):
-        try:
-            return pwd.getpwnam(TEST_USER)
-        except KeyError:
-            run(["useradd", "--no-create-home", "--shell", "/bin/sh", TEST_USER])
-            return pwd.getpwnam(TEST_USER)
 
     def place(self, label, entry):
         """HOME on the disk, with the workspaces as a tmpfs below it, where projects usually lie."""

@@ -180,6 +180,48 @@ def a_person_is_asked(box):
     refused(box.cli("broker", "approve"), "broker ls")
 
 
+def shown(box, up, *words):
+    """What a person is shown of this push, which is then denied."""
+    p = box.start("run", "--name", "asks", *rules(up, "refs/heads/agent/* create update force approve"), "--", "git", "push", *words)
+    soon(lambda: pending(box) or p.poll() is not None, "a question", 30)
+    eq(p.poll(), None, box.finish(p).err if p.poll() is not None else "")
+    id = pending(box)[0]["id"]
+    out = box.cli("broker", "show", "asks", id).out
+    eq(box.cli("broker", "deny", "asks", id).rc, 0)
+    box.finish(p)
+    box.cli("stop", "asks")
+    return out
+
+
+@test(who=("user",), timeout=90)
+def a_person_is_shown_what_would_be_pushed(box):
+    """The agent's work and not the repository; each commit as well as the sum; and a page also where the diff is huge."""
+    up = upstream(box)
+    box.write("old.txt", "an old line of the repository\n" * 50)
+    git(box, "add", ".")
+    git(box, "commit", "-qm", "history")
+    git(box, "push", "-q", "origin", "main")
+    box.ok(SHARE + "git checkout -q -b agent/x; echo 'a line that comes and goes' > gone.txt; git add .; git commit -qm 'add it';"
+           "git rm -q gone.txt; echo stays > stays.txt; git add .; git commit -qm 'remove it again'")
+    out = shown(box, up, "origin", "agent/x")
+    has(out, "New commits: 2", "add it", "remove it again", "+a line that comes and goes", "+stays", "1 file changed, 1 insertion(+)",
+        "the merge base with the upstream's default branch")
+    has_not(out, "an old line of the repository")
+    box.ok(SHARE + "seq 1 900000 > big.txt; git add .; git commit -qm 'a large file'; echo small > z-last.txt; git add .; git commit -qm 'a small file'")
+    out = shown(box, up, "origin", "agent/x")
+    has(out, "New commits: 4", "a large file", "a small file", "900002 insertions(+)", "z-last.txt | ", "cut here")
+    # A side branch that was merged is shown commit by commit too.
+    box.ok(SHARE + "git checkout -q -b side HEAD~2; echo 'from the side' > side.txt; git add .; git commit -qm 'on the side'; git rm -q side.txt;"
+           "git commit -qm 'off the side'; git checkout -q -b agent/y agent/x~2; git merge -q --no-ff -m merged side")
+    out = shown(box, up, "origin", "agent/y")
+    has(out, "on the side", "off the side", "+from the side")
+    # What a rewritten branch loses is named.
+    git(box, "push", "-q", "origin", "agent/x~2:refs/heads/agent/z")
+    box.ok(SHARE + "git checkout -q -b agent/z main; echo other > other.txt; git add .; git commit -qm 'another history'")
+    out = shown(box, up, "-f", "origin", "agent/z")
+    has(out, "REWRITES HISTORY", "Commits that the branch loses", "remove it again", "another history")
+
+
 # ------------------------------------------------------------------------------------------ over the network
 
 

@@ -525,6 +525,76 @@ def too_many_connections(box):
     box.cli("rm", "-f", "many")
 
 
+# Clients that are refused in every way there is and never close, more than there are places; then one that is served.
+STUBBORN = r"""
+import socket, time
+refused = [b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n", b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+           b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\nX: " + b"x" * 40000,
+           b"\5\1\2", b"\4\1\0\x50\0\0\0\1x\0ok.test\0", b"\5\1\0\5\2\0\1\1\1\1\1\0\x50", b"\5\1\0\5\1\0\3\x09evil.test\0\x50"]
+held = []
+for i in range(160):
+    s = socket.create_connection(("127.0.0.1", 3128), 5)
+    s.settimeout(5)
+    s.sendall(refused[i % len(refused)])
+    try:
+        s.recv(1)
+    except OSError:
+        pass
+    held.append(s)
+t0 = time.monotonic()
+s = socket.create_connection(("127.0.0.1", 3128), 5)
+s.settimeout(5)
+s.sendall(b"GET http://ok.test/served HTTP/1.1\r\nHost: ok.test\r\nConnection: close\r\n\r\n")
+try:
+    print(s.recv(64).split(b"\r")[0].decode(), round(time.monotonic() - t0, 2), flush=True)
+except OSError as e:
+    print(type(e).__name__, flush=True)
+time.sleep(3.5)
+left = 0
+for s in held:
+    s.setblocking(False)
+    try:
+        while s.recv(4096):
+            pass
+    except BlockingIOError:
+        left += 1
+    except OSError:
+        pass
+    try:
+        s.setblocking(True)
+        s.settimeout(1)
+        s.send(b"x")
+        s.send(b"x")
+        time.sleep(0.002)
+        s.send(b"x")
+    except OSError:
+        continue
+    left += 1
+print("left", left, flush=True)
+"""
+
+
+@test(timeout=60)
+def whoever_was_refused_gives_its_place_back(box):
+    """64 places, 160 clients that were refused and do not close: another one is served at once, and all of them are gone after
+    a moment."""
+    net()
+    p = box.popen(["sh", "-c", f"ulimit -n 192; exec {box.program} run --allow ok.test -- python3 -c \"$0\"", STUBBORN],
+                  stdin=-3, stdout=-1, stderr=-1)
+    r = box.finish(p, timeout=50)
+    has(r.out, "HTTP/1.1 200 OK", "left 0")
+
+
+@test(timeout=30)
+def a_silent_name_server_is_a_refusal_within_five_seconds(box):
+    net()
+    t0 = time.monotonic()
+    r = box.run("--allow", "silent.test", "--", "curl", "-sS", "-m", "20", "http://silent.test/")
+    took = time.monotonic() - t0
+    eq(r.rc != 0 or "502" in r.out or "vitrine:" in r.out, True, r.out + r.err)
+    eq(took < 6, True, f"{took:.1f} s")
+
+
 @test(timeout=40)
 def verdicts_are_on_record_before_the_connection(box):
     """A keeper that stands still has written nothing down, so nothing is connected; one that is killed as soon as a

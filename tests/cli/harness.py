@@ -31,8 +31,12 @@ import time
 import traceback
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import ground  # noqa: E402
+from reaper import below, describe, reap  # noqa: E402, F401
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-TEST_USER = os.environ.get("VITRINE_TEST_USER", "vitrine-test")
+TEST_USER = ground.TEST_USER
 PR_SET_CHILD_SUBREAPER = 36
 BUILT = Path(__file__).resolve().parent.parent.parent / "build" / "vitrine"
 
@@ -391,50 +395,12 @@ def children():
     return [c for c in found if c not in lasting]
 
 
-def threads(path):
-    try:
-        return os.listdir(path)
-    except OSError:
-        return []  # it has just ended
-
-
-def below(pid):
-    """All processes below pid."""
-    found, todo = [], [pid]
-    while todo:
-        kids, top = [], f"/proc/{todo.pop()}/task"
-        for thread in threads(top):  # each has children of its own
-            try:
-                kids += Path(top, thread, "children").read_text().split()
-            except OSError:
-                continue
-        found += [int(k) for k in kids]
-        todo += [int(k) for k in kids]
-    return found
-
-
-def describe(pid):
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return "?"
-
-
 def is_podmans(pid):
     """It keeps one process per user to hold its user namespace; nothing of a sandbox is in it."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip() == "podman pause"
     except OSError:
         return False
-
-
-def reap():
-    while True:
-        try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return
-        except ChildProcessError:
-            return
 
 
 def check_processes():
@@ -555,19 +521,11 @@ def files(*argv):
 
 
 def identities():
-    if os.geteuid() != 0:
-        return ["user"]
-    try:
-        pwd.getpwnam(TEST_USER)
-    except KeyError:
-        print(f"there is no account '{TEST_USER}'; make it with: useradd --no-create-home {TEST_USER}")
-        return ["root"]
-    return ["root", "user"]
+    return ["root", "user"] if os.geteuid() == 0 else ["user"]
 
 
 def place_machines(base):
     """A kernel for them, and where they are kept once they have booted."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     import guest
     if "VITRINE_VM_KERNEL" not in os.environ:
         words, lacking = guest.kernel()
@@ -595,6 +553,11 @@ def main():
     if wanted[:1] == ["--engine"]:
         engine, wanted = wanted[1], wanted[2:]
     source = Path(os.environ.get("VITRINE", BUILT))
+    with ground.account():
+        return run_all(source, wanted)
+
+
+def run_all(source, wanted):
     base = Path(tempfile.mkdtemp(prefix="vitrine-cli-"))
     base.chmod(0o755)
     # A copy, so that building anew does not change what is being tested.

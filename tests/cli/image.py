@@ -52,7 +52,7 @@ def there_and_back(box):
     eq(done(box, "diff", "two").out, diff, "what waited for review waits again")
     done(box, "load", "kept", "three")
     eq(done(box, "run", "--name", "three", "--", "cat", "a").out, "A\n")
-    done(box, "apply", "--links", "--special", "three")
+    done(box, "apply", "--yes", "--links", "--special", "three")
     eq((box.read("a"), (box.ws / "gone").exists(), (box.ws / "d/b").exists()), ("A\n", False, False))
     eq([p for p in os.listdir(box.state / "images") if p.startswith(".part")], [])
     refused(box.cli("load", "kept", "two"), "already", rc=125)

@@ -55,7 +55,7 @@ def iterations_and_records(box):
        [(n, "ok", 1, ["log"], f"said {n}") for n in (1, 2, 3)])
     assert not (box.ws / "log").exists(), "nothing reaches the workspace before somebody says so"
     eq(inside(box, s["name"], "log"), "1\n2\n3\n")
-    eq(box.cli("apply", s["name"]).rc, 0)
+    eq(box.cli("apply", "--yes", s["name"]).rc, 0)
     eq(box.read("log"), "1\n2\n3\n")
     run = loops(box) / "1" / "runs" / "0002"
     eq((run / "output.txt").read_text(), "said 2\n")

@@ -75,7 +75,7 @@ def only_what_is_named(box):
     box.needs_step("layers")
     fill(box)
     inside(box, CHANGE)
-    done(box, "apply", "new", "a.txt")
+    done(box, "apply", "--yes", "new", "a.txt")
     eq((box.read("a.txt"), box.read("new/n"), (box.ws / "gone").exists()), ("ONE\n", "n\n", True))
     done(box, "discard", "gone", "dir")
     names = done(box, "diff", "--name-only").out.split()
@@ -119,9 +119,9 @@ def what_runs_code_is_named_and_taken_one_by_one(box):
     (layer,) = (box.state / "layers").glob("*/fs")
     os.chmod(layer / "g", 0o4755)
     text = done(box, "diff", "--stat").out
-    has(text, "! git on the host reads or runs this", "! protected by policy")
+    has(text, "! git hook: programs on the host read or run this", "! protected by '.vscode'")
     r = done(box, "apply", rc=1)
-    has(r.err, ".vscode/tasks.json: protected by policy", "sub/.git/hooks/pre-commit: git on the host", "l: a symbolic link",
+    has(r.err, ".vscode/tasks.json: protected by '.vscode'", "sub/.git/hooks/pre-commit: git hook", "l: a symbolic link",
         "p: a pipe, socket or device")
     eq(sorted(os.listdir(box.ws)), [".git", "f", "g", "sub"] if (box.ws / "sub").exists() else [".git", "f", "g"])
     eq(os.stat(box.ws / "g").st_mode & 0o7777, 0o755, "no set-user-id bit comes out")
@@ -144,8 +144,72 @@ def what_is_closed_is_said(box):
         eq(inside(box, "chmod 755 d; cat d/f; cp -r d e; rm -r d; mv e d"), "evil\n")
     else:
         has(done(box, "diff", "box").out, "+evil")
-    done(box, "apply", "box")
+    done(box, "apply", "--yes", "box")
     eq(box.read("d/f"), "evil\n")
+
+
+@test
+def what_git_would_run_is_held_back_by_content(box):
+    """A bare repository, and new files that the host's configuration names: as in place, not by name alone."""
+    box.needs_step("layers")
+    box.needs("git")
+    for args in (("init", "-q", "."), ("config", "core.hooksPath", "ours"), ("config", "filter.x.clean", "tools/clean.sh"),
+                 ("config", "include.path", "../more.cfg")):
+        box.host("git", *args)
+    box.write("keep", "1")
+    box.own(box.ws)
+    inside(box, "git init -q --bare b; printf '\\tfsmonitor = ./x\\n' >> b/config; echo x > b/hooks/post-checkout; git init -q fine;"
+           "mkdir ours tools; echo x > ours/pre-push; echo x > tools/clean.sh; echo x > tools/other; echo x > more.cfg")
+    has(done(box, "diff", "--stat").out, "b/config  +5 -0  ! git config key core.fsmonitor")
+    r = done(box, "apply", rc=1)
+    for path in ("b/config", "b/hooks/post-checkout", "ours/pre-push", "tools/clean.sh", "more.cfg"):
+        has(r.err, f"not taken over: {path}: ")
+        eq((box.ws / path).exists(), False, path)
+    eq((box.ws / "fine/.git/config").exists(), True, "a repository that only describes comes out")
+    eq((box.ws / "tools/other").exists(), True)
+    done(box, "apply", "--yes", "tools/clean.sh")
+    eq(box.read("tools/clean.sh"), "x\n", "its very path is the way in")
+
+
+@test
+def what_completes_a_repository_later(box):
+    box.needs_step("layers")
+    box.needs("git")
+    inside(box, "mkdir -p b/refs b/objects; printf '[core]\n\tfsmonitor = ./x\n' > b/config; touch b/refs/x b/objects/x")
+    done(box, "apply", "--yes")
+    eq((box.ws / "b/config").exists(), True, "no repository yet")
+    inside(box, "echo 'ref: refs/heads/main' > b/HEAD")
+    has(done(box, "apply", "--yes", rc=1).err, "b/HEAD: a repository with 'b/config': git config key core.fsmonitor")
+    eq((box.ws / "b/HEAD").exists(), False)
+
+
+@test
+def what_is_taken_over_was_shown(box):
+    box.needs_step("layers")
+    box.write("a.txt", "one\n")
+    box.own(box.ws)
+    inside(box, "echo shown > a.txt")
+    has(done(box, "diff").out, "+shown")
+    inside(box, "echo other > a.txt")
+    r = box.cli("apply")
+    eq(r.rc, 125, r.err)
+    has(r.err, "1 changes in 'box' were not shown before")
+    has(r.out, "+other")
+    eq(box.read("a.txt"), "one\n")
+    done(box, "apply")
+    eq(box.read("a.txt"), "other\n", "shown by the refusal")
+    inside(box, "echo two > a.txt; echo b > b")
+    token = json.loads(done(box, "diff", "--json").out)["shown"]
+    has(done(box, "diff", "--stat").err, token)
+    part = json.loads(done(box, "diff", "--json", "b").out)["shown"]
+    refused(box.cli("apply", "--shown", part), "is not what was shown", rc=125)
+    done(box, "apply", "--shown", part, "b")
+    eq((box.read("a.txt"), box.read("b")), ("other\n", "b\n"))
+    refused(box.cli("apply", "--shown", token), "is not what was shown", rc=125)
+    inside(box, "chmod 755 a.txt")
+    has(box.cli("apply").err, "were not shown")
+    done(box, "apply", "box")
+    eq((box.read("a.txt"), os.stat(box.ws / "a.txt").st_mode & 0o777), ("two\n", 0o755))
 
 
 @test
@@ -406,11 +470,15 @@ def who_is_inside_asks_for_one(box):
     eq(r.out.splitlines()[-2:], ["125", "2"])
     has(r.err, "seconds old", "usage: vitrine-checkpoint")
     listed = json.loads(done(box, "checkpoints", "box", "--json").out)["checkpoints"]
-    eq([c["message"] for c in listed if c["kind"] == "manual"], ["asked for inside: it works"])
+    eq([c["message"] for c in listed if c["kind"] == "inside"], ["asked for inside: it works"])
+    has(done(box, "diff", "box").out, "-one", "+broken")
     done(box, "undo", "box")
+    eq(box.read("a.txt"), "one\ntwo\n", "the host's own checkpoint, not the one that was asked for")
+    done(box, "restore", "--force", "box", str([c["checkpoint"] for c in listed if c["kind"] == "inside"][0]))
     eq(box.read("a.txt"), "mine\n")
     inside(box, "echo kept > a.txt; vitrine-checkpoint && echo lost > a.txt", "rev")
-    done(box, "undo", "rev")
+    refused(box.cli("undo", "rev"), "has no checkpoint to go back to", rc=125)
+    done(box, "restore", "rev", "1")
     eq(inside(box, "cat a.txt", "rev"), "kept\n")
     eq(box.cli("run", "--", "sh", "-c", "vitrine-checkpoint").rc, 127, "nobody could come back to it")
 
@@ -505,12 +573,12 @@ def apply_fault(box, what):
             raise AssertionError(f"{where}: half a file: {now}")
         if rc == 0:
             eq(now, ("ONE\n", False, "n\n"), where + ": called a success")
-        r = box.cli("apply", "--force", "box")
+        r = box.cli("apply", "--yes", "--force", "box")
         eq(r.rc, 0, f"{where}: {r.err}")
         eq(seen(), ("ONE\n", False, "n\n"), where)
         eq([n for n in os.listdir(box.ws) if n.startswith(".vitrine")], [], where)
 
-    at_every_call(box, ["apply", "--force", "box"], what, prepare(box), check)
+    at_every_call(box, ["apply", "--yes", "--force", "box"], what, prepare(box), check)
 
 
 def checkpoint_fault(box, what):

@@ -123,7 +123,7 @@ def sequence(box, seed):
         elif pair.saved and rng.random() < 0.6:
             pair.restore(rng)
             pair.step(seed * 100 + i, 0, f"after a restore at step {i}")
-    done(box, "apply", "--links", "--special", "--force", "box")
+    done(box, "apply", "--yes", "--links", "--special", "--force", "box")
     seen = subprocess.run([sys.executable, "-c", EDIT, "0", "0"], cwd=box.ws, capture_output=True, check=True, text=True).stdout
     eq(seen.splitlines(), pair.on_model(0, 0).splitlines(), f"seed {seed}: what was taken over")
     eq(done(box, "diff", "--name-only", "box").out, "", f"seed {seed}")

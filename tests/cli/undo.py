@@ -210,8 +210,94 @@ def a_slip_is_not_a_success(box):
     for args in (("apply", "slip"), ("apply", "box", "slip"), ("discard", "box", "slip"), ("diff", "box", "slip")):
         refused(box.cli(*args), "'slip' is neither a sandbox nor a path here")
     done(box, "discard", "box", "gone")
-    done(box, "apply", "box", "f")
+    done(box, "apply", "--yes", "box", "f")
     eq((box.read("f"), box.read("gone")), ("3\n", "1"))
+
+
+def ids(box, kind=None):
+    listed = json.loads(done(box, "checkpoints", "--json").out)["checkpoints"]
+    return [c["checkpoint"] for c in listed if kind in (None, c["kind"])]
+
+
+@test
+def the_inside_does_not_choose(box):
+    """A checkpoint that was asked for inside is gone back to by its number alone, and compared with only when named."""
+    box.write("f", "1")
+    done(box, "checkpoint", "-m", "good")
+    box.write("f", "2")
+    done(box, "checkpoint", "--inside", "-m", "good")
+    box.write("f", "3")
+    has(done(box, "diff").out, "-1", "+3")
+    done(box, "restore", "good")
+    eq(box.read("f"), "1", "the text of the inside's is not asked for")
+    done(box, "restore", str(ids(box)[-1]))
+    done(box, "undo")
+    eq(box.read("f"), "1", "the host's own")
+    done(box, "restore", str(ids(box, "inside")[0]))
+    eq(box.read("f"), "2", "by its number")
+    for n in range(3):
+        done(box, "checkpoint", "--inside", "-m", str(n))
+    done(box, "checkpoints", "--keep", "2")
+    eq((len(ids(box, "inside")), len(ids(box)) - len(ids(box, "inside"))), (2, 2), "the host's are not pushed out")
+
+
+@test
+def an_old_record_of_the_inside(box):
+    """A record of an earlier version says so in its text alone."""
+    box.write("f", "1")
+    done(box, "checkpoint")
+    box.write("f", "2")
+    done(box, "checkpoint", "-m", "asked for inside: x")
+    box.write("f", "3")
+    done(box, "undo")
+    eq(box.read("f"), "1")
+
+
+@test
+def what_a_sandbox_may_have_written_is_judged(box):
+    """What the quarantine takes does not come back with a checkpoint; the host's own does."""
+    box.needs("git")
+    box.host("git", "init", "-q", ".")
+    box.write(".git/hooks/pre-commit", "mine\n", 0o755)
+    box.write("f", "1")
+    box.own(box.ws)
+    done(box, "run", "--name", "box", "--", "true")
+    # As the inside has it in the moment before it is taken away. This one, under review, takes nothing away.
+    q = box.start("run", "--name", "other", "--mode", "review", "--", "sh", "-c", "echo up; exec sleep 60")
+    eq(q.stdout.readline(), b"up\n")
+    for path in ("b/refs/x", "b/objects/x", "b/HEAD"):
+        box.write(path, "x")
+    for path, text in ((".vscode/tasks.json", "x\n"), ("b/config", "[core]\n\tfsmonitor = ./x\n"), (".git/hooks/pre-push", "x\n")):
+        box.write(path, text)
+    box.own(box.ws)
+    number = json.loads(done(box, "checkpoint", "--inside", "--json", "--workspace", str(box.ws)).out)["checkpoint"]
+    box.stop(q)
+    for path in (".vscode/tasks.json", "b/config", ".git/hooks/pre-push"):
+        os.remove(box.ws / path)
+    box.write(".git/hooks/pre-commit", "edited\n", 0o755)
+    box.own(box.ws)
+    r = done(box, "restore", "--force", str(number), rc=1)
+    for path in (".vscode/tasks.json", "b/config", ".git/hooks/pre-push"):
+        has(r.err, f"kept {path}: ")
+        eq((box.ws / path).exists(), False, path)
+    eq(box.read(".git/hooks/pre-commit"), "mine\n", "the same as the host had before the run")
+    done(box, "restore", "--force", str(number), ".vscode/tasks.json")
+    eq(box.read(".vscode/tasks.json"), "x\n", "its very path is the way in")
+    os.remove(box.ws / ".git/hooks/pre-commit")
+    done(box, "undo", "--force")
+    eq(box.read(".git/hooks/pre-commit"), "mine\n", "a checkpoint of before the run is the host's own")
+
+
+@test
+def no_name_is_invisible(box):
+    box.write("f", "1")
+    done(box, "checkpoint")
+    name = ".vitrine-tmp-0123456789abcdef"
+    box.write(name, "x")
+    box.write(".vitrine-tmp-dir/x", "x")
+    has(done(box, "diff", "--name-only").out, name, ".vitrine-tmp-dir/x")
+    done(box, "undo")
+    eq(sorted(os.listdir(box.ws)), ["f"])
 
 
 @test

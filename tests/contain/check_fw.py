@@ -826,7 +826,7 @@ def fw28(c: Ctx):
     c.must(not c.found_in(c.state, "agent\n") or "raw" not in c.vitrine("diff", "--name-only", "rev").text,
            "a layer can be written around the overlay")
     # The way turns into a directory with a file on the host's side: nothing may be written through it.
-    a = c.vitrine("apply", "rev")
+    a = c.vitrine("apply", "--yes", "rev")
     c.must(a.rc == 1, f"apply refused nothing: {a}")
     for name in ("way", "l", "p", ".git/hooks/pre-commit", ".vscode/tasks.json"):
         c.must(not os.path.lexists(c.ws / name), f"{name} was taken over unasked")

@@ -78,9 +78,9 @@ MOUNTS = ["mount", "umount2", "fsopen", "fsconfig", "fsmount", "fspick", "open_t
 @check("KS-08", prio="P0", title="every way to change a mount",
        catches=("seccomp,verify",), null=True)
 def ks08(c):
-    before = host_mounts()
+    before = host_mounts(c)
     wall(c, MOUNTS)
-    c.must(host_mounts() == before, "the host's mounts changed")
+    c.must(host_mounts(c) == before, "the host's mounts changed")
     return HELD
 
 
@@ -307,7 +307,7 @@ def ks21(c):
     c.need_control("yes" in ctl.text, f"no mount in a user namespace: {ctl}")
     # The script below acts for real; it is let loose only where the calls themselves are refused.
     wall(c, MOUNTS)
-    before = host_mounts()
+    before = host_mounts(c)
     r = c.sandbox("""
         list() { cut -d' ' -f5- /proc/self/mountinfo; }
         for d in /*; do ls $d/ >/dev/null 2>&1; done  # virtiofs shows a mount of the view when it is first visited
@@ -325,7 +325,7 @@ def ks21(c):
         cmp /tmp/before /tmp/after && echo SAME""")
     c.must("THROUGH" not in r.text, f"a mount: {r}")
     c.must("SAME" in r.text, f"the mounts inside changed: {r}")
-    c.must(host_mounts() == before, "the host's mounts changed")
+    c.must(host_mounts(c) == before, "the host's mounts changed")
     return HELD
 
 

@@ -94,7 +94,7 @@ def rt04(c):
     r = c.vitrine("run", "--name", "rv", "--template", "rt", "--mode", "review", "--", "sh", "-c",
                   "sudo cp /usr/bin/id /usr/bin/mine; sudo chmod 4755 /usr/bin/mine && ls -l /usr/bin/mine; " + mine)
     c.need_control("-rwsr-xr-x" in r.text, f"under review none can be made at all: {r}")
-    c.vitrine("apply", "--force", "rv")
+    c.vitrine("apply", "--yes", "--force", "rv")
     bits = [p for p in c.ws.rglob("*") if p.stat().st_mode & 0o6000]
     c.must(not bits, f"a set-user-id file came out by apply: {bits}")
     return HELD

@@ -299,7 +299,7 @@ def leftovers(c):
     # The record of what happened is meant to stay, and bounds itself.
     record = tuple(str(c.state / "vitrine" / n) for n in ("journal", "runs", "vitrine.db"))
     files = [p for d in (c.state, c.run_dir) for p in d.rglob("*") if not str(p).startswith(record)]
-    mounts = host_mounts()
+    mounts = host_mounts(c)
     sockets = [x for x in Path("/proc/net/unix").read_text().splitlines() if str(c.root) in x]
     return {"mounts": mounts, "groups": left_groups(), "files": files, "places": places,
             "sockets": sockets, "processes": descendants(os.getpid())}

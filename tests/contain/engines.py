@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import daemons  # noqa: E402
+import ground  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
 
@@ -162,7 +163,7 @@ def main():
     args.vitrine = os.path.abspath(args.vitrine)
     kept = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
     names = args.engines.split(",") if args.engines else engines_here(args.vitrine)
-    with tempfile.TemporaryDirectory(prefix="vitrine-engines-", ignore_cleanup_errors=True) as tmp:
+    with ground.account(), tempfile.TemporaryDirectory(prefix="vitrine-engines-", ignore_cleanup_errors=True) as tmp:
         try:
             names = places(names, Path(tmp))
             for name in names:

@@ -52,7 +52,7 @@ TEST_USER = os.environ.get("VITRINE_TEST_USER", "vitrine-test")
 LAUNCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x00020000
-MS_REC, MS_SLAVE, MS_SHARED = 0x4000, 0x80000, 0x100000
+MS_REC, MS_PRIVATE, MS_SHARED = 0x4000, 0x40000, 0x100000
 # How much longer than the native engine one may take for a start, and with it for all that waits for one.
 PATIENCE = {"podman": 4, "podman-remote": 4, "docker": 4, "gvisor": 6, "vm-emulated": 6}
 # What an engine has outside of a check's own folders.
@@ -312,14 +312,15 @@ def subreaper():
 
 
 def own_mounts():
-    """As root: a mount namespace for the suite alone, before anything is started. A sandbox that fails
-    to contain, a sabotaged one above all, lets its command mount over the folders of whoever started
-    it; those must not be the host's. Inside it all is shared again, as on most hosts, so that the
-    product's own care not to propagate mounts is tested too."""
+    """As root: a mount namespace for the suite alone, before anything is started, and one for each cell. A sandbox
+    that fails to contain, a sabotaged one above all, lets its command mount over the folders of whoever started it;
+    those must not be the host's. No mount of another process comes in, so any change of the table is the cell's own
+    doing. Inside it all is shared again, as on most hosts, so that the product's own care not to propagate mounts is
+    tested too."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "unshare(CLONE_NEWNS)")
-    for flags in (MS_REC | MS_SLAVE, MS_REC | MS_SHARED):
+    for flags in (MS_REC | MS_PRIVATE, MS_REC | MS_SHARED):
         if libc.mount(b"none", b"/", None, ctypes.c_ulong(flags), None):
             raise OSError(ctypes.get_errno(), "mount propagation")
 
@@ -444,18 +445,13 @@ class Account:
 
 
 def account_of(ident) -> Account:
-    """The identity's account; as root a missing test account is made."""
+    """The identity's account; for root the test account, which ground.account() has made."""
     if os.geteuid() != 0:
         me = pwd.getpwuid(os.geteuid())
         return Account(me.pw_name, me.pw_uid, me.pw_gid, tuple(os.getgroups()))
     if ident == "root":
         return Account("root", 0, 0, (0,))
-    try:
-        pw = pwd.getpwnam(TEST_USER)
-    except KeyError:
-        subprocess.run(["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell",
-                        "/bin/sh", TEST_USER], check=True)
-        pw = pwd.getpwnam(TEST_USER)
+    pw = pwd.getpwnam(TEST_USER)
     return Account(pw.pw_name, pw.pw_uid, pw.pw_gid, (pw.pw_gid,))
 
 
@@ -912,6 +908,8 @@ def spawn_check(chk, cfg, ident, form):
         os.umask(0o022)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         subreaper()
+        if os.geteuid() == 0 and not has_daemon():
+            own_mounts()
         data = json.dumps(run_check(chk, cfg, ident, form)).encode()
         while data:
             data = data[os.write(w, data):]
@@ -922,11 +920,18 @@ def spawn_check(chk, cfg, ident, form):
         os._exit(status)
 
 
-def host_mounts():
-    """But for those that a docker daemon of the tests' own makes for its containers."""
-    daemon = os.path.dirname(os.environ.get("DOCKER_HOST", "").removeprefix("unix://"))
+def has_daemon():
+    """Containers are started by a daemon outside: it must see the same mounts as the cell."""
+    return any(key in os.environ for key in ("DOCKER_HOST", "CONTAINER_HOST"))
+
+
+def host_mounts(c):
+    """All of the cell's own namespace. Where it has none, others mount things meanwhile, a daemon for its containers too:
+    what is the cell's is below its folder or was mounted by its account through FUSE."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return [line for line in lines if not daemon or daemon not in line]
+    if os.geteuid() == 0 and not has_daemon():
+        return lines
+    return [line for line in lines if str(c.root) in line or f"user_id={c.uid}," in line]
 
 
 # ------------------------------------------------------------------- what the table of an engine says

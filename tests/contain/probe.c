@@ -32,6 +32,7 @@
 #include "probe_ipc.h"
 #include "probe_net.h"
 #include "probe_proc.h"
+#include "probe_wake.h"
 
 struct word {
 	const char *word;
@@ -105,6 +106,7 @@ static const struct word words[] = {
 	{ "ptys", w_ptys },
 	{ "inotify", w_inotify },
 	{ "timers", w_timers },
+	{ "wake", w_wake },
 	{ "stubborn", w_stubborn },
 	{ "orphans", w_orphans },
 	{ "out", w_out },

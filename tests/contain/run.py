@@ -35,8 +35,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import ground                                              # noqa: E402
 import harness                                             # noqa: E402
 import rooted                                              # noqa: E402
 from harness import BREACH, CHECKS, FORMS, HELD, IDENTS, INCONCLUSIVE    # noqa: E402
@@ -448,9 +449,12 @@ def main():
         idents = ["user"]
     else:
         harness.own_mounts()
-    for ident in idents:
-        harness.account_of(ident)
     harness.subreaper()
+    with ground.account():
+        return run_chosen(args, binary, chosen, idents)
+
+
+def run_chosen(args, binary, chosen, idents):
     tools_dir = tempfile.mkdtemp(prefix="vcontain-tools.", dir=args.base)
     try:
         given = dict(t.split("=", 1) for t in args.tool)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import ground                                              # noqa: E402
 import harness                                             # noqa: E402
 import run                                                 # noqa: E402
 from harness import BREACH, HELD, INCONCLUSIVE, Check, Config    # noqa: E402
@@ -210,9 +211,13 @@ def main():
     harness.subreaper()
     if os.geteuid() == 0:
         harness.own_mounts()
-    harness.account_of("user")
+    with ground.account():
+        return run_cases()
+
+
+def run_cases():
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="vcontain-self.", dir="/var/tmp") as top:
+    with tempfile.TemporaryDirectory(prefix="vcontain-self.", dir=os.environ.get("VITRINE_TEST_DIR", "/var/tmp")) as top:
         refuse = Path(top) / "refuse"
         refuse.write_text("#!/bin/sh\nexit 125\n")
         refuse.chmod(0o755)

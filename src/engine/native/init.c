@@ -30,6 +30,14 @@ static struct {
 
 static bool stays;
 
+/* While everything inside is stopped nothing is started: requests wait. */
+static struct {
+	bool is_on;
+	size_t n;
+	struct init_msg m[INIT_SESSIONS];
+	int fds[INIT_SESSIONS][PACKET_FDS];
+} frozen;
+
 int init_send(int fd, const struct init_msg *m, const int *fds, size_t n_fds)
 {
 	return packet_send(fd, m, sizeof(*m), fds, n_fds);
@@ -123,6 +131,43 @@ static void on_start(const struct child *c, const struct init_msg *m, int fds[PA
 	fd_close(fds[0]);
 }
 
+static void hold_start(const struct child *c, const struct init_msg *m, int fds[PACKET_FDS])
+{
+	struct init_msg no = { .type = INIT_NOT_STARTED, .session = m->session, .a = EAGAIN };
+
+	if (frozen.n < INIT_SESSIONS) {
+		frozen.m[frozen.n] = *m;
+		memcpy(frozen.fds[frozen.n++], fds, PACKET_FDS * sizeof(int));
+		return;
+	}
+	for (int i = 0; i < PACKET_FDS; i++)
+		fd_close(fds[i]);
+	(void)init_send(c->ctl, &no, NULL, 0);
+}
+
+/* With a: the keeper has no better way to stop processes than this one, which they can undo. */
+static void on_freeze(const struct child *c, const struct init_msg *m)
+{
+	struct init_msg done = { .type = INIT_FROZEN, .a = m->a };
+
+	frozen.is_on = true;
+	if (m->a)
+		(void)kill(-1, SIGSTOP);
+	(void)init_send(c->ctl, &done, NULL, 0);
+}
+
+static void on_thaw(const struct child *c, const struct init_msg *m)
+{
+	size_t n = frozen.n;
+
+	if (m->a)
+		(void)kill(-1, SIGCONT);
+	frozen.is_on = false;
+	frozen.n = 0;
+	for (size_t i = 0; i < n; i++)
+		on_start(c, &frozen.m[i], frozen.fds[i]);
+}
+
 static void on_signal(const struct init_msg *m)
 {
 	for (int i = 0; i < INIT_SESSIONS; i++)
@@ -141,24 +186,26 @@ static void send_proc(const struct child *c)
 
 static void on_message(const struct child *c)
 {
-	struct init_msg m, frozen = { .type = INIT_FROZEN };
+	struct init_msg m;
 	int fds[PACKET_FDS];
 
 	if (init_recv(c->ctl, &m, fds) != 1)
 		_exit(0); /* no keeper, no sandbox */
 	switch (m.type) {
 	case INIT_START:
-		on_start(c, &m, fds);
+		if (frozen.is_on)
+			hold_start(c, &m, fds);
+		else
+			on_start(c, &m, fds);
 		break;
 	case INIT_SIGNAL:
 		on_signal(&m);
 		break;
 	case INIT_FREEZE:
-		(void)kill(-1, SIGSTOP);
-		(void)init_send(c->ctl, &frozen, NULL, 0);
+		on_freeze(c, &m);
 		break;
 	case INIT_THAW:
-		(void)kill(-1, SIGCONT);
+		on_thaw(c, &m);
 		break;
 	case INIT_STAY:
 		stays = true;

@@ -28,7 +28,7 @@ enum init_msg_type {
 	INIT_NET, /* a: has IPv6; b: enum init_net; descriptors as in enum netns_socket, none from vitrine-link; before the first command */
 	INIT_NET_MORE, /* session = port, with one listener: a port of the host's loopback, or a: of every address; 0: two, see gate/inside.c */
 	INIT_RECEIVER, /* with one listener: for what the inside says of itself; before the first command */
-	INIT_FROZEN, /* every process but init has been sent SIGSTOP */
+	INIT_FROZEN, /* init starts nothing more; a = that of INIT_FREEZE */
 	INIT_READY,  /* there is no first command: init waits for requests */
 	INIT_SAMPLE, /* from an init whose /proc we cannot have; flags: enum sample_kind; cpu_ns, max_rss, a: time, memory and
 		      * processes inside, or of a session; of a process a, b: its number and its parent's, err.msg: 16 bytes of its
@@ -46,8 +46,8 @@ enum init_msg_type {
 	INIT_GO,   /* control groups are in place: start the first command */
 	INIT_START, /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
-	INIT_FREEZE,
-	INIT_THAW,
+	INIT_FREEZE, /* requests to start wait; a = 1, and always behind other walls: SIGSTOP to all but init */
+	INIT_THAW, /* they are carried out; a = 1: SIGCONT */
 	INIT_STAY,      /* somebody else may ask for commands: do not end with the first one */
 	INIT_WANT_PROC, /* answered by INIT_PROC */
 	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
