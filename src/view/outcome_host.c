@@ -6,11 +6,8 @@
  */
 #include "view/outcome.h"
 
-#include <fcntl.h>
-
 #include "base/path.h"
 #include "view/scan.h"
-#include "view/walk.h"
 
 static void add_name(struct outcome_host *h, char *take_rel)
 {
@@ -23,12 +20,14 @@ struct naming {
 	const struct ws *ws;
 };
 
-static int on_ref(void *arg, char *rel, struct err *e)
+static int on_ref(void *arg, char *rel, unsigned flags, struct err *e)
 {
 	struct naming *n = arg;
 	char *target = NULL;
 
 	(void)e;
+	if (flags & REF_UNSURE)
+		return 0; /* protected where it exists, and else any name */
 	add_name(n->h, mem_str(rel));
 	if (ws_resolve(n->ws, "", rel, &target) == 0)
 		add_name(n->h, target);
@@ -43,7 +42,9 @@ static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e
 	for (size_t i = 0; r >= 0 && i < h->scan.n; i++) {
 		const char *rel = h->scan.v[i].rel, *name = path_name(rel);
 		_free_ char *dir = path_parent(rel);
-		_close_ int fd = FD_NONE;
+		const struct scan_config c = {
+			.ws = ws, .scan = &h->scan, .gitdir = dir, .name = name
+		};
 
 		if (h->scan.v[i].kind == HIT_PIN || (!str_eq(name, "config") && !str_eq(name, "conf"
 											      "ig."
@@ -51,16 +52,9 @@ static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e
 											      "tre"
 											      "e")))
 			continue;
-		fd = walk_open(ws->fd, dir, O_PATH | O_DIRECTORY);
-		if (fd >= 0) {
-			const struct scan_config c = {
-				.ws = ws, .dir_fd = fd, .gitdir = dir, .name = name
-			};
-
-			r = scan_config_refs(&c, on_ref, &n, e);
-		}
+		r = scan_config_refs(&c, on_ref, &n, e);
 	}
-	return r;
+	return r < 0 ? r : refs_outside(&h->scan, ws, on_ref, &n, e);
 }
 
 int outcome_host_load(int ws_fd, const struct policy *p, struct outcome_host *ret, struct err *e)

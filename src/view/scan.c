@@ -30,6 +30,7 @@ void scan_done(struct scan *s)
 	if (s->matcher)
 		matcher_done(s->matcher);
 	free(s->matcher);
+	refs_done(s);
 	*s = (struct scan){ 0 };
 }
 
@@ -544,7 +545,11 @@ static int run(struct scanner *sc, struct err *e)
 	int r;
 
 	matcher_init(m, sc->p);
-	r = find_run(&job, &stats, e);
+	r = sabotaged("outside") ? 0 : refs_load(sc->s, &sc->ws, e);
+	if (r >= 0)
+		r = find_run(&job, &stats, e);
+	if (r >= 0)
+		r = refs_outside(sc->s, &sc->ws, scan_ref, sc, e);
 	if (r >= 0 && sc->failed < 0) {
 		*e = sc->err;
 		r = sc->failed;

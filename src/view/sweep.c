@@ -15,6 +15,7 @@
 #include "view/find.h"
 #include "view/git.h"
 #include "view/quarantine.h"
+#include "view/scan.h"
 #include "view/sweep.h"
 
 void sweep_done(struct sweep *s)
@@ -217,7 +218,10 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 
 	if (r < 0)
 		return r;
-	r = sweeper_end(&sw, sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e), e);
+	r = sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e);
+	if (r >= 0)
+		r = refs_outside(before, &sw.ws, sweep_ref, &sw, e);
+	r = sweeper_end(&sw, r, e);
 	return r < 0 ? r : 0;
 }
 

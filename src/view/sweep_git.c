@@ -29,6 +29,7 @@ struct gitdir {
 	int fd;
 	const char *rel;
 	struct err *e;
+	bool has_refs;
 };
 
 static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
@@ -77,17 +78,21 @@ static char *first_link(const struct ws *ws, const char *rel)
 }
 
 /* A config of before names this path. What was there was protected; what is there now and was not, is new. */
-static int on_ref(void *arg, char *rel, struct err *e)
+int sweep_ref(void *arg, char *rel, unsigned flags, struct err *e)
 {
-	struct gitdir *g = arg;
-	const struct ws *ws = &g->sw->ws;
+	struct sweeper *sw = arg;
+	const struct ws *ws = &sw->ws;
 	_free_ char *target = NULL, *link = NULL;
+	struct stat st;
 
 	(void)e;
-	if (ws_resolve(ws, "", rel, &target) < 0 || scan_covers(g->sw->before, target))
+	if (flags & REF_UNSURE || ws_resolve(ws, "", rel, &target) < 0 ||
+	    scan_covers(sw->before, target))
+		return 0;
+	if (flags & REF_FILE && ws_lstat(ws->fd, target, &st) == 0 && S_ISDIR(st.st_mode))
 		return 0;
 	link = first_link(ws, rel);
-	sweep_take_below(g->sw, ws->fd, "", link ? link : rel, "named in the git config");
+	sweep_take_below(sw, ws->fd, "", link ? link : rel, "named in the git config");
 	return 0;
 }
 
@@ -157,6 +162,18 @@ int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *
 
 /* ---- all of it ---- */
 
+static int config_refs(struct gitdir *g, const char *name, bool is_new, struct err *e)
+{
+	const struct scan_config c = { .ws = &g->sw->ws,
+				       .scan = g->sw->before,
+				       .gitdir = g->rel,
+				       .name = name,
+				       .is_new = is_new };
+
+	g->has_refs = g->has_refs || str_eq(name, "config");
+	return scan_config_refs(&c, sweep_ref, g->sw, e);
+}
+
 static int on_part(void *arg, const char *name, enum git_what what, const struct stat *st,
 		   struct err *e)
 {
@@ -170,21 +187,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			sweep_link(g->sw, at, path_name(name), rel, "git part behind a link", st);
 		return 0;
 	}
-	if (!scan_covers(g->sw->before, rel)) {
-		if (what == GIT_HOOKS) {
-			check_hooks(g);
-			return 0;
-		}
-		return check_file(g, name, what);
+	if (scan_covers(g->sw->before, rel))
+		return what == GIT_CONFIG ? config_refs(g, name, false, e) : 0;
+	if (what == GIT_HOOKS) {
+		check_hooks(g);
+		return 0;
 	}
-	if (what == GIT_CONFIG) {
-		const struct scan_config c = {
-			.ws = &g->sw->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name
-		};
-
-		return scan_config_refs(&c, on_ref, g, e);
-	}
-	return 0;
+	return check_file(g, name, what);
 }
 
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
@@ -192,9 +201,12 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 	_free_ char *copy = mem_str(rel);
 	struct gitdir g = { .sw = sw, .fd = fd, .rel = copy, .e = e };
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500)
 		(void)quarantine_loosen(fd,
 					"."); /* somebody else's stays closed to them and to us */
-	return git_parts(fd, on_part, &g, e);
+	r = git_parts(fd, on_part, &g, e);
+	/* The user's own configuration counts for a repository made inside as well. */
+	return r < 0 || g.has_refs ? r : config_refs(&g, "config", true, e);
 }

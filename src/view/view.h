@@ -40,6 +40,13 @@ struct hit {
 	struct timespec changed;
 };
 
+/* What a git config outside the workspace says that may concern it. */
+struct named_ref {
+	int what; /* enum gitcfg_ref */
+	char *text;
+	char *top; /* the work tree that it counts for; NULL: every one */
+};
+
 struct scan {
 	struct hit *
 		v; /* sorted: parents before children; no path twice (HIDE beats PROTECT beats PIN) */
@@ -48,6 +55,8 @@ struct scan {
 	uint64_t skipped;     /* directories of others that this user cannot read either */
 	struct matcher
 		*matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
+	struct named_ref *refs;
+	size_t n_refs, cap_refs;
 	bool is_partial; /* a hit directory is so large that not all of its files were checked for hard links */
 };
 

@@ -157,3 +157,131 @@ def fr31(c: Ctx):
     c.must(not c.leaks(r, u), f"a token was read: {r}")
     c.must_say(all(w in r.text for w in ("keep-c", "keep-y", "keep-p")), f"settings without a token are hidden: {r}")
     return HELD
+
+
+# ---- what a git config names ----
+
+def git(c: Ctx, where, *words):
+    return c.control(["git", "-C", str(where), *words])
+
+
+def make_repo(c: Ctx, where):
+    c.mkdir(where)
+    c.control(["git", "init", "-q", "-b", "main", str(where)])
+    return where
+
+
+# {x}: the script. Each names it behind something; the same script for all would not show which is missed.
+RUNS = ["./{x}", "{x} --flag", "'./{x}' %f", "\"$PWD\"/{x}", "$(git rev-parse --show-toplevel)/{x}", "sh {x}", "bash -eu {x} %f",
+        "/bin/sh -x {x}", "sh -c './{x}'", "sh -c 'sh {x} \"$@\"' -", "bash -lc \"exec ./{x}\"", "cd {d} && ./{b}", "(cd {d}; sh {b})",
+        "cd {d} && sh -c './{b} %f'", "env FOO=1 sh {x}", "env -i A=b C=d sh ./{x}", "FOO=1 ./{x}", "python3 {x}", "python3 -u {x} %f",
+        "python3 -W ignore {x}", "python3.11 -I -S {x}", "perl -I. {x}", "perl -w {x}", "ruby -Ilib {x}", "node --require ./{x} y", "node {x}",
+        "node -r ./{x} other.js", "php -f {x}", "lua {x} %f", "awk -f {x}", "sed -n -f {x}", "make -f {x} clean", "make -C {d} -f {b}",
+        "make -s --file={x} clean", "nice -n 5 sh {x}", "timeout 9 ./{x}", "nohup ./{x} &", "time sh {x}", "xargs -n1 ./{x}", "sudo -n ./{x}",
+        "true && ./{x} || false", "true; sh {x}", "cat %f | ./{x} | cat", "sh < {x}", ". ./{x}", "source {x}", "f() {{ sh {x} \"$@\"; }}; f",
+        "BASH_ENV=./{x} bash -c true", "NODE_OPTIONS='--require ./{x}' node y", "if true; then sh {x}; fi", "! sh {x}", "{{ ./{x}; }} 2>&1",
+        "exec ./{x}", "sh -c \"$(cat {x})\"", "cat {x} | sh", "frob {x}", "frob --script={x}", "frob -s{x}", "sh \"{x}\"", "sh ./././{x}",
+        "sh {d}/../{x}", "python3 -c 'exec(open(\"./{x}\").read())'", "bash <<E\n./{x}\nE\n", "sh -c 'cd {d} && sh -c \"sh {b}\"'"]
+# Without a slash the word may be a subcommand; where such a file exists it counts as one.
+KEYS = ["filter.x{i}.clean", "filter.x{i}.smudge", "filter.x{i}.process", "diff.x{i}.textconv", "diff.x{i}.command", "merge.x{i}.driver",
+        "alias.x{i}!", "core.fsmonitor", "core.sshCommand", "core.pager", "pager.x{i}", "credential.helper!", "core.editor", "gpg.program",
+        "difftool.x{i}.cmd", "mergetool.x{i}.cmd", "trailer.x{i}.command", "sequence.editor", "submodule.x{i}.update!", "hook.x{i}.command",
+        "interactive.diffFilter", "core.askPass", "tar.x{i}.command", "guitool.x{i}.cmd"]
+
+
+def entry(key, value):
+    """One entry of a config, as text: asking git to write each would take most of a check's time."""
+    section, _, rest = key.partition(".")
+    sub, _, name = rest.rpartition(".")
+    text = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'[{section}' + (f' "{sub}"' if sub else "") + f']\n\t{name} = "{text}"\n'
+
+
+def named_scripts(c: Ctx, configs, seed, ways=RUNS, dirs=("tools", "a/b", "t")):
+    """Scripts named in the configs, one for each way of naming; returns their paths below the workspace."""
+    rnd = random.Random(seed)
+    scripts, texts = [], {f: f.read_text() for f in configs}
+    for i, way in enumerate(ways):
+        d = rnd.choice(dirs)
+        x = f"{d}/s{i}.py" if i % 2 or len(dirs) == 1 else f"{d}/s{i}"
+        key = KEYS[i % len(KEYS)].format(i=i)
+        value = ("!" if key.endswith("!") else "") + way.format(x=x, d=d, b=Path(x).name)
+        texts[rnd.choice(configs)] += entry(key.rstrip("!"), value)
+        scripts.append(x)
+    for f, text in texts.items():
+        c.plant(f, text)
+        r = c.control(["git", "config", "-f", str(f), "--list"])
+        c.need_control(r.ok, f"git cannot read {f}: {r}")
+    return scripts
+
+
+def must_keep(c: Ctx, scripts, flags=()):
+    """What is there cannot be changed, and what a config names and is not there is not left behind when it appears."""
+    for x in scripts:
+        c.plant(c.ws / x, "old\n", 0o755)
+    tries = "\n".join(f"echo new > {q(x)}; mv {q(x)} moved; rm -f {q(x)} moved" for x in scripts)
+    r = c.sandbox(tries + "\necho tried; echo fine > a.txt", flags=flags, timeout=60)
+    c.need_control("tried" in r.text and (c.ws / "a.txt").exists(), f"nothing was tried: {r}")
+    changed = [x for x in scripts if not (c.ws / x).is_file() or (c.ws / x).read_text() != "old\n"]
+    c.must(not changed, f"{len(changed)} of {len(scripts)} changed: {changed[:8]}")
+
+
+@check("FW-53", prio="P0", forms=("run",), catches=("interpreters",),
+       title="a script that an existing git config runs behind an interpreter, an option or a shell cannot be changed (64 ways)")
+def fw53(c: Ctx):
+    make_repo(c, c.ws)
+    scripts = named_scripts(c, [c.ws / ".git" / "config"], 53)
+    c.need_control(len(scripts) >= 50, "too few")
+    must_keep(c, scripts)
+    return HELD
+
+
+@check("FW-54", prio="P0", forms=("run",), catches=("interpreters", "quarantine"),
+       title="a script that a git config names and that did not exist is taken away when it appears")
+def fw54(c: Ctx):
+    make_repo(c, c.ws)
+    ways = [w for w in RUNS if not w.startswith(("cat", "frob", "python3 -c")) and "$(cat" not in w]
+    scripts = named_scripts(c, [c.ws / ".git" / "config"], 54, ways, ("tools",))
+    r = c.sandbox("mkdir -p tools\n" + "\n".join(f"echo new > {x}" for x in scripts) + "\necho made > tools/other; echo made")
+    c.need_control("made" in r.text and (c.ws / "tools" / "other").exists(), f"nothing was made: {r}")
+    left = [x for x in scripts if is_there(c.ws / x)]
+    c.must(not left, f"{len(left)} of {len(scripts)} left on the host: {left[:8]}")
+    return HELD
+
+
+@check("FW-55", prio="P0", forms=("run",), catches=("outside",),
+       title="what the user's own git config names in the workspace is protected: hooks path, filters, aliases, includes")
+def fw55(c: Ctx):
+    make_repo(c, c.ws)
+    own, xdg, inc = c.home / ".gitconfig", c.home / ".config" / "git" / "config", c.home / "more.inc"
+    c.mkdir(xdg.parent)
+    for f in (own, xdg, inc):
+        c.plant(f, "")
+    scripts = named_scripts(c, [own, xdg, inc], 55)
+    for f, key, value in ((own, "core.hooksPath", "tools/hooks"), (own, "include.path", "more.inc"),
+                          (own, "includeIf.gitdir:/nowhere/.path", str(c.ws / "inc.cfg")),
+                          (xdg, "core.attributesFile", str(c.ws / "attrs"))):
+        git(c, c.ws, "config", "-f", str(f), "--add", key, value)
+    nested = make_repo(c, c.ws / "vendor" / "sub")
+    c.plant(nested / "tools" / "hooks" / "pre-commit", "old\n", 0o755)
+    must_keep(c, scripts + ["tools/hooks/pre-commit", "inc.cfg", "attrs", "vendor/sub/tools/hooks/pre-commit"])
+    r = c.sandbox("git init -q n; mkdir -p n/tools/hooks; echo new > n/tools/hooks/pre-commit; rm -f n/.git/config; echo made > n/x")
+    c.need_control((c.ws / "n" / "x").exists(), f"no repository was made inside: {r}")
+    c.must(not is_there(c.ws / "n" / "tools" / "hooks"), "hooks for a repository made inside are left on the host")
+    return HELD
+
+
+@check("FW-56", prio="P0", forms=("run",), catches=("outside",),
+       title="what the config of a repository above, or of the one behind a .git file, names is protected")
+def fw56(c: Ctx):
+    main = make_repo(c, c.out / "main")
+    c.plant(main / "f", "x")
+    git(c, main, "add", "f")
+    git(c, main, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+    git(c, main, "worktree", "add", "-q", "--detach", str(c.ws / "wt"))
+    c.need_control((c.ws / "wt" / ".git").is_file(), "no linked worktree")
+    with c.host_edit():
+        git(c, main, "config", "core.hooksPath", "tools/hooks")
+        git(c, main, "config", "filter.x.clean", "python3 tools/clean.py")
+    must_keep(c, ["wt/tools/hooks/pre-commit", "wt/tools/clean.py"])
+    return HELD
