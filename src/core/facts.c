@@ -373,13 +373,14 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 
 		if (hit->is_alias && sabotaged("aliases"))
 			continue;
-		if (p->mode == WS_CLONE && hit->kind != HIT_HIDE)
+		if (p->mode == WS_CLONE && hit->kind != HIT_HIDE && hit->shown == NULL)
 			continue; /* nothing of the host's can be changed there */
 		f->covers[f->n_covers++] = (struct cover){
 			.rel = hit->rel,
 			.rule = hit->rule,
 			.is_dir = hit->is_dir,
 			.is_alias = hit->is_alias,
+			.shown = hit->shown,
 			.kind = hit->kind == HIT_HIDE      ? COVER_HIDE
 				: hit->kind == HIT_PROTECT ? COVER_PROTECT
 							   : COVER_PIN,

@@ -119,6 +119,23 @@ static bool is_cover(const struct mount *m)
 	return m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
 }
 
+/* The host may have written a token into a git configuration that had none: then nothing of it is shown any more. One that is
+ * shown as a copy stays what it was. */
+static int cover_one(struct keeper *k, const struct mount *m, struct err *e)
+{
+	const char *rel = path_below(m->dst, k->in->plan->workspace);
+	const struct hit *hit = m->kind == MOUNT_PROTECT ? scan_find(k->in->scan, rel) : NULL;
+	struct mount hidden = *m;
+	_free_ char *shown = NULL, *file = mem_str("file");
+
+	if (hit == NULL || !hit->is_config || sabotaged("redact") ||
+	    scan_shown(k->in->ws_fd, rel, &shown) == 0)
+		return engine_cover(&k->native, m, e);
+	hidden.kind = MOUNT_HIDE;
+	hidden.src = file;
+	return engine_cover(&k->native, &hidden, e);
+}
+
 /* Covers `rel` and every cover below it; a name that is gone has nothing to cover. */
 static void cover_again(struct keeper *k, const char *rel)
 {
@@ -132,7 +149,7 @@ static void cover_again(struct keeper *k, const char *rel)
 		if (!is_cover(m) || !path_is_beneath(m->dst, path))
 			continue;
 		tell_masked(k, m->dst);
-		if (engine_cover(&k->native, m, &e) < 0) {
+		if (cover_one(k, m, &e) < 0) {
 			/* A bare name inside is worse than an ended command. */
 			err_put_(&k->err, ERR_SYSTEM, e.num,
 				 "a protection could not be put back: %.400s", e.msg);

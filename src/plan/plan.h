@@ -50,6 +50,8 @@ struct cover {
 	const char *rule;
 	enum cover_kind kind;
 	bool is_dir, is_alias;
+	const char *
+		shown; /* COVER_PROTECT of a file: what is seen there instead of it; NULL: the file */
 };
 
 /* A secret that the policy names: what stands for it inside, and where it may go. Never its value. */

@@ -10,7 +10,8 @@ struct scanner {
 	struct ws ws;
 	const struct policy *p;
 	struct scan *s;
-	int failed; /* from a callback that cannot say so itself */
+	bool is_config; /* what is added now is a git configuration */
+	int failed;     /* from a callback that cannot say so itself */
 	struct err err;
 };
 
@@ -37,8 +38,9 @@ struct scan_config {
 	bool is_new;             /* made inside: only core.worktree is taken from it */
 };
 enum {
-	REF_HOOKS = BIT(0), /* a directory of hooks */
-	REF_FILE = BIT(1),  /* in a command: counts only when it is no directory */
+	REF_CONFIG = BIT(3), /* more configuration */
+	REF_HOOKS = BIT(0),  /* a directory of hooks */
+	REF_FILE = BIT(1),   /* in a command: counts only when it is no directory */
 	REF_UNSURE =
 		BIT(2), /* may be any word: counts only for a file that was there at the start */
 };

@@ -57,15 +57,15 @@ int scan_ref(void *arg, char *rel, unsigned flags, struct err *e)
 	struct stat st;
 	int r = ws_lstat(sc->ws.fd, rel, &st);
 
-	if (r == 0)
-		return flags & REF_FILE && S_ISDIR(st.st_mode)
-			       ? 0
-			       : scan_add(sc, rel, HIT_PROTECT, FIND_GIT_RULE, &st, e);
 	/* A link on the way. */
-	if (r != -ELOOP || ws_resolve(&sc->ws, "", rel, &target) < 0 ||
-	    ws_lstat(sc->ws.fd, target, &st) < 0 || (flags & REF_FILE && S_ISDIR(st.st_mode)))
+	if (r == -ELOOP && ws_resolve(&sc->ws, "", rel, &target) == 0)
+		r = ws_lstat(sc->ws.fd, target, &st);
+	if (r < 0 || (flags & REF_FILE && S_ISDIR(st.st_mode)))
 		return 0;
-	return scan_add(sc, target, HIT_PROTECT, FIND_GIT_RULE, &st, e);
+	sc->is_config = flags & REF_CONFIG;
+	r = scan_add(sc, target ? target : rel, HIT_PROTECT, FIND_GIT_RULE, &st, e);
+	sc->is_config = false;
+	return r;
 }
 
 static int config_refs(struct gitdir *g, const char *name, struct err *e)
@@ -83,8 +83,11 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 {
 	struct gitdir *g = arg;
 	_free_ char *rel = ws_rel(g->rel, name);
-	int r = scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
+	int r;
 
+	g->sc->is_config = what == GIT_CONFIG;
+	r = scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
+	g->sc->is_config = false;
 	if (r < 0)
 		return r;
 	if (what == GIT_CONFIG)

@@ -110,7 +110,7 @@ static int report_value(struct refs *x, enum gitcfg_ref what, const char *value)
 		break;
 	case GITCFG_REF_INCLUDE: /* made absolute when it was read */
 	case GITCFG_REF_FILE:
-		x->failed = report_from_top(x, value, 0);
+		x->failed = report_from_top(x, value, what == GITCFG_REF_INCLUDE ? REF_CONFIG : 0);
 		break;
 	case GITCFG_REF_COMMAND:
 	case GITCFG_REF_ALIAS:

@@ -27,6 +27,9 @@ struct hit {
 	char *rel; /* path below the workspace, no leading slash */
 	enum hit_kind kind;
 	bool is_dir;
+	bool is_config; /* a git configuration */
+	/* What is to be shown inside in its place: a configuration without its secrets. NULL: the file itself. */
+	char *shown;
 	bool is_alias; /* found only because it shares an inode with a hit that has a name of its own */
 	/* A symbolic link: no mount can cover it. Its target, when it lies in the workspace, is a hit of its own; one
 	 * outside does not exist in the sandbox. The link can be replaced inside: sweep finds and removes that. */
@@ -83,6 +86,9 @@ bool scan_has_below(const struct scan *s,
 
 /* Is rel a HIDE or PROTECT hit, or below one? Then nothing inside could have written there. */
 bool scan_covers(const struct scan *s, const char *rel);
+
+/* What is to be shown of a git configuration, as the host has it now: 0 the file itself, > 0 *ret, < 0 nothing. */
+int scan_shown(int ws_fd, const char *rel, char **ret);
 
 /* After the host replaced or removed a hit (fswatch says so): looks at it again. 1: it is there and dev, ino and
  * is_dir are those of now, mask it again; 0: it is gone and so are the hits below it, what appears there is new. */

@@ -285,3 +285,66 @@ def fw56(c: Ctx):
         git(c, main, "config", "filter.x.clean", "python3 tools/clean.py")
     must_keep(c, ["wt/tools/hooks/pre-commit", "wt/tools/clean.py"])
     return HELD
+
+
+# ---- tokens in a git config ----
+
+def with_tokens(u):
+    """Entries that hold the canary, each in another way."""
+    return (f'[remote "a"]\n\turl = https://me:{u}@h.example/a\n' + f'[remote "b"]\n\turl = https://{u}@h.example/b\n'
+            + f'[remote "c"]\n\turl = https://{u}:x-oauth-basic@h.example/c\n\tpushurl = "https://me:{u}\\\n@h.example/c"\n'
+            + f'[http "https://h.example/"]\n\textraHeader = AUTHORIZATION: basic {u}\n[http]\n\tproxy = http://me:{u}@p.example:3128\n'
+            + f'[url "https://me:{u}@h.example/"]\n\tinsteadOf = https://h.example/\n[sendemail]\n\tsmtpPass = {u}\n'
+            + f'[credential]\n\thelper = "!f() {{ echo password={u}; }}; f"\n# was https://me:{u}@h.example/\n'
+            + f'[remote.d] url=https://h.example/?private_token={u} ; token={u}\n[github]\n\toauth-token = {u}\n')
+
+
+@check("FR-32", prio="P0", catches=("redact",),
+       title="a token in a git config is not inside: any spelling, nested, worktree, include, hard link; git still works")
+def fr32(c: Ctx):
+    u = c.uuid().replace("-", "")
+    make_repo(c, c.ws)
+    sub = make_repo(c, c.ws / "vendor" / "sub")
+    for f in (c.ws / ".git" / "config", sub / ".git" / "config", c.ws / ".git" / "config.worktree", c.ws / "more.inc"):
+        c.plant(f, (f.read_text() if f.exists() else "") + with_tokens(u))
+    git(c, c.ws, "config", "include.path", "../more.inc")
+    c.control("git config --add remote.a.fetch '+refs/heads/*:refs/remotes/a/*'; ln .git/config other-name")
+    script = ("find . -type f -exec cat {} +; git config --list; git -C vendor/sub remote -v; tr -d '\\\\\\n' < .git/config; "
+              "git status >/dev/null && echo works; git config --get remote.a.fetch; git remote get-url b")
+    c.need_control(c.control(script).text.count(u) > 20, "outside too they cannot be read")
+    r = c.sandbox(script)
+    c.must(u not in r.text and u not in r.errtext, f"a token was read: {r}")
+    c.must_say("works" in r.text and "refs/remotes/a" in r.text and "@h.example/b" in r.text, f"git does not work inside: {r}")
+    c.must(u in (c.ws / ".git" / "config").read_text(), "the host's token is gone")
+    return HELD
+
+
+@check("FR-33", prio="P0", forms=("run",), catches=("redact",), title="nor is it there in a sandbox for review or with a clone")
+def fr33(c: Ctx):
+    u = c.uuid().replace("-", "")
+    make_repo(c, c.ws)
+    c.plant(c.ws / "f", "x")
+    c.control("git add f; git -c user.name=a -c user.email=a@b commit -qm one")
+    c.plant(c.ws / ".git" / "config", (c.ws / ".git" / "config").read_text() + with_tokens(u))
+    for mode in ("review", "clone"):
+        r = c.vitrine("run", "--name", c.new_name(), "--mode", mode, "--", "sh", "-c",
+                      "find . /tmp ~ -type f -exec cat {} + 2>/dev/null; git config --list; echo ran", timeout=60)
+        c.need_control("ran" in r.text, f"{mode}: nothing ran: {r}")
+        c.must(u not in r.text and u not in r.errtext, f"{mode}: a token was read: {r}")
+    return HELD
+
+
+@check("FR-34", prio="P1", forms=("run",), catches=("redact",),
+       title="a token that the host writes into a git config during the run does not come in")
+def fr34(c: Ctx):
+    u = c.uuid().replace("-", "")
+    make_repo(c, c.ws)
+    p = c.start("while [ ! -e stop ]; do cat .git/config 2>/dev/null; echo looked; sleep 0.02; done; sleep 1; cat .git/config; echo polled")
+    c.need_control(p.wait_for("looked"), "nothing ran")
+    with c.host_edit():
+        c.host(["git", "-C", str(c.ws), "remote", "add", "o", f"https://me:{u}@h.example/"])
+        c.need_control(u in (c.ws / ".git" / "config").read_text(), "the host could not write it")
+        c.plant(c.ws / "stop", "")
+    r = p.wait()
+    c.must("polled" in r.text and u not in r.text.rsplit("looked", 1)[1], f"the token was read: {r}")
+    return HELD
