@@ -42,7 +42,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage   one variant of the build: clang with sanitizers and fuzzers; walls that can be switched off'
-	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make test-templates   real Debian trees;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
+	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make test-templates   real Debian trees;  make test-fresh   on a bare machine;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -101,6 +101,9 @@ test-hosts: build
 # Debian trees by the real mmdebstrap, from the host's mirror: minutes, and a network.
 test-templates: build
 	@VITRINE=build/vitrine tests/templates.py $(ARGS)
+# A bare Debian, the two commands of the README, and what they leave behind: an hour, and a network. ARGS=--slice: some of it.
+test-fresh:
+	@tests/fresh.py $(ARGS)
 # Cross-built for arm64 and run by an emulated machine.
 test-arm64:
 	@tests/hosts/small.py
@@ -160,4 +163,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all soak help test-hosts test-templates test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help test-hosts test-templates test-fresh test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

@@ -194,7 +194,7 @@ class Places:
         return self.tmp, self.disk, self.memory
 
     def use(self):
-        os.environ.update(TMPDIR=self.tmp, VITRINE_TEST_DIR=self.disk)
+        os.environ.update({"TMPDIR": self.tmp, "VITRINE_TEST_DIR": self.disk, reaper.REAPED: "1"})
         tempfile.tempdir = None
         if self.mount():
             os.environ["VITRINE_TEST_MEMORY"] = self.memory

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a command so that no process of it outlives it, whoever kills whom.
 
+    reaper.enter()          of a script: see below
     reaper.py COMMAND...    runs a daemon. When the daemon ends, when the reaper receives SIGTERM, and when the process that
                             started the reaper ends in any way (SIGKILL too), every process below the reaper is ended.
 
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+REAPED = "VITRINE_TEST_REAPED"
 PATIENCE = 15  # seconds that a daemon has to end by itself after SIGTERM
 
 
@@ -97,6 +99,13 @@ def end_all(seconds=20):
         time.sleep(0.01)
 
 
+def enter():
+    """Run this script again below a reaper, unless it or tests/run has done so."""
+    if REAPED not in os.environ:
+        os.environ[REAPED] = "1"
+        os.execv(sys.executable, [sys.executable, __file__, sys.executable, *sys.argv])
+
+
 def main():
     parent = os.getppid()
     adopt_orphans()
@@ -113,14 +122,16 @@ def main():
         send(daemon, signal.SIGTERM)
         signal.alarm(PATIENCE)
 
-    signal.signal(signal.SIGTERM, on_term)
+    for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signo, on_term)
     signal.signal(signal.SIGALRM, lambda *_: send(daemon, signal.SIGKILL))
     end_with_parent(parent, signal.SIGTERM)
     while True:
         pid, status = os.wait()
         if pid == daemon:
             break
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signo, signal.SIG_IGN)
     signal.alarm(0)
     end_all()
     return max(0, os.waitstatus_to_exitcode(status))

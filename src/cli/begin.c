@@ -6,6 +6,8 @@
  * shall not have. Saving needs nothing of the plan and goes on beside it; nothing starts before it is done.
  */
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -214,11 +216,14 @@ struct answer {
 	bool is_over; /* nothing was tried */
 };
 
-static _Noreturn void begin_child(struct run *r, int out)
+/* How long saving takes depends on what lies in the workspace: nobody saves for a command that is gone. */
+static _Noreturn void begin_child(struct run *r, int out, pid_t parent)
 {
 	struct answer a = { .err = ERR_INIT };
 	int x;
 
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+		_exit(1);
 	mem_share_end();
 	spread_end();
 	x = check_disk(r, &a.err);
@@ -235,14 +240,14 @@ static _Noreturn void begin_child(struct run *r, int out)
 /* Forked from here on it sees what it needs of *r, and nobody changes that. */
 static int start_saver(struct run *r, struct err *e)
 {
+	pid_t self = getpid(), pid;
 	int pair[2];
-	pid_t pid;
 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return err_sys(e, "pipe");
 	pid = fork();
 	if (pid == 0)
-		begin_child(r, pair[1]);
+		begin_child(r, pair[1], self);
 	fd_close(pair[1]);
 	if (pid < 0) {
 		fd_close(pair[0]);

@@ -143,6 +143,28 @@ static int pour(struct copy *c, int from, int to, uint64_t most, bool is_stream)
 	return 0;
 }
 
+/* A file of the sandbox: its holes stay holes, and cost nothing however long they are. */
+static int pour_file(struct copy *c, const struct found *f, int to)
+{
+	off_t size = (off_t)f->size, data, hole = 0;
+
+	if (f->is_stream)
+		return pour(c, f->fd, to, f->size, true);
+	while (hole < size && (data = lseek(f->fd, hole, SEEK_DATA)) >= 0 && data < size) {
+		int r;
+
+		hole = lseek(f->fd, data, SEEK_HOLE);
+		if (hole < 0 || hole > size)
+			hole = size;
+		if (lseek(f->fd, data, SEEK_SET) < 0 || lseek(to, data, SEEK_SET) < 0)
+			return -errno;
+		r = pour(c, f->fd, to, (uint64_t)(hole - data), false);
+		if (r < 0)
+			return r;
+	}
+	return ftruncate(to, size) < 0 ? -errno : 0;
+}
+
 static int tmp_name(struct copy *c)
 {
 	uint64_t n;
@@ -217,7 +239,7 @@ static int out_file(struct copy *c, const struct found *f, int dir, const char *
 	to = openat(dir, c->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
-	r = pour(c, f->fd, to, f->size, f->is_stream);
+	r = pour_file(c, f, to);
 	if (r == 0 && fchmod(to, f->mode & 0777) < 0)
 		r = -errno;
 	if (r == 0 && renameat(dir, c->tmp, dir, name) < 0)

@@ -141,7 +141,7 @@ static bool saw_hook(const struct stage *s)
 
 static bool saw_config(const struct stage *s)
 {
-	return !s->is_config_same;
+	return s->has_git && !s->is_config_same;
 }
 
 static bool saw_settings(const struct stage *s)

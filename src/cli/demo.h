@@ -22,7 +22,8 @@ struct stage {
 	struct host host;
 	char *dir; /* all the rest lies below */
 	char *project, *outside;
-	char name[48]; /* of what it tries to leave behind */
+	bool is_cache_new; /* the user had no ~/.cache before */
+	char name[48];     /* of what it tries to leave behind */
 	char secret[SECRET_COUNT_][SECRET_TEXT];
 	uint64_t sum; /* of the project's numbers.txt */
 	bool has_git;

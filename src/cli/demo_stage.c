@@ -176,9 +176,11 @@ static int make_place(struct stage *s, bool is_same_user, struct err *e)
 {
 	_free_ char *cache = cache_dir(s, is_same_user);
 	_free_ char *made = mem_fmt("%s/demo-XXXXXX", cache);
-	_free_ char *neighbour = NULL;
-	int r = path_make(cache, 0700);
+	_free_ char *neighbour = NULL, *base = path_parent(cache);
+	int r;
 
+	s->is_cache_new = access(base, F_OK) < 0;
+	r = path_make(cache, 0700);
 	if (r < 0)
 		return err_set(e, ERR_SYSTEM, -r, "'%s': %s", cache, strerrordesc_np(-r));
 	if (mkdtemp(made) == NULL)
@@ -530,10 +532,12 @@ void stage_close(struct stage *s)
 	fd_close(s->local);
 	remove_escaped(s);
 	if (s->dir) {
-		_free_ char *cache = path_parent(s->dir);
+		_free_ char *cache = path_parent(s->dir), *base = path_parent(cache);
 
 		remove_tree(AT_FDCWD, s->dir, 64);
-		(void)rmdir(cache); /* only when nothing else is in it */
+		/* Directories in which anything else lies are not removed. */
+		if (rmdir(cache) == 0 && s->is_cache_new)
+			(void)rmdir(base);
 	}
 	buf_done(&s->config);
 	buf_done(&s->out);

@@ -106,6 +106,8 @@ static int start_idle(const char *name, bool is_kept, const char *again, struct 
 		*in = (struct keeper_in){ .plan = &r->plan,
 					  .policy = &r->policy,
 					  .scan = &r->host.scan,
+					  .grounds = r->host.grounds,
+					  .n_grounds = r->host.n_grounds,
 					  .cgroups = &r->host.cgroups,
 					  .ws_fd = r->host.ws_fd,
 					  .stdio = { 0, 1, 2 },

@@ -41,6 +41,7 @@ enum {
 	OPT_JSON,
 	OPT_DETACH,
 	OPT_QUIET,
+	OPT_TIED,
 	OPT_DETACH_KEYS,
 	OPT_FRESH,
 	OPT_TEMPLATE,
@@ -135,6 +136,9 @@ const struct opt run_opts[] = {
 	{ "rm", 0, NULL, "remove the sandbox when its last session has ended", OPT_RM },
 	{ "detach", 'd', NULL, "run behind the scenes and print the sandbox's name", OPT_DETACH },
 	{ "detached", 0, NULL, "the same in the words of 'docker sandbox'", OPT_DETACH },
+	{ "tied", 0, NULL,
+	  "end the sandbox when this process ends, however it ends (run without a name)",
+	  OPT_TIED },
 	{ "quiet", 'q', NULL, "create: do not print the name", OPT_QUIET },
 	{ "detach-keys", 0, "KEYS",
 	  "keys that leave a session running (default: ctrl-p,ctrl-q; 'none')", OPT_DETACH_KEYS },
@@ -240,6 +244,9 @@ static int take_first(struct run *r, int id, const char *value, struct err *e)
 		break;
 	case OPT_DETACH:
 		r->flags |= KEEP_BEHIND;
+		break;
+	case OPT_TIED:
+		r->flags |= KEEP_TIED;
 		break;
 	case OPT_DETACH_KEYS:
 		r->detach_keys = value;
@@ -465,8 +472,8 @@ static bool is_of_session(int id)
 {
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
-	       id == OPT_QUIET || id == OPT_DETACH_KEYS || id == OPT_NAME || id == OPT_FRESH ||
-	       id == OPT_FREE || id == OPT_AS_ROOT || id == OPT_ACCEPT_MOVED;
+	       id == OPT_QUIET || id == OPT_TIED || id == OPT_DETACH_KEYS || id == OPT_NAME ||
+	       id == OPT_FRESH || id == OPT_FREE || id == OPT_AS_ROOT || id == OPT_ACCEPT_MOVED;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -627,6 +634,11 @@ int run_parse(struct run *r, int argc, char **argv, struct err *e)
 			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
 	lasts = r->name || r->n_words > 0;
 	x = host_become(&r->host, r->user, e);
+	if (x == 0 && r->flags & KEEP_TIED && (lasts || r->flags & KEEP_BEHIND))
+		x = err_set(e, ERR_USAGE, EINVAL,
+			    "--tied is for a run without a name that somebody waits for: a sandbox "
+			    "with a name, and one behind the scenes, outlive the command that "
+			    "started them");
 	if (x == 0 && r->is_as_root)
 		x = lasts || r->template ? err_set(e, ERR_USAGE, EINVAL,
 						   "--as-root is for a run without a name and on "

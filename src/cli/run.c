@@ -288,6 +288,8 @@ static int run_start(struct run *r, bool is_again, struct outcome *o, struct err
 	*in = (struct keeper_in){ .plan = &r->plan,
 				  .policy = &r->policy,
 				  .scan = &r->host.scan,
+				  .grounds = r->host.grounds,
+				  .n_grounds = r->host.n_grounds,
 				  .cgroups = &r->host.cgroups,
 				  .ws_fd = r->host.ws_fd,
 				  .stdio = { 0, 1, 2 },

@@ -242,13 +242,14 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 	if (as_json) {
 		(void)printf("{\"checkpoint\":%llu,\"files\":%llu,\"read\":%llu,\"bytes_added\":%"
 			     "llu,"
-			     "\"left_out\":%llu,\"unsaved\":%llu,\"unchanged\":%s,\"home\":%s,"
+			     "\"left_out\":%llu,\"unsaved\":%llu,\"gitignore_cut\":%s,"
+			     "\"unchanged\":%s,\"home\":%s,"
 			     "\"paused_ms\":%llu",
 			     (unsigned long long)s->id, (unsigned long long)s->files,
 			     (unsigned long long)s->new_files, (unsigned long long)s->new_bytes,
 			     (unsigned long long)s->left_out, (unsigned long long)s->unsaved,
-			     s->is_same ? "true" : "false", also->home ? "true" : "false",
-			     (unsigned long long)also->still_ms);
+			     s->is_ignore_cut ? "true" : "false", s->is_same ? "true" : "false",
+			     also->home ? "true" : "false", (unsigned long long)also->still_ms);
 		if (also->machine)
 			machine_print(also->machine, true);
 		(void)printf("}\n");
@@ -269,6 +270,10 @@ static void print_saved(const struct tree_saved *s, const struct also *also, boo
 		(void)printf("  %llu directories left out: ignored by .gitignore or not readable "
 			     "(--all takes the ignored ones)\n",
 			     (unsigned long long)s->left_out);
+	if (s->is_ignore_cut)
+		(void)printf("  the .gitignore files are too long or too costly to follow; "
+			     "directories "
+			     "that only the rest of them names were saved\n");
 	if (s->unsaved)
 		(void)printf("  %llu files not saved: over the size cap or not readable (--all "
 			     "lifts the cap)\n",

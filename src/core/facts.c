@@ -16,7 +16,6 @@
 #include "base/passwd.h"
 #include "base/path.h"
 #include "base/program.h"
-#include "base/sabotage.h"
 #include "core/facts.h"
 #include "sys/scope.h"
 
@@ -117,6 +116,7 @@ int host_become(struct host *h, const char *user, struct err *e)
 	h->facts.uid = geteuid();
 	h->facts.gid = getegid();
 	h->facts.is_root = geteuid() == 0;
+	h->facts.root_slot = h->facts.is_root ? (uint32_t)getpid() % PLAN_ROOT_SLOTS : 0;
 	return 0;
 }
 
@@ -245,7 +245,7 @@ static enum entry_kind kind_of(mode_t mode)
 	return S_ISSOCK(mode) ? ENTRY_SOCKET : ENTRY_OTHER;
 }
 
-static struct entry *look_at(struct entries *l, char *take_path, bool wants_none)
+struct entry *host_look_at(struct entries *l, char *take_path, bool wants_none)
 {
 	struct stat st;
 	struct entry en = { .path = take_path };
@@ -281,7 +281,7 @@ static void look_system(const struct host *h, struct entries *l, const char *con
 {
 	for (; *paths; paths++) {
 		_free_ char *src = h->root_dir ? mem_fmt("%s%s", h->root_dir, *paths) : NULL;
-		struct entry *en = look_at(l, mem_str(src ? src : *paths), false);
+		struct entry *en = host_look_at(l, mem_str(src ? src : *paths), false);
 
 		if (en && src) {
 			en->src = en->path;
@@ -303,61 +303,9 @@ static void look_tables(struct host *h)
 	else
 		look_system(h, &f->etc, plan_etc_paths);
 	for (const char *const *p = plan_tool_paths; *p; p++)
-		(void)look_at(&f->tools, path_join(h->home, *p), false);
+		(void)host_look_at(&f->tools, path_join(h->home, *p), false);
 	for (size_t i = f->tools.n, k = 0; i > 0 && plan_secret_paths[k]; k++)
-		(void)look_at(&f->tools, path_join(h->home, plan_secret_paths[k]), false);
-}
-
-static int look_sockets(struct entry *en, struct err *e)
-{
-	_cleanup_(scan_done) struct scan s = { 0 };
-	_close_ int fd = FD_NONE;
-	int r;
-
-	if (en->kind != ENTRY_DIR)
-		return 0;
-	fd = open(en->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, "'%s'", en->path);
-	r = scan_sockets(fd, &s, e);
-	en->sockets = mem_new(s.n, sizeof(*en->sockets));
-	for (; en->n_sockets < s.n; en->n_sockets++)
-		en->sockets[en->n_sockets] = mem_str(s.v[en->n_sockets].rel);
-	return r;
-}
-
-static int look_grant(struct host *h, const char *flag, const char *text, size_t n, struct err *e)
-{
-	_free_ char *path = mem_strn(text, n);
-	_free_ char *full = NULL;
-	char *real = NULL;
-	int r;
-
-	full = str_starts(path, "~/") ? path_join(h->home, path + 2) : path_join(h->cwd, path);
-	r = path_real(full, &real, e);
-	if (r < 0) {
-		e->kind = ERR_USAGE;
-		return err_wrap(e, r, "%s", flag);
-	}
-	r = places_add(&h->places, full, real, FD_NONE, e);
-	if (r < 0) {
-		free(real);
-		return err_wrap(e, r, "%s", flag);
-	}
-	return look_sockets(look_at(&h->facts.extra, real, true), e);
-}
-
-static int look_grants(struct host *h, const struct policy *p, struct err *e)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < p->read.n; i++)
-		r = look_grant(h, "--read", p->read.v[i].text, strlen(p->read.v[i].text), e);
-	for (size_t i = 0; r == 0 && i < p->write.n; i++)
-		r = look_grant(h, "--write", p->write.v[i].text, strlen(p->write.v[i].text), e);
-	for (size_t i = 0; r == 0 && i < p->mount.n; i++)
-		r = look_grant(h, "-v", p->mount.v[i].text, strcspn(p->mount.v[i].text, ":"), e);
-	return r;
+		(void)host_look_at(&f->tools, path_join(h->home, plan_secret_paths[k]), false);
 }
 
 static int look_workspace(struct host *h, const struct policy *p, struct err *e)
@@ -367,25 +315,8 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 
 	if (r < 0)
 		return r;
-	f->covers = mem_new(h->scan.n, sizeof(*f->covers));
-	for (size_t i = 0; i < h->scan.n; i++) {
-		const struct hit *hit = &h->scan.v[i];
-
-		if (hit->is_alias && sabotaged("aliases"))
-			continue;
-		if (p->mode == WS_CLONE && hit->kind != HIT_HIDE && hit->shown == NULL)
-			continue; /* nothing of the host's can be changed there */
-		f->covers[f->n_covers++] = (struct cover){
-			.rel = hit->rel,
-			.rule = hit->rule,
-			.is_dir = hit->is_dir,
-			.is_alias = hit->is_alias,
-			.shown = hit->shown,
-			.kind = hit->kind == HIT_HIDE      ? COVER_HIDE
-				: hit->kind == HIT_PROTECT ? COVER_PROTECT
-							   : COVER_PIN,
-		};
-	}
+	/* In a clone nothing of the host's can be changed. */
+	f->covers = host_covers(&h->scan, p->mode == WS_CLONE, &f->n_covers);
 	return 0;
 }
 
@@ -487,7 +418,7 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 	int r;
 
 	look_tables(h);
-	r = look_grants(h, p, e);
+	r = host_grants(h, p, e);
 	if (r == 0)
 		r = look_host_sockets(p, e);
 	if (r == 0)
@@ -565,6 +496,8 @@ static void entries_done(struct entries *l)
 		for (size_t k = 0; k < l->v[i].n_sockets; k++)
 			free(l->v[i].sockets[k]);
 		free(l->v[i].sockets);
+		free(l->v[i].covers);
+		free(l->v[i].gitdir);
 	}
 	free(l->v);
 }
@@ -577,6 +510,12 @@ void host_done(struct host *h)
 	entries_done(&h->facts.extra);
 	free(h->facts.covers);
 	scan_done(&h->scan);
+	for (size_t i = 0; i < h->n_grounds; i++) {
+		free(h->grounds[i].real);
+		free(h->grounds[i].inside);
+		scan_done(&h->grounds[i].scan);
+	}
+	free(h->grounds);
 	places_done(&h->places);
 	fd_close(h->ws_fd);
 	account_done(&h->account);

@@ -16,6 +16,8 @@ struct host {
 	bool is_dropped;
 	struct scan scan;
 	struct cgroup_host cgroups;
+	struct ground *grounds; /* directories that are granted for writing */
+	size_t n_grounds;
 	struct places places; /* what workspace and grants lead to now */
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
@@ -36,6 +38,10 @@ int host_template(struct host *h, char *take_root_dir, bool is_named, struct err
 int host_workspace(struct host *h, const char *path, struct err *e);
 /* All that plan_build() needs, once the policy is final: entries, scan, limits. */
 int host_look(struct host *h, const struct policy *p, struct err *e);
+/* Between facts.c and grants.c: one entry; the covers of a scan; what the policy grants, looked at. */
+struct entry *host_look_at(struct entries *l, char *take_path, bool wants_none);
+struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n);
+int host_grants(struct host *h, const struct policy *p, struct err *e);
 /* For an engine other than native: finds the init that runs behind its walls. */
 int host_engine(struct host *h, struct err *e);
 /* For safe tools and the broker: finds the program they are inside. */

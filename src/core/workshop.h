@@ -30,7 +30,7 @@ struct job {
 /* For a program that is not `vitrine` itself: where that lies. Kept, not copied. */
 void workshop_use(const char *vitrine);
 
-/* Starts it; -errno when that fails. The caller waits for it. */
+/* Starts it; -errno when that fails. The caller waits for it. It is killed when the caller's process ends. */
 pid_t workshop_start(const struct job *j, struct err *e);
 
 /* Starts another command of this very program (`vitrine exec ...`) with the caller's environment. */

@@ -327,6 +327,26 @@ static int spawn_tool(const struct launch *l, const struct ends *p, const struct
 
 /* ---- what the tool is given ---- */
 
+static bool is_over_itself(const struct mount *m)
+{
+	return m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
+}
+
+/* What is covered, on the host: the place inside as the mount below it shows it. */
+static char *host_of(const struct plan *p, const struct mount *m)
+{
+	const struct mount *from = NULL;
+
+	if (m->kind != MOUNT_HIDE || path_is_beneath(m->dst, p->workspace))
+		return mem_str(is_over_itself(m) ? m->src : m->dst);
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_BIND && path_is_beneath(m->dst, p->mounts[i].dst) &&
+		    (from == NULL || path_is_beneath(p->mounts[i].dst, from->dst)))
+			from = &p->mounts[i];
+	return from && from->src[0] == '/' ? path_join(from->src, path_below(m->dst, from->dst))
+					   : mem_str(m->dst);
+}
+
 /* Covers of names that have vanished since the scan: a tool would make the name, on the host. And covers of sockets, where
  * nobody inside can reach one of the host's anyway, and none can be covered. */
 static bool *find_gone(const struct engine *en, const struct plan *p)
@@ -334,17 +354,19 @@ static bool *find_gone(const struct engine *en, const struct plan *p)
 	bool *gone = mem_new(p->n_mounts, sizeof(*gone));
 	struct stat st;
 
-	for (size_t i = 0; i < p->n_mounts; i++)
-		gone[i] =
-			p->mounts[i].flags & MOUNT_GONE_OK &&
-			!path_is_beneath(p->mounts[i].dst, "/proc") &&
-			(lstat(p->mounts[i].dst, &st) < 0 || (en->is_deaf && S_ISSOCK(st.st_mode)));
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		_free_ char *host = host_of(p, &p->mounts[i]);
+
+		gone[i] = p->mounts[i].flags & MOUNT_GONE_OK &&
+			  !path_is_beneath(p->mounts[i].dst, "/proc") &&
+			  (lstat(host, &st) < 0 || (en->is_deaf && S_ISSOCK(st.st_mode)));
+	}
 	return gone;
 }
 
 static bool is_cover(const struct mount *m)
 {
-	return m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
+	return m->kind == MOUNT_HIDE || is_over_itself(m);
 }
 
 /* The workspace must still be the directory that was looked at. And a tool follows a link that it is told to cover or to
@@ -355,12 +377,13 @@ static int verify(const struct engine *en, const struct plan *p, struct err *e)
 
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
+		_free_ char *host = host_of(p, m);
 
 		if (m->flags & MOUNT_VERIFY &&
 		    (lstat(m->src, &st) < 0 || st.st_dev != m->dev || st.st_ino != m->ino))
 			return err_set(e, ERR_CONFLICT, ESTALE,
 				       "'%s' was replaced while we looked at it", m->src);
-		if (is_cover(m) && lstat(m->dst, &st) == 0 && S_ISLNK(st.st_mode))
+		if (is_cover(m) && lstat(host, &st) == 0 && S_ISLNK(st.st_mode))
 			return err_set(e, ERR_UNSUPPORTED, ELOOP,
 				       "engine '%s' cannot honour: hide and protect of '%s', which "
 				       "is a "

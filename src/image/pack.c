@@ -12,6 +12,8 @@
 #include <archive_entry.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <search.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -19,10 +21,13 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "image/image.h"
 #include "tree/overlay.h"
 
 #define PARTS_MAX 8
+#define FILE_MAX (1024 * (int64_t)GIB) /* what `load` takes */
+#define HOLE_PIECE ((size_t)256 * MIB)
 
 struct part {
 	char *name;
@@ -54,8 +59,7 @@ struct layer_out {
 	const char *prefix; /* without the first slash */
 	bool is_system;
 	uint32_t uid, gid;
-	struct link_seen *links;
-	size_t n_links, cap_links;
+	void *links; /* a tree of struct link_seen, for tsearch() */
 	struct err *e;
 };
 
@@ -180,16 +184,79 @@ static int put_data(const struct layer_out *l, int fd, int64_t size)
 	return 0;
 }
 
+/* A hole as long as it may be: the tar holds nothing of it, and the writer does not look at the bytes. */
+static int put_hole(const struct layer_out *l, int64_t size)
+{
+	static const char *zeros;
+
+	if (zeros == NULL) {
+		void *p = mmap(NULL, HOLE_PIECE, PROT_READ,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (p == MAP_FAILED)
+			return err_sys(l->e, "mmap");
+		zeros = p;
+	}
+	while (size > 0) {
+		size_t n = size < (int64_t)HOLE_PIECE ? (size_t)size : HOLE_PIECE;
+		la_ssize_t done = archive_write_data(l->a, zeros, n);
+
+		if (done <= 0)
+			return archive_failed(l->a, l->e);
+		size -= done;
+	}
+	return 0;
+}
+
+/* The content of a file whose holes were named: what is read is where the data was. */
+static int put_sparse(const struct layer_out *l, struct archive_entry *en, int fd, int64_t size)
+{
+	la_int64_t from, n;
+	int64_t at = 0;
+	int r = 0;
+
+	(void)archive_entry_sparse_reset(en);
+	while (r == 0 && archive_entry_sparse_next(en, &from, &n) == ARCHIVE_OK) {
+		r = put_hole(l, from - at);
+		if (r == 0 && lseek(fd, from, SEEK_SET) < 0)
+			r = err_sys(l->e, "lseek");
+		if (r == 0)
+			r = put_data(l, fd, n);
+		at = from + n;
+	}
+	return r < 0 ? r : put_hole(l, size - at);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct link_seen *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+static void free_link(void *link)
+{
+	struct link_seen *seen = link;
+
+	free(seen->path);
+	free(seen);
+}
+
 /* The earlier name of the same file; else this one is remembered. */
 static const char *seen_before(struct layer_out *l, const struct tree_entry *en)
 {
-	for (size_t i = 0; i < l->n_links; i++)
-		if (l->links[i].dev == en->dev && l->links[i].ino == en->ino)
-			return l->links[i].path;
-	vec_reserve(l->links, l->n_links, l->cap_links);
-	l->links[l->n_links++] = (struct link_seen){
-		en->dev, en->ino, mem_fmt("%s%s%s", l->prefix, l->prefix[0] ? "/" : "", en->path)
-	};
+	struct link_seen *seen = mem_new(1, sizeof(*seen)), **found;
+
+	*seen = (struct link_seen){ .dev = en->dev, .ino = en->ino };
+	found = tsearch(seen, &l->links, by_inode);
+	bug_on(found == NULL);
+	if (*found != seen) {
+		free(seen);
+		return (*found)->path;
+	}
+	seen->path = mem_fmt("%s%s%s", l->prefix, l->prefix[0] ? "/" : "", en->path);
 	return NULL;
 }
 
@@ -212,12 +279,24 @@ static int put_file(struct layer_out *l, const struct tree_entry *t, int layer)
 		archive_entry_free(en);
 		return err_set(l->e, ERR_SYSTEM, EIO, "'%.200s' cannot be read", t->path);
 	}
+	if (st.st_size > FILE_MAX) {
+		archive_entry_free(en);
+		return err_set(l->e, ERR_UNSUPPORTED, EFBIG,
+			       "'%.200s' is %lld bytes long, and an image holds files of up to 1 "
+			       "TiB; "
+			       "remove or shorten it first",
+			       t->path, (long long)st.st_size);
+	}
 	archive_entry_set_size(en, st.st_size);
 	add_xattrs(en, fd);
 	add_holes(en, fd, st.st_size);
 	r = put_header(l, en);
+	if (r == 0)
+		r = archive_entry_sparse_count(en) > 0 && !sabotaged("holes")
+			    ? put_sparse(l, en, fd, st.st_size)
+			    : put_data(l, fd, st.st_size);
 	archive_entry_free(en);
-	return r < 0 ? r : put_data(l, fd, st.st_size);
+	return r;
 }
 
 static int put_entry(struct layer_out *l, const struct tree_entry *t)
@@ -340,9 +419,7 @@ static int pack_part(struct pack *p, struct part *part, const struct overlay *o,
 	if (r == 0)
 		r = blob_end(take(l.blob), &part->blob, e);
 	blob_drop(l.blob);
-	for (size_t i = 0; i < l.n_links; i++)
-		free(l.links[i].path);
-	free(l.links);
+	tdestroy(l.links, free_link);
 	overlay_diff_done(&d);
 	return r;
 }

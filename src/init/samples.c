@@ -5,9 +5,12 @@
  * the kernel's, so a process says whose it is), and what runs now that did not run at the look before. A look that the other
  * side has not taken yet is not made again: nothing piles up.
  */
+#include <fcntl.h>
+
 #include "base/num.h"
 #include "init/init.h"
 #include "sys/sample.h"
+#include "sys/shared.h"
 
 #define SEEN_MAX 256
 #define TOLD_MAX 32
@@ -31,7 +34,8 @@ struct samples {
 	struct seen was[SEEN_MAX], now[SEEN_MAX];
 	size_t n_was, n_now, n_looked, n_told;
 	uint64_t every_ns, seen_ns;
-	bool sees;
+	bool sees, has_shared;
+	struct shared shared;
 	struct buf out;
 	size_t at;
 };
@@ -104,6 +108,21 @@ static bool look(void *arg, const char *pid, const struct process *p)
 	return ++s->n_looked < PROCESSES_MAX;
 }
 
+/* A limit on memory may be the keeper's to watch. */
+static uint64_t shared_bytes(struct samples *s)
+{
+	static const char *const places[] = { "/dev/shm", "/tmp", "/proc/sysvipc/shm" };
+
+	for (size_t i = 0; i < ARRAY_LEN(places) && !s->has_shared; i++) {
+		int fd = open(places[i], O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0)
+			shared_add(&s->shared, fd);
+	}
+	s->has_shared = true;
+	return shared_take(&s->shared, s->server->proc);
+}
+
 static void look_again(struct samples *s)
 {
 	struct server *sv = s->server;
@@ -116,6 +135,8 @@ static void look_again(struct samples *s)
 	s->n_looked = s->n_now = s->n_told = 0;
 	s->sees = now - s->seen_ns >= SEE_NS;
 	processes_each(sv->proc, look, s);
+	if (sv->plan.limits[LIMIT_MEMORY].is_set)
+		s->all.memory += shared_bytes(s);
 	for (size_t i = 0; i < INIT_SESSIONS; i++)
 		if (sv->sessions[i].is_used && s->of[i].pids > 0)
 			put(s, &s->of[i]);
@@ -172,6 +193,7 @@ int samples_ask(struct part *part, const char *path)
 	(void)server_proc(sv); /* without it there is nothing to see */
 	s = sv->samples = mem_new(1, sizeof(*s));
 	s->server = sv;
+	s->shared = SHARED_NONE;
 	s->part = part;
 	s->out = BUF((1 + INIT_SESSIONS + TOLD_MAX) * sizeof(struct link_sample));
 	s->every_ns = ms * NS_PER_MS;
@@ -206,5 +228,6 @@ void samples_free(struct samples *s)
 		return;
 	watch_free(s->watch);
 	buf_done(&s->out);
+	shared_done(&s->shared);
 	free(s);
 }

@@ -176,6 +176,7 @@ int session_start(struct command_session *s, const char *stdio, struct buf *requ
 	_cleanup_(request_done) struct request q = { 0 };
 	struct head h = { .status = 200 };
 	struct command c = { .pty = s->slave,
+			     .open_files = rlimit_files(&s->server->plan),
 			     .signals = s->server->begins_clean ? BIT(SIGPIPE) | BIT(SIGCHLD) : 0 };
 
 	if (strlen(stdio) != 3 || read_request(s->server, request, &q) < 0)

@@ -11,6 +11,7 @@
 #include <termios.h>
 
 #include "base/io.h"
+#include "base/sabotage.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
 
@@ -705,6 +706,17 @@ void client_message(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 	client_drop(c);
 }
 
+/* The client's process is gone, or ended the connection. The first one of all has the first place. */
+static void lose(struct client *c)
+{
+	struct keeper *k = c->k;
+	bool is_over = c == &k->clients[0] && k->in->flags & KEEP_TIED && !sabotaged("tied");
+
+	client_drop(c);
+	if (is_over && !k->is_ending)
+		keeper_end(k, END_STOPPED);
+}
+
 static void on_readable(void *arg)
 {
 	struct client *c = arg;
@@ -716,7 +728,7 @@ static void on_readable(void *arg)
 	if (r == 1)
 		client_message(c, &m, fds);
 	else if (r != -EAGAIN)
-		client_drop(c);
+		lose(c);
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
 	keeper_end_if_idle(k);

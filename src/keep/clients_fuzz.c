@@ -192,7 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			      .lock = FD_NONE,
 			      .listener = FD_NONE,
 			      .sessions_dir = FD_NONE,
-			      .proc = FD_NONE };
+			      .proc = FD_NONE,
+			      .shared = SHARED_NONE };
 	k->native.ctl = pair[0];
 	for (int i = 0; i < 64 && in.n > 0; i++)
 		one_act(k, pair[1], far, &in);

@@ -237,6 +237,15 @@ static void on_proc(struct keeper *k, const struct init_msg *m, int take_fd)
 	limits_proc(k, take_fd);
 }
 
+static void on_shared(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)m;
+	if (take_fd >= 0 && !k->sessions[0].has_begun && plan_watches_memory(k->in->plan))
+		shared_add(&k->shared, take_fd);
+	else
+		fd_close(take_fd);
+}
+
 static void on_frozen(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	(void)take_fd;
@@ -284,6 +293,7 @@ static const struct {
 	{ INIT_NOT_STARTED, false, on_not_started },
 	{ INIT_EXITED, false, on_exited },
 	{ INIT_PROC, true, on_proc },
+	{ INIT_SHARED, true, on_shared },
 	{ INIT_FROZEN, false, on_frozen },
 	{ INIT_READY, false, on_ready },
 	{ INIT_SAMPLE, false, on_sample },

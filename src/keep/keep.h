@@ -93,6 +93,7 @@ enum keep_flags {
 	KEEP_BEHIND = 8,     /* -d: nobody is there, it runs behind the scenes */
 	KEEP_RECORD = 16,    /* its output is kept */
 	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
+	KEEP_TIED = 64,      /* the sandbox ends with its first client, however that ends */
 };
 
 enum state_flags {
@@ -137,6 +138,8 @@ struct keeper_in {
 	struct plan *plan; /* without argv: the sandbox stands ready and runs nothing */
 	const struct policy *policy;
 	struct scan *scan;
+	struct ground *grounds; /* other directories that can be written */
+	size_t n_grounds;
 	const struct cgroup_host *cgroups;
 	int ws_fd;
 	int client;                       /* the first client's connection */

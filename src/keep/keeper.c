@@ -492,7 +492,8 @@ static struct keeper *keeper_new(void)
 			      .lock = FD_NONE,
 			      .listener = FD_NONE,
 			      .sessions_dir = FD_NONE,
-			      .proc = FD_NONE };
+			      .proc = FD_NONE,
+			      .shared = SHARED_NONE };
 	return k;
 }
 

@@ -12,6 +12,7 @@
 #include "keep/session.h"
 #include "sys/freeze.h"
 #include "sys/sample.h"
+#include "sys/shared.h"
 
 /* Nothing inside lives any more: front and seal have so long to say what they still know. They need a millisecond, or
  * their turn on a busy machine. */
@@ -101,6 +102,8 @@ struct keeper {
 	struct journal *journal;
 	/* usage.c */
 	struct usage usage;
+	struct shared
+		shared; /* what of it is no process's own; looked at only where memory is watched */
 	struct seen *seen; /* processes that were there at the last look */
 	size_t n_seen;
 	/* layers.c */

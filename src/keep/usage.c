@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include "base/sabotage.h"
 #include "keep/keeper.h"
 #include "link/link.h"
 #include "sys/sample.h"
@@ -125,6 +126,8 @@ static void look(struct keeper *k, struct glance *g)
 		s->live_cpu_ns = s->live_memory = s->live_processes = 0;
 	}
 	walk(k, g);
+	if (plan_watches_memory(k->in->plan) && !sabotaged("shared"))
+		k->usage.memory += shared_take(&k->shared, k->proc);
 	if (k->in->plan->has_cgroup) {
 		struct cgroup_use u = { 0 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/grants.c - what a policy adds to the view: files, directories and sockets of the host */
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "plan/parts.h"
 
 static bool overlaps(const char *a, const char *b)
@@ -49,7 +50,49 @@ static int check_grant(const struct facts *f, const struct grant *g, struct err 
 	return 0;
 }
 
-static int add_grant(struct plan *p, const struct facts *f, const struct grant *g, struct err *e)
+/* What is granted for writing is protected as the workspace is. A grant that is itself, or lies in, what is protected would
+ * be writable as a whole; of git dirs only the whole can be granted, because then their parts are known. */
+static int check_protected(const struct policy *pol, const struct grant *g, struct err *e)
+{
+	_free_ char *head = mem_str(g->what->path + 1);
+	bool is_git = false;
+
+	if (sabotaged("grants"))
+		return 0;
+	for (size_t n = 0, all = strlen(head); n < all;) {
+		const char *rule;
+		int at;
+
+		n += strcspn(head + n + (n > 0), "/") + (n > 0);
+		head[n] = '\0';
+		at = items_match(&pol->protect, head);
+		rule = at < 0 ? NULL : pol->protect.v[at].text;
+		is_git |= rule && str_eq(path_name(head), ".git");
+		if (rule && (!is_git || n < all || g->what->kind != ENTRY_DIR))
+			return err_set(e, ERR_USAGE, EPERM,
+				       "%s '%.200s': '%.64s' is protected, because programs on the "
+				       "host act on what lies there%s; --protect '!%.64s' allows "
+				       "it",
+				       g->flag, g->what->path, path_name(head),
+				       is_git ? " (the whole .git directory can be granted: its "
+						"hooks "
+						"and config stay protected)"
+					      : "",
+				       rule);
+		if (n < all)
+			head[n] = '/';
+	}
+	if (g->what->gitdir && items_match(&pol->protect, ".git") >= 0)
+		return err_set(e, ERR_USAGE, EPERM,
+			       "%s '%.200s': it is a part of the repository '%.200s'; the whole "
+			       "can "
+			       "be granted, its hooks and config stay protected then",
+			       g->flag, g->what->path, g->what->gitdir);
+	return 0;
+}
+
+static int add_grant(struct plan *p, const struct policy *pol, const struct facts *f,
+		     const struct grant *g, struct err *e)
 {
 	const struct entry *en = g->what;
 	/* What belongs to ids of a root inside has them on disk as well. */
@@ -59,6 +102,8 @@ static int add_grant(struct plan *p, const struct facts *f, const struct grant *
 	struct mount *m;
 	int r = check_grant(f, g, e);
 
+	if (r == 0 && g->is_write)
+		r = check_protected(pol, g, e);
 	if (r < 0)
 		return r;
 	if (en->kind != ENTRY_DIR && en->kind != ENTRY_FILE)
@@ -76,6 +121,8 @@ static int add_grant(struct plan *p, const struct facts *f, const struct grant *
 
 		plan_add_mount(p, MOUNT_HIDE, "file", path, MOUNT_GONE_OK, "host socket");
 	}
+	for (size_t i = 0; i < en->n_covers && !sabotaged("grants"); i++)
+		plan_add_cover(p, &en->covers[i], en->path, g->inside);
 	if (g->is_write)
 		plan_add_access(p, ACCESS_WRITE, g->inside);
 	return 0;
@@ -89,9 +136,9 @@ int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f,
 
 	bug_on(f->extra.n != pol->read.n + pol->write.n + pol->mount.n);
 	for (size_t i = 0; r == 0 && i < pol->read.n; i++, en++)
-		r = add_grant(p, f, &(struct grant){ "--read", en, en->path, false }, e);
+		r = add_grant(p, pol, f, &(struct grant){ "--read", en, en->path, false }, e);
 	for (size_t i = 0; r == 0 && i < pol->write.n; i++, en++)
-		r = add_grant(p, f, &(struct grant){ "--write", en, en->path, true }, e);
+		r = add_grant(p, pol, f, &(struct grant){ "--write", en, en->path, true }, e);
 	for (size_t i = 0; r == 0 && i < pol->mount.n; i++, en++) {
 		const char *text = pol->mount.v[i].text;
 		const char *mode = strrchr(text, ':');
@@ -100,7 +147,8 @@ int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f,
 
 		bug_on(mode == NULL || colon == NULL || mode == colon);
 		inside = mem_strn(colon + 1, (size_t)(mode - colon) - 1);
-		r = add_grant(p, f, &(struct grant){ "-v", en, inside, str_eq(mode, ":rw") }, e);
+		r = add_grant(p, pol, f, &(struct grant){ "-v", en, inside, str_eq(mode, ":rw") },
+			      e);
 	}
 	return r;
 }

@@ -15,8 +15,7 @@ bool plan_needs_samples(const struct plan *p)
 {
 	const struct plan_limit *l = p->limits;
 
-	return (l[LIMIT_MEMORY].is_set && l[LIMIT_MEMORY].by == BY_WATCHED) ||
-	       (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
+	return plan_watches_memory(p) || (l[LIMIT_PIDS].is_set && l[LIMIT_PIDS].by == BY_WATCHED) ||
 	       l[LIMIT_CPU_TIME].is_set || l[LIMIT_IDLE].is_set;
 }
 
@@ -97,6 +96,8 @@ static struct plan_limit decide(enum limit_id id, const struct facts *f)
 	return l;
 }
 
+/* Open files: descriptors in flight between sockets are counted for the user, and a process may send one as long as there are
+ * fewer than its own limit on open files. What is inside gets half of ours, so that we can always send. */
 int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e)
 {
 	for (enum limit_id id = 0; id < LIMIT_COUNT_; id++) {
@@ -112,8 +113,8 @@ int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
 		}
 		l->is_set = true;
 		l->max = want->max;
-		if (id == LIMIT_OPEN_FILES && l->max > f->hard_open_files)
-			l->max = f->hard_open_files;
+		if (id == LIMIT_OPEN_FILES && l->max > f->hard_open_files / 2)
+			l->max = f->hard_open_files / 2;
 		if (l->by != BY_KERNEL && id != LIMIT_IDLE && !want->is_optional)
 			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 				       "limit %s: the kernel cannot enforce it here (%s; %s); add "

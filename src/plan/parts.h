@@ -17,6 +17,9 @@ struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *s
 struct skel *plan_add_skel(struct plan *p, enum skel_kind kind, const char *path, const char *text);
 void plan_add_access(struct plan *p, enum access_kind kind, const char *path);
 
+/* host: the directory that c->rel is relative to, inside: where that is seen. */
+void plan_add_cover(struct plan *p, const struct cover *c, const char *host, const char *inside);
+
 /* The last value of a variable counts. */
 void plan_add_env(struct plan *p, const char *kv);
 void plan_add_env_kv(struct plan *p, const char *key, const char *value);

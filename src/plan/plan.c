@@ -103,34 +103,36 @@ static void plan_shown(struct plan *p, const char *text, const char *path, unsig
 	plan_add_mount(p, MOUNT_HIDE, name, path, flags, "git config without its secrets");
 }
 
+void plan_add_cover(struct plan *p, const struct cover *c, const char *host, const char *inside)
+{
+	_free_ char *src = mem_fmt("%s/%s", host, c->rel);
+	_free_ char *path = mem_fmt("%s/%s", inside, c->rel);
+	unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
+
+	if (is_socket(p, path))
+		return; /* ours lies there already */
+	switch (c->kind) {
+	case COVER_HIDE:
+		plan_add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
+		break;
+	case COVER_PROTECT:
+		if (c->shown)
+			plan_shown(p, c->shown, path, flags);
+		else
+			plan_add_mount(p, MOUNT_PROTECT, src, path, flags | MOUNT_RO, c->rule);
+		break;
+	case COVER_PIN:
+		plan_add_mount(p, MOUNT_PIN, src, path, flags, "ancestor");
+		break;
+	case COVER_KIND_COUNT_:
+		bug_on(true);
+	}
+}
+
 static void plan_covers(struct plan *p, const struct facts *f)
 {
-	for (size_t i = 0; i < f->n_covers; i++) {
-		const struct cover *c = &f->covers[i];
-		_free_ char *path = mem_fmt("%s/%s", p->workspace, c->rel);
-		unsigned flags = MOUNT_GONE_OK | (c->is_dir ? MOUNT_DIR : 0);
-
-		if (is_socket(p, path))
-			continue; /* ours lies there already */
-		switch (c->kind) {
-		case COVER_HIDE:
-			plan_add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags,
-				       c->rule);
-			break;
-		case COVER_PROTECT:
-			if (c->shown)
-				plan_shown(p, c->shown, path, flags);
-			else
-				plan_add_mount(p, MOUNT_PROTECT, path, path, flags | MOUNT_RO,
-					       c->rule);
-			break;
-		case COVER_PIN:
-			plan_add_mount(p, MOUNT_PIN, path, path, flags, "ancestor");
-			break;
-		case COVER_KIND_COUNT_:
-			bug_on(true);
-		}
-	}
+	for (size_t i = 0; i < f->n_covers; i++)
+		plan_add_cover(p, &f->covers[i], p->workspace, p->workspace);
 	/* A Vitrine built or installed inside the workspace must not be replaced by what it runs. */
 	if (path_is_beneath(f->self_exe, p->workspace))
 		plan_add_mount(p, MOUNT_PROTECT, f->self_exe, f->self_exe, MOUNT_RO | MOUNT_GONE_OK,
@@ -156,8 +158,8 @@ static void own_ids(struct ids *ids, const struct facts *f)
 struct ids plan_ids(const struct facts *f)
 {
 	struct ids ids = { .is_root = f->is_root,
-			   .uid_out = f->is_root ? ROOT_UID_OUT : f->uid,
-			   .gid_out = f->is_root ? ROOT_UID_OUT : f->gid,
+			   .uid_out = f->is_root ? ROOT_UID_OUT + f->root_slot : f->uid,
+			   .gid_out = f->is_root ? ROOT_UID_OUT + f->root_slot : f->gid,
 			   .uid_in = f->is_root ? ROOT_UID_IN : f->uid,
 			   .gid_in = f->is_root ? ROOT_UID_IN : f->gid };
 

@@ -26,6 +26,7 @@ enum entry_kind {
 };
 
 /* One thing that may become part of the view: does it exist, and what is it. */
+struct cover;
 struct entry {
 	char *path;
 	char *src;    /* where it lies, when that is not where it shall be seen: in a template */
@@ -35,6 +36,10 @@ struct entry {
 	uint32_t uid;   /* whose it is, on disk */
 	char **sockets; /* of a granted directory: what must not be reachable in it, relative */
 	size_t n_sockets;
+	/* Granted for writing: what is covered in it, and the git dir it is a part of (NULL: none). */
+	struct cover *covers;
+	size_t n_covers;
+	char *gitdir;
 };
 
 struct entries {
@@ -117,7 +122,9 @@ struct facts {
 	unsigned cgroup_usable;   /* BIT(CG_x) */
 	const char *cgroup_why;   /* when something is not */
 	uint64_t hard_open_files; /* our own hard limit */
-	bool engine_has_cgroups;  /* the engine makes control groups for the limits itself */
+	uint32_t
+		root_slot; /* which of root's ids a sandbox gets: what the kernel counts for an id is then its own */
+	bool engine_has_cgroups; /* the engine makes control groups for the limits itself */
 	bool engine_is_elsewhere; /* what it starts is not below us: our control groups do not hold it */
 	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
 	bool has_runtime_dir;        /* XDG_RUNTIME_DIR names a directory of the user's own */
@@ -338,6 +345,9 @@ void plan_print(const struct plan *p, bool as_json, struct buf *out);
 /* Root's ids on this host, where the caller is root: above systemd's ranges, below 2^31, so that nothing belongs to them. */
 #define PLAN_ROOT_SUBIDS 1888065536U
 
+#define PLAN_ROOT_SLOTS                                                                            \
+	60000 /* ids below those that are root's sandboxes' own, one each; two may have the same */
+
 /* The layers of a template with ids of its own, as one tree: here until its parts are in their places. */
 #define PLAN_SYSTEM "/.vitrine/system"
 
@@ -349,6 +359,11 @@ bool plan_is_review(const struct plan *p);
 
 /* One of its limits can only be seen by looking at the processes inside. */
 bool plan_needs_samples(const struct plan *p);
+/* Memory is limited, and not by the kernel. */
+static inline bool plan_watches_memory(const struct plan *p)
+{
+	return p->limits[LIMIT_MEMORY].is_set && p->limits[LIMIT_MEMORY].by == BY_WATCHED;
+}
 /* Of --disk, what is /dev/shm's where it is a file system apart from all other private space: a machine's own. */
 static inline uint64_t plan_shm_part(uint64_t all)
 {

@@ -57,7 +57,7 @@ static struct facts a_host(void)
 		.environ = host_env,
 		.landlock_abi = 7,
 		.cgroup_why = "no delegation",
-		.hard_open_files = 20000,
+		.hard_open_files = 40000,
 	};
 }
 

@@ -71,11 +71,25 @@ static bool element_match(const char **pp, const char *pe, const char **ps, cons
 	return true;
 }
 
-static bool component_match(const char *p, const char *pe, const char *s, const char *se)
+/* One step less; false when none is left. */
+static bool spend(uint64_t *steps)
+{
+	if (steps == NULL)
+		return true;
+	if (*steps == 0)
+		return false;
+	(*steps)--;
+	return true;
+}
+
+static bool component_match(const char *p, const char *pe, const char *s, const char *se,
+			    uint64_t *steps)
 {
 	const char *star_p = NULL, *star_s = NULL;
 
 	while (p < pe || s < se) {
+		if (!spend(steps))
+			return false;
 		if (p < pe && *p == '*') {
 			star_p = ++p;
 			star_s = s;
@@ -110,18 +124,21 @@ static bool is_any_depth(const char *p)
 	return p[0] == '*' && p[1] == '*' && (p[2] == '/' || p[2] == '\0');
 }
 
-static bool path_match(const char *pattern, const char *rel)
+static bool path_match(const char *pattern, const char *rel, uint64_t *steps)
 {
 	const char *p = pattern, *s = rel, *star_p = NULL, *star_s = NULL;
 
 	while (p || s) {
+		if (!spend(steps))
+			return false;
 		if (p && is_any_depth(p)) {
 			star_p = component_next(p);
 			if (star_p == NULL)
 				return s != NULL;
 			star_s = s;
 			p = star_p;
-		} else if (p && s && component_match(p, component_end(p), s, component_end(s))) {
+		} else if (p && s &&
+			   component_match(p, component_end(p), s, component_end(s), steps)) {
 			p = component_next(p);
 			s = component_next(s);
 		} else if (star_p && star_s) {
@@ -143,19 +160,24 @@ static const char *last_name(const char *rel)
 }
 
 static bool pattern_match(const char *pattern, size_t n, bool is_path, const char *rel,
-			  const char *name)
+			  const char *name, uint64_t *steps)
 {
 	if (*rel == '\0')
 		return false;
 	if (is_path || is_any_depth(pattern))
-		return path_match(pattern, rel);
-	return component_match(pattern, pattern + n, name, name + strlen(name));
+		return path_match(pattern, rel, steps);
+	return component_match(pattern, pattern + n, name, name + strlen(name), steps);
 }
 
 bool glob_match(const char *pattern, const char *rel)
 {
+	return glob_match_within(pattern, rel, NULL);
+}
+
+bool glob_match_within(const char *pattern, const char *rel, uint64_t *steps)
+{
 	return pattern_match(pattern, strlen(pattern), strchr(pattern, '/') != NULL, rel,
-			     last_name(rel));
+			     last_name(rel), steps);
 }
 
 /* Nearly all answers are no, and nearly all of those can be had from the first and the last byte of the name. */
@@ -188,7 +210,7 @@ int items_match(const struct items *l, const char *rel)
 			continue;
 		is_taken_back = it->text[0] == '!';
 		if (pattern_match(it->text + is_taken_back, it->n - is_taken_back, it->is_path, rel,
-				  name))
+				  name, NULL))
 			return is_taken_back ? -1 : (int)i;
 	}
 	return -1;

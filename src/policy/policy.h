@@ -231,6 +231,8 @@ void policy_each_widening(const struct policy *p, policy_wider_fn *fn, void *arg
  * slash matches the last component at any depth; a match of a directory covers all below it (the caller walks).
  * Time is polynomial whatever the pattern; a pattern that glob_check() refuses matches nothing it should not. */
 bool glob_match(const char *pattern, const char *rel);
+/* The same with at most *steps comparisons of a character or component, which are taken off; none are left: no match. */
+bool glob_match_within(const char *pattern, const char *rel, uint64_t *steps);
 int glob_check(const char *pattern, struct err *e);
 
 /* The last pattern of the list that matches decides; "!pattern" takes back. Returns its index or -1. */

@@ -2,6 +2,7 @@
 /* sys/packet.c - see packet.h */
 #include <sys/socket.h>
 
+#include "base/io.h"
 #include "sys/packet.h"
 
 union control {
@@ -27,9 +28,13 @@ int packet_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds)
 		h->cmsg_len = (socklen_t)CMSG_LEN(n_fds * sizeof(int));
 		memcpy(CMSG_DATA(h), fds, n_fds * sizeof(int));
 	}
-	for (;;) {
+	for (size_t before = 0;;) {
 		if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0)
 			return 0;
+		/* The user has as many descriptors in flight as we may have open: a sandbox can bring that about, but
+		 * gets no more than half of our hard limit. */
+		if (errno == ETOOMANYREFS && before == 0 && (before = io_most_files(SIZE_MAX)) > 0)
+			continue;
 		if (errno != EINTR)
 			return -errno;
 	}

@@ -23,7 +23,8 @@ struct saving {
 	const struct tree_options *o;
 	const struct tree_index *before; /* NULL: none */
 	struct tree_saved *sum;
-	uint64_t holes, read; /* bytes of holes so far; files whose content was read */
+	struct content_bounds b;
+	uint64_t read; /* files whose content was read */
 };
 
 static bool is_over_cap(struct saving *v, const struct tree_entry *en)
@@ -32,7 +33,7 @@ static bool is_over_cap(struct saving *v, const struct tree_entry *en)
 
 	return (o->max_file && en->alloc > o->max_file) ||
 	       (o->max_new && v->sum->new_bytes + en->alloc > o->max_new) ||
-	       content_is_too_long(en, &v->holes);
+	       content_is_too_long(en, &v->b);
 }
 
 /* What was a small file when we looked may be a large one when it is opened, so the caps are asked of the open one. */
@@ -47,11 +48,11 @@ static int save_one(struct saving *v, int root_fd, struct tree_index *x, struct 
 		return 0;
 	}
 	for (int i = 0; i < 3 && r == -ESTALE; i++) {
-		r = store_put(v->s, fd, en, ret_new, e);
+		r = store_put(v->s, fd, en, &v->b.slack, ret_new, e);
 		if (r == -ESTALE && (content_stat(fd, en) < 0 || is_over_cap(v, en)))
 			break; /* else it was cut while we read: again */
 	}
-	if (r == -ESTALE) {
+	if (r == -ESTALE || r == -EFBIG) {
 		en->flags |= TREE_UNSAVED;
 		return 0;
 	}
@@ -143,10 +144,12 @@ static int make(struct store *s, const struct tree_note *note, const struct tree
 		struct tree_saved *ret, struct tree_index *x, struct err *e)
 {
 	_cleanup_(tree_index_done) struct tree_index before = { 0 };
-	struct saving v = { .s = s, .o = o, .sum = ret };
+	struct saving v = { .s = s, .o = o, .sum = ret, .b = CONTENT_BOUNDS };
 	bool is_alone = note->is_alone && note->is_alone(note->arg), has_before;
 	int r = newest(s, &before, &has_before, e);
 
+	if (o->max_file == 0) /* somebody asked for all of it, and waits */
+		v.b.slack = 64 * GIB;
 	v.before = has_before ? &before : NULL;
 	if (r == 0)
 		r = tree_look(note->root_fd, v.before, o, x, e);
@@ -156,6 +159,7 @@ static int make(struct store *s, const struct tree_note *note, const struct tree
 		r = save_new(&v, note->root_fd, x, e);
 	if (r < 0)
 		return r;
+	ret->is_ignore_cut = x->is_ignore_cut;
 	ret->is_same = has_before && is_same(&before, x);
 	is_alone = is_alone && note->is_alone(note->arg);
 	/* One that proves less than this one would is no reason to make none. */

@@ -16,6 +16,7 @@
 #include "tree/text.h"
 
 #define XATTRS_MAX (64 * KIB)
+#define CONTENT_MAX (16 * TREE_SIZE_MAX) /* what earlier versions have saved */
 
 /* ---- hashing ---- */
 
@@ -65,34 +66,81 @@ void content_zero_hash(size_t n, uint8_t ret[static SHA256_BYTES])
 	}
 }
 
-/* Every chunk of a long file: hashed, and shown to `fn` unless it is a hole. */
-int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
-		   uint8_t ret[static SHA256_BYTES])
-{
-	size_t n = (size_t)((size + TREE_CHUNK - 1) / TREE_CHUNK);
-	_free_ uint8_t *sums = mem_new(n, SHA256_BYTES);
-	_free_ char *chunk = mem_grow(NULL, TREE_CHUNK, 1);
-	uint64_t data = 0;
+struct chunk {
+	char *p; /* TREE_CHUNK bytes */
+	uint64_t at;
+	size_t n;
+};
 
-	for (size_t i = 0; i < n; i++) {
-		uint64_t at = (uint64_t)i * TREE_CHUNK;
-		size_t want = size - at < TREE_CHUNK ? (size_t)(size - at) : TREE_CHUNK;
-		ssize_t got;
+static int read_exactly(int fd, char *p, size_t n, uint64_t at)
+{
+	ssize_t got = content_read(fd, p, n, at);
+
+	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -ESTALE; /* cut while we read */
+}
+
+/* The parts of a chunk that are no hole, each shown to `fn`; the rest is zeros. *ret_data: how many bytes they have. */
+static int read_parts(int fd, const struct chunk *c, content_fn *fn, void *arg, size_t *ret_data)
+{
+	uint64_t end = c->at + c->n, hole = c->at;
+	size_t sum = 0;
+
+	memset(c->p, 0, c->n);
+	for (;;) {
+		uint64_t data = next_data(fd, hole, end);
+		size_t n;
+		off_t to;
 		int r;
 
-		if (data <= at) /* one question for a hole, however long it is */
-			data = next_data(fd, at, size);
-		if (data >= at + want) {
-			content_zero_hash(want, sums + i * SHA256_BYTES);
-			continue;
-		}
-		got = content_read(fd, chunk, want, at);
-		if (got != (ssize_t)want)
-			return got < 0 ? (int)got : -ESTALE; /* cut while we read */
-		sha256(chunk, want, sums + i * SHA256_BYTES);
-		r = fn ? fn(arg, chunk, want, at) : 0;
+		if (data >= end)
+			break;
+		to = sabotaged("holes") ? -1 : lseek(fd, (off_t)data, SEEK_HOLE);
+		hole = to < 0 || (uint64_t)to > end ? end : (uint64_t)to;
+		if (hole <= data)
+			break;
+		n = (size_t)(hole - data);
+		r = read_exactly(fd, c->p + (data - c->at), n, data);
+		if (r == 0 && fn)
+			r = fn(arg, c->p + (data - c->at), n, data);
 		if (r < 0)
 			return r;
+		sum += n;
+	}
+	*ret_data = sum;
+	return 0;
+}
+
+int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg, uint64_t *slack,
+		   uint8_t ret[static SHA256_BYTES])
+{
+	size_t n = size > CONTENT_MAX ? 0 : (size_t)((size + TREE_CHUNK - 1) / TREE_CHUNK);
+	_free_ uint8_t *sums = mem_new(n + 1, SHA256_BYTES);
+	_free_ char *p = mem_grow(NULL, TREE_CHUNK, 1);
+	uint64_t data = 0;
+
+	if (size > CONTENT_MAX)
+		return -EFBIG;
+	for (size_t i = 0; i < n; i++) {
+		struct chunk c = { .p = p, .at = (uint64_t)i * TREE_CHUNK, .n = TREE_CHUNK };
+		size_t part = 0;
+		int r;
+
+		if (size - c.at < TREE_CHUNK)
+			c.n = (size_t)(size - c.at);
+		if (data <= c.at) /* one question for a hole, however long it is */
+			data = next_data(fd, c.at, size);
+		if (data >= c.at + c.n) {
+			content_zero_hash(c.n, sums + i * SHA256_BYTES);
+			continue;
+		}
+		r = read_parts(fd, &c, fn, arg, &part);
+		if (r < 0)
+			return r;
+		if (slack && c.n - part > *slack)
+			return -EFBIG;
+		if (slack)
+			*slack -= c.n - part;
+		sha256(c.p, c.n, sums + i * SHA256_BYTES);
 	}
 	sha256(sums, n * SHA256_BYTES, ret);
 	return 0;
@@ -100,12 +148,17 @@ int content_chunks(int fd, uint64_t size, content_fn *fn, void *arg,
 
 int tree_hash_fd(int fd, uint64_t size, uint8_t ret[static SHA256_BYTES])
 {
+	return content_hash(fd, size, NULL, ret);
+}
+
+int content_hash(int fd, uint64_t size, uint64_t *slack, uint8_t ret[static SHA256_BYTES])
+{
 	_free_ char *p = NULL;
 	ssize_t got;
 
 	sha256_expect_much();
 	if (size > TREE_CHUNK)
-		return content_chunks(fd, size, NULL, NULL, ret);
+		return content_chunks(fd, size, NULL, NULL, slack, ret);
 	p = mem_grow(NULL, (size_t)size + 1, 1);
 	got = content_read(fd, p, (size_t)size, 0);
 	if (got != (ssize_t)size)
@@ -156,14 +209,16 @@ static int copy_chunk(void *arg, const char *p, size_t n, uint64_t at)
 	return 0;
 }
 
-int content_copy(int from, int to, uint64_t size, uint8_t hash[static SHA256_BYTES])
+int content_copy(int from, int to, uint64_t size, uint64_t *slack,
+		 uint8_t hash[static SHA256_BYTES])
 {
 	struct copy c = { .fd = to };
 	int r;
 
 	if (ioctl(to, FICLONE, from) == 0) /* which may have grown: no byte without a hash */
-		return ftruncate(to, (off_t)size) < 0 ? -errno : tree_hash_fd(to, size, hash);
-	r = content_chunks(from, size, copy_chunk, &c, hash);
+		return ftruncate(to, (off_t)size) < 0 ? -errno
+						      : content_hash(to, size, slack, hash);
+	r = content_chunks(from, size, copy_chunk, &c, slack, hash);
 	if (r == 0 && ftruncate(to, (off_t)size) < 0)
 		r = -errno;
 	return r;
@@ -199,13 +254,13 @@ int content_stat(int fd, struct tree_entry *en)
 	return 0;
 }
 
-bool content_is_too_long(const struct tree_entry *en, uint64_t *holes)
+bool content_is_too_long(const struct tree_entry *en, struct content_bounds *b)
 {
 	uint64_t more = en->size > en->alloc ? en->size - en->alloc : 0;
 
-	if (en->size > TREE_SIZE_MAX || *holes + more > TREE_SIZES_MAX)
+	if (en->size > TREE_SIZE_MAX || more > b->holes)
 		return !sabotaged("lengths");
-	*holes += more;
+	b->holes -= more;
 	return false;
 }
 
@@ -222,7 +277,8 @@ void content_settle(int fd, struct tree_entry *en)
 
 struct hashing {
 	const struct tree_index *before;
-	uint64_t bytes, holes; /* so far */
+	struct content_bounds b;
+	uint64_t bytes; /* so far */
 };
 
 /* Is this content worth its time? What the earlier index knows with this length was within the bounds then. */
@@ -232,7 +288,7 @@ static bool is_wanted(struct hashing *h, const struct tree_entry *en)
 	bool is_known =
 		old && S_ISREG(old->mode) && old->size == en->size && !(old->flags & TREE_UNHASHED);
 
-	if (content_is_too_long(en, &h->holes))
+	if (content_is_too_long(en, &h->b))
 		return false;
 	if (is_known)
 		return true;
@@ -242,7 +298,7 @@ static bool is_wanted(struct hashing *h, const struct tree_entry *en)
 
 int tree_hash_all(int root_fd, const struct tree_index *before, struct tree_index *x, struct err *e)
 {
-	struct hashing h = { .before = before };
+	struct hashing h = { .before = before, .b = CONTENT_BOUNDS };
 
 	for (size_t i = 0; i < x->n; i++) {
 		struct tree_entry *en = &x->v[i];
@@ -256,7 +312,9 @@ int tree_hash_all(int root_fd, const struct tree_index *before, struct tree_inde
 			continue;
 		}
 		fd = content_open(root_fd, en);
-		r = fd < 0 ? fd : is_wanted(&h, en) ? tree_hash_fd(fd, en->size, en->hash) : -EFBIG;
+		r = fd < 0              ? fd
+		    : is_wanted(&h, en) ? content_hash(fd, en->size, &h.b.slack, en->hash)
+					: -EFBIG;
 		if (r < 0)
 			continue; /* unreadable, gone or over the bounds: it stays unhashed */
 		tree_read_xattrs_fd(fd, x, en);

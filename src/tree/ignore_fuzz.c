@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	ignore_add(&g, "", (const char *)data, n < 4096 ? n : 4096);
 	ignore_add(&g, "a/b", text, strlen(text));
-	bug_on(ignore_dir(g, "a/.git"));
+	bug_on(ignore_dir(g, "a/b/.git"));
 	(void)ignore_dir(g, "a/b/c");
-	ignore_leave(g, "x");
+	ignore_leave(g, "x"); /* the rules of a/b go */
 	(void)ignore_dir(g, "node_modules");
 	ignore_free(g);
 	return 0;

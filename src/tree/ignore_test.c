@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
 #include "base/test.h"
 #include "tree/ignore.h"
 
@@ -41,10 +42,38 @@ TEST(deeper_files_beat_higher_ones)
 	CHECK(!ignore_dir(g, "a/b/out"));
 	CHECK(ignore_dir(g, "a/x"));
 	CHECK(!ignore_dir(g, "a/b/x"));
+	ignore_leave(g, "b");
 	CHECK(!ignore_dir(g, "x"));
 	CHECK(ignore_dir(g, "b/out"));
-	ignore_leave(g, "b");
 	CHECK(ignore_dir(g, "a/out"));
+	CHECK(!ignore_is_cut(g));
+	ignore_free(g);
+}
+
+/* Whoever writes the files chooses patterns and names: what is over the bound is not ignored. */
+TEST(the_cost_is_bounded)
+{
+	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
+	struct ignore *g = NULL;
+	char name[241] = "";
+
+	memset(name, 'a', 240);
+	for (int i = 0; i < 4000; i++) {
+		for (int k = 0; k < 60; k++)
+			buf_puts(&text, "*a");
+		buf_puts(&text, "b\n");
+	}
+	ignore_add(&g, "", buf_cstr(&text), text.n);
+	for (int i = 0; i < 1000; i++)
+		CHECK(!ignore_dir(g, name));
+	CHECK(ignore_is_cut(g));
+	ignore_free(g);
+
+	g = NULL;
+	for (int i = 0; i < 300; i++) /* more bytes than are read */
+		ignore_add(&g, "", buf_cstr(&text), 256 * KIB > text.n ? text.n : 256 * KIB);
+	CHECK(ignore_is_cut(g));
+	CHECK_INT(ignore_room(g), 0);
 	ignore_free(g);
 }
 

@@ -45,7 +45,7 @@ struct look {
 	size_t depth, stack_cap;
 	struct ignore *ignore;
 	uint32_t first; /* of the directory being read */
-	bool has_gitignore, is_full;
+	bool is_full;
 	uint64_t seen;
 };
 
@@ -90,6 +90,51 @@ void tree_from_stat(struct tree_entry *en, const struct stat *st)
 
 /* ---- the walk ---- */
 
+static void read_ignore(struct look *l, const struct walk_dir *d)
+{
+	size_t room = ignore_room(l->ignore);
+	size_t most = room < IGNORE_FILE_MAX ? room : IGNORE_FILE_MAX;
+	_cleanup_(buf_done) struct buf b = BUF(most);
+	_close_ int fd = openat(d->fd, ".gitignore",
+				O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	struct err ignored;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return;
+	if ((uint64_t)st.st_size > most || io_read_fd(fd, &b, &ignored) < 0)
+		ignore_skip(&l->ignore);
+	else
+		ignore_add(&l->ignore, d->rel, buf_cstr(&b), b.n);
+}
+
+/* What was saved once stays saved: who writes inside also writes .gitignore. */
+static bool was_saved(const struct look *l, const char *path)
+{
+	const struct tree_entry *en = l->before ? tree_find(l->before, path) : NULL;
+
+	return en && S_ISDIR(en->mode) && !(en->flags & TREE_OPAQUE);
+}
+
+static bool is_left_out(const struct look *l, const struct walk_dir *d, const char *name)
+{
+	_free_ char *path = NULL;
+
+	if (l->ignore == NULL)
+		return false;
+	path = d->rel_len ? mem_fmt("%s/%s", d->rel, name) : mem_str(name);
+	return ignore_dir(l->ignore, path) && !was_saved(l, path);
+}
+
+static void begin_dir(struct look *l, const struct walk_dir *d)
+{
+	l->first = (uint32_t)l->n;
+	if (l->o->with_ignored)
+		return;
+	ignore_leave(l->ignore, d->rel);
+	read_ignore(l, d);
+}
+
 static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t len,
 			 unsigned char type)
 {
@@ -98,8 +143,7 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 
 	if (!d->bits) {
 		d->bits = 1;
-		l->first = (uint32_t)l->n;
-		l->has_gitignore = false;
+		begin_dir(l, d);
 	}
 	if (l->n >= TREE_ENTRIES_MAX) {
 		l->is_full = true;
@@ -116,48 +160,11 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 		return 0;
 	}
 	l->n++;
-	l->has_gitignore |= str_eq(name, ".gitignore");
 	if (++l->seen % PROGRESS_EVERY == 0 && l->o->progress.fn)
 		l->o->progress.fn(l->o->progress.arg, l->seen, 0);
 	if (!S_ISDIR(r->st.st_mode))
 		return 0;
-	return type == DT_DIR && d->rel_len + len + 1 <= PATH_LEN_MAX;
-}
-
-static void read_ignore(struct look *l, const struct walk_dir *d)
-{
-	_cleanup_(buf_done) struct buf b = BUF(IGNORE_FILE_MAX);
-	_close_ int fd = openat(d->fd, ".gitignore",
-				O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
-	struct err ignored;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    io_read_fd(fd, &b, &ignored) < 0)
-		return;
-	ignore_add(&l->ignore, d->rel, buf_cstr(&b), b.n);
-}
-
-/* What was saved once stays saved: who writes inside also writes .gitignore. */
-static bool was_saved(const struct look *l, const char *path)
-{
-	const struct tree_entry *en = l->before ? tree_find(l->before, path) : NULL;
-
-	return en && S_ISDIR(en->mode) && !(en->flags & TREE_OPAQUE);
-}
-
-static void leave_out(struct look *l, struct walk *w, const struct walk_dir *d)
-{
-	for (size_t i = l->first; i < l->n; i++) {
-		const struct raw *r = &l->raw[i];
-		_free_ char *path = NULL;
-
-		if (!S_ISDIR(r->st.st_mode))
-			continue;
-		path = d->rel_len ? mem_fmt("%s/%s", d->rel, r->name) : mem_str(r->name);
-		if (ignore_dir(l->ignore, path) && !was_saved(l, path))
-			walk_leave_out(w, r->name);
-	}
+	return type == DT_DIR && d->rel_len + len + 1 <= PATH_LEN_MAX && !is_left_out(l, d, name);
 }
 
 /* The raw entry of the directory just read: among those of its parent, behind the ones visited before it. */
@@ -200,11 +207,6 @@ static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 	}
 	vec_reserve(l->stack, l->depth, l->stack_cap);
 	l->stack[l->depth++] = (struct frame){ d->rel_len, first, (uint32_t)l->n };
-	ignore_leave(l->ignore, d->rel);
-	if (d->bits && l->has_gitignore && !l->o->with_ignored)
-		read_ignore(l, d);
-	if (l->ignore && d->bits)
-		leave_out(l, w, d);
 	return 0;
 }
 
@@ -435,6 +437,7 @@ int tree_look(int root_fd, const struct tree_index *before, const struct tree_op
 	}
 	if (r < 0)
 		return r;
+	x.is_ignore_cut = ignore_is_cut(l.ignore);
 	find_links(&x);
 	x.steady_dev = before && tree_times_hold(root_fd) ? st.st_dev : 0;
 	compare_before(root_fd, &l);

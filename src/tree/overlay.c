@@ -294,28 +294,30 @@ static int layer_of(const struct overlay_diff *d, const struct tree_entry *en)
 	return d->o->layers[d->layer[en - d->after.v]];
 }
 
-void overlay_hash(int root, struct tree_entry *en)
+void overlay_hash(int root, struct tree_entry *en, struct content_bounds *b)
 {
 	_close_ int fd = FD_NONE;
-	uint64_t holes = 0;
 
 	if (!S_ISREG(en->mode) || !(en->flags & TREE_UNHASHED))
 		return;
 	fd = content_open(root, en);
-	if (fd >= 0 && !content_is_too_long(en, &holes) &&
-	    tree_hash_fd(fd, en->size, en->hash) == 0)
+	if (fd >= 0 && !content_is_too_long(en, b) && tree_hash_fd(fd, en->size, en->hash) == 0)
 		en->flags &= ~(uint32_t)TREE_UNHASHED;
 }
 
 void overlay_hash_all(struct overlay_diff *d)
 {
+	struct content_bounds b = CONTENT_BOUNDS;
+
 	for (size_t i = 0; i < d->after.n; i++)
-		overlay_hash(layer_of(d, &d->after.v[i]), &d->after.v[i]);
+		overlay_hash(layer_of(d, &d->after.v[i]), &d->after.v[i], &b);
 }
 
 /* A file whose size differs needs no hash to be seen as changed; only to be found again under another name. */
 static void hash_needed(struct overlay_diff *d, bool with_renames)
 {
+	struct content_bounds b = CONTENT_BOUNDS;
+
 	for (size_t i = 0; i < d->after.n; i++) {
 		struct tree_entry *en = &d->after.v[i];
 		const struct tree_entry *found = tree_find(&d->before, en->path);
@@ -324,15 +326,15 @@ static void hash_needed(struct overlay_diff *d, bool with_renames)
 		if (was && S_ISREG(was->mode) && S_ISREG(en->mode)) {
 			if (was->size != en->size)
 				continue;
-			overlay_hash(d->o->base, was);
-			overlay_hash(layer_of(d, en), en);
+			overlay_hash(d->o->base, was, &b);
+			overlay_hash(layer_of(d, en), en, &b);
 		} else if (with_renames) {
-			overlay_hash(layer_of(d, en), en);
+			overlay_hash(layer_of(d, en), en, &b);
 		}
 	}
 	for (size_t i = 0; with_renames && i < d->before.n; i++)
 		if (tree_find(&d->after, d->before.v[i].path) == NULL)
-			overlay_hash(d->o->base, &d->before.v[i]);
+			overlay_hash(d->o->base, &d->before.v[i], &b);
 }
 
 int overlay_compare(const struct overlay *o, bool with_renames, struct overlay_diff *ret,
@@ -387,8 +389,11 @@ int overlay_write(const struct overlay_diff *d, const struct tree_entry *en, int
 {
 	struct tree_entry copy = *en;
 	_close_ int from = content_open(layer_of(d, en), &copy);
+	struct content_bounds b = CONTENT_BOUNDS;
 	uint8_t sum[SHA256_BYTES];
-	int r = from < 0 ? from : content_copy(from, fd, copy.size, sum);
+	int r = from < 0                    ? from
+		: copy.size > TREE_SIZE_MAX ? -EFBIG
+					    : content_copy(from, fd, copy.size, &b.slack, sum);
 
 	if (r < 0) {
 		errno = -r;

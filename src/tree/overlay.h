@@ -33,8 +33,9 @@ void overlay_diff_done(struct overlay_diff *d);
 
 /* Every regular file that a layer brings: what is read later can then be held against it. */
 void overlay_hash_all(struct overlay_diff *d);
-/* The hash of a regular file that has none yet; one that cannot be read stays without. */
-void overlay_hash(int root, struct tree_entry *en);
+/* The hash of a regular file that has none yet; one that cannot be read, or is over the bounds, stays without. */
+struct content_bounds;
+void overlay_hash(int root, struct tree_entry *en, struct content_bounds *b);
 
 /* Two stacks above the same tree, one that was and one that is: what differs between them (overlay_since.c). */
 struct overlay_since {

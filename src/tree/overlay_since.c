@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "tree/content.h"
 #include "tree/overlay.h"
 
 struct found {
@@ -66,6 +67,8 @@ static void show(const struct overlay_diff *mine, const struct overlay_diff *oth
 /* The same file is not read twice; one of another size is not read at all, unless it may have another name. */
 static void hash_needed(struct overlay_since *s)
 {
+	struct content_bounds bounds = CONTENT_BOUNDS;
+
 	for (size_t i = 0; i < s->before.n; i++) {
 		struct tree_entry *a = &s->before.v[i];
 		const struct tree_entry *found = tree_find(&s->after, a->path);
@@ -78,7 +81,7 @@ static void hash_needed(struct overlay_since *s)
 			a->flags &= ~(uint32_t)TREE_UNHASHED;
 			b->flags &= ~(uint32_t)TREE_UNHASHED;
 		} else if (b == NULL || !S_ISREG(b->mode) || a->size == b->size) {
-			overlay_hash(s->before_roots[i], a);
+			overlay_hash(s->before_roots[i], a, &bounds);
 		}
 	}
 	for (size_t i = 0; s->after.v && i < s->after.n; i++) {
@@ -86,7 +89,7 @@ static void hash_needed(struct overlay_since *s)
 		const struct tree_entry *a = tree_find(&s->before, b->path);
 
 		if (a == NULL || !S_ISREG(a->mode) || a->size == b->size)
-			overlay_hash(s->after_roots[i], b);
+			overlay_hash(s->after_roots[i], b, &bounds);
 	}
 }
 

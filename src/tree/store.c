@@ -302,8 +302,8 @@ int store_set_pending(struct store *s, uint64_t target, uint64_t present, struct
 
 /* ---- large objects ---- */
 
-static int put_large(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new,
-		     struct err *e)
+static int put_large(struct store *s, int fd, struct tree_entry *en, uint64_t *slack,
+		     uint64_t *ret_new, struct err *e)
 {
 	_close_ int objects = open_folder(s, "objects", e);
 	_close_ int out = FD_NONE;
@@ -316,11 +316,11 @@ static int put_large(struct store *s, int fd, struct tree_entry *en, uint64_t *r
 	out = openat(objects, NEW_NAME, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out < 0)
 		return err_sys(e, "'%s/objects'", s->path);
-	r = content_copy(fd, out, en->size, en->hash);
+	r = content_copy(fd, out, en->size, slack, en->hash);
 	if (r < 0) {
 		(void)unlinkat(objects, NEW_NAME, 0);
 		errno = -r;
-		return r == -ESTALE ? r : err_sys(e, "save '%s'", en->path);
+		return r == -ESTALE || r == -EFBIG ? r : err_sys(e, "save '%s'", en->path);
 	}
 	store_hex(en->hash, name);
 	if (faccessat(objects, name, F_OK, 0) == 0) {
@@ -334,7 +334,8 @@ static int put_large(struct store *s, int fd, struct tree_entry *en, uint64_t *r
 	return 0;
 }
 
-int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new, struct err *e)
+int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *slack, uint64_t *ret_new,
+	      struct err *e)
 {
 	_free_ char *p = NULL;
 	ssize_t got;
@@ -342,7 +343,7 @@ int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new,
 
 	*ret_new = 0;
 	if (en->size > PACK_OBJECT_MAX)
-		return put_large(s, fd, en, ret_new, e);
+		return put_large(s, fd, en, slack, ret_new, e);
 	p = mem_grow(NULL, (size_t)en->size + 1, 1);
 	got = content_read(fd, p, (size_t)en->size, 0);
 	if (got < 0) {
@@ -433,7 +434,7 @@ int store_write_to(struct store *s, const struct tree_entry *en, int fd, struct 
 	from = open_large(s, en->hash, e);
 	if (from < 0)
 		return from;
-	r = content_copy(from, fd, en->size, sum);
+	r = content_copy(from, fd, en->size, NULL, sum);
 	if (r < 0) {
 		errno = -r;
 		return err_sys(e, "write '%s'", en->path);

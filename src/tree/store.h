@@ -48,8 +48,10 @@ int pack_add(struct store *s, const uint8_t hash[static SHA256_BYTES], const cha
 int pack_commit(struct store *s, const char *name, struct err *e);
 void packs_done(struct store *s);
 
-/* Saves what is in fd; *ret_new is the bytes it added. Sets hash and size of the entry. */
-int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *ret_new, struct err *e);
+/* Saves what is in fd; *ret_new is the bytes it added. Sets hash and size of the entry. -ESTALE: it became shorter; -EFBIG: see
+ * content_chunks(). */
+int store_put(struct store *s, int fd, struct tree_entry *en, uint64_t *slack, uint64_t *ret_new,
+	      struct err *e);
 /* Numbers the index, writes it and what was put. */
 int store_commit(struct store *s, struct tree_index *x, struct err *e);
 

@@ -170,7 +170,8 @@ static void mark(struct side *a, struct side *b)
 	s.n = (int64_t)(a->n - head - tail);
 	s.m = (int64_t)(b->n - head - tail);
 	s.reach = mem_new(EDITS_MAX + 1, sizeof(*s.reach));
-	if (search(&s)) {
+	/* Where one side has nothing there is nothing to search for, and new files are most of what a sandbox makes. */
+	if (s.n > 0 && s.m > 0 && search(&s)) {
 		walk_back(&s);
 	} else {
 		for (int64_t i = 0; i < s.n; i++)

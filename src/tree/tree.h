@@ -88,6 +88,8 @@ struct tree_index {
 	char *loaded; /* the file's bytes, which names point into */
 	/* Of a look, never saved: files of this device (0: of none) that are steady and have the same times are unchanged. */
 	uint64_t steady_dev;
+	/* The same: .gitignore files cost too much to be followed to their end, so more is in it. */
+	bool is_ignore_cut;
 };
 
 void tree_index_done(struct tree_index *x);
@@ -186,6 +188,7 @@ struct tree_saved {
 	uint64_t files, new_files, new_bytes; /* seen; whose content had to be read; bytes added */
 	uint64_t left_out, unsaved;           /* ignored directories; files over the cap */
 	bool is_same;                         /* nothing changed since the one before */
+	bool is_ignore_cut; /* directories are in it that .gitignore names: see tree_index */
 };
 
 struct tree_note {

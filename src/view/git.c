@@ -5,6 +5,7 @@
 
 #include "view/git.h"
 #include "view/match.h"
+#include "view/view.h"
 #include "view/walk.h"
 #include "view/ws.h"
 
@@ -110,6 +111,11 @@ bool git_is_repo(int dir_fd)
 			bits |= git_bits_of_type(git_names[i].bits, type);
 	}
 	return git_bits_are_repo(bits);
+}
+
+bool scan_is_gitdir(int dir_fd)
+{
+	return git_is_repo(dir_fd);
 }
 
 bool git_is_hook_name(const char *name)

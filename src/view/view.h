@@ -63,6 +63,15 @@ struct scan {
 	bool is_partial; /* a hit directory is so large that not all of its files were checked for hard links */
 };
 
+/* A directory of the host that was granted for writing: protected as the workspace is. */
+struct ground {
+	char *real;   /* its path on the host, without links */
+	char *inside; /* where it is seen */
+	dev_t dev;
+	ino_t ino;
+	struct scan scan; /* hits are relative to it */
+};
+
 #define SCAN_HITS_MAX 20000
 /* Longest path of a hit. What matches deeper down takes the ancestor of this length with it. */
 #define SCAN_REL_MAX 3072
@@ -72,6 +81,8 @@ struct scan {
  * (rule "unreadable"): inside it could be made readable. One of somebody else's is skipped and counted.
  * ERR_UNSUPPORTED when a rule matches more than SCAN_HITS_MAX paths. */
 int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e);
+/* Is the directory a repository's git dir, or a bare repository? */
+bool scan_is_gitdir(int dir_fd);
 void scan_done(struct scan *s);
 
 /* Sockets that lie in a directory tree: each is a HIDE hit by this rule. The workspace's own are found by scan_run();

@@ -4,6 +4,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,8 @@ from harness import eq, has, has_not, main, refused, soon, test
 
 
 def nothing_is_left(box):
-    for d in (box.home, box.dir / "cache", box.dir / "state", box.config):
+    eq((box.dir / "cache").exists(), False)
+    for d in (box.home, box.dir / "state", box.config):
         left = [str(p) for p in d.rglob("*") if p not in (box.ws, box.home / ".ssh")] if d.exists() else []
         eq(left, [])
     eq([str(p) for p in Path("/tmp").glob("vitrine-demo-*")], [])
@@ -37,6 +39,16 @@ def table(box):
     if took > 10:
         raise AssertionError(f"took {took:.1f} s")
     nothing_is_left(box)
+
+
+@test(who=("root",), timeout=25)
+def without_git(box):
+    """A bare machine has none: what needs git is not tried, and nothing counts as a way out."""
+    hidden = "mount --make-rprivate / && mount --bind /dev/null /usr/bin/git && exec \"$@\""
+    r = box.finish(box.popen(["unshare", "-m", "sh", "-c", hidden, "sh", box.program, "demo", "--json"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    rows = {x["id"]: x["result"] for x in json.loads(r.out)["rows"]}
+    eq((r.rc, [rows[name] for name in ("commit", "hook", "config")]), (0, ["not tried"] * 3), r.out)
 
 
 @test(timeout=25)

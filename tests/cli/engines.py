@@ -288,7 +288,7 @@ DOCKERS = 55155  # a group that no host has
 @test(who=("root",), timeout=120)
 def what_root_is_told_works_with_docker(box):
     """--user NAME: the daemon's socket is for a group, as packages have it, and NAME is a member, or is not."""
-    place = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))  # sockets of its own lie deep below, and their names must be short
+    place = Path(tempfile.mkdtemp(prefix="v-"))  # sockets of its own lie deep below, and their names must be short
     place.chmod(0o755)
     host = daemons.docker(place)
     if host is None:

@@ -93,7 +93,7 @@ def its_own_and_nothing_left(box, engine, env):
 def containers(box):
     """Podman, and a podman service and a docker of our own, where they can be had."""
     n = net()
-    run = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))  # podman's tidying up takes no name over 50 characters
+    run = Path(tempfile.mkdtemp(prefix="v-"))  # podman's tidying up takes no name over 50 characters
     far = run / "far"
     box.own(run)
     places = {"podman": {"XDG_RUNTIME_DIR": str(run)}}

@@ -33,6 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import ground  # noqa: E402
+import reaper  # noqa: E402
 from reaper import below, describe, reap  # noqa: E402, F401
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -549,6 +550,7 @@ def place_of(who, base):
 
 def main():
     global engine
+    reaper.enter()
     wanted = sys.argv[1:]
     if wanted[:1] == ["--engine"]:
         engine, wanted = wanted[1], wanted[2:]

@@ -22,7 +22,7 @@ class Service:
     """One for each test: nothing of one is found by the next."""
 
     def __init__(self, box, **kw):
-        self.dir = Path(tempfile.mkdtemp(prefix="v-", dir="/tmp"))
+        self.dir = Path(tempfile.mkdtemp(prefix="v-"))
         self.dir.chmod(0o755)
         self.host = daemons.podman(self.dir / "p", kw.pop("account", box.account), **kw)
         if self.host is None:

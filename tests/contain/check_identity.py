@@ -9,7 +9,9 @@ import itertools
 import os
 import shlex
 import shutil
+import time
 
+from check_fw import canary, git, make_repo, use_git
 from harness import HELD, Ctx, check
 
 q = shlex.quote
@@ -173,4 +175,123 @@ def fw81(c: Ctx):
     c.must_say(r.ok and r.text == "x\n", f"--accept-moved: {r}")
     r = c.vitrine("run", "victim", "--", "cat", "file")
     c.must_say(r.ok, f"it has to be said twice: {r}")
+    return HELD
+
+
+# ------------------------------------------------------------------- what is granted is protected as the workspace is
+
+
+# What an agent would do in a directory it may write, each with what a program on the host would run afterwards. R: top of a work
+# tree (or parent of one), G: its git dir; P: the canary program. A name that is not there before is made.
+ACTS = {
+    "hook written": 'printf "#!/bin/sh\\n$P\\n" >"$G/hooks/pre-commit" && chmod +x "$G/hooks/pre-commit"',
+    "hooks replaced": 'mv "$G/hooks" "$G/h2" && mkdir "$G/hooks" && cp "$P" "$G/hooks/post-checkout"',
+    "pager in config": 'printf "[core]\\n\\tpager = $P\\n" >>"$G/config"',
+    "config renamed over": 'cp "$G/config" "$G/c2" && printf "[core]\\n\\tfsmonitor = $P\\n" >>"$G/c2" && mv -f "$G/c2" "$G/config"',
+    "config linked over": 'cp "$G/config" "$G/c3"; printf "[core]\\n\\tsshCommand = $P\\n" >>"$G/c3"; ln -f "$G/c3" "$G/config"',
+    "hooks path": 'git --git-dir="$G" config core.hooksPath "$R"',
+    "worktree config": 'printf "[core]\\n\\tfsmonitor = $P\\n" >"$G/config.worktree"; git --git-dir="$G" config extensions.worktreeConfig true',
+    "attributes": 'mkdir -p "$G/info" && echo "* filter=x" >"$G/info/attributes"',
+    "alternates": 'mkdir -p "$G/objects/info" && echo /nowhere >"$G/objects/info/alternates"',
+    "submodule's hook": 'git init -q --bare "$G/modules/m" && mkdir -p "$G/modules/m/hooks" && cp "$P" "$G/modules/m/hooks/post-checkout"',
+    "editor's tasks": 'mkdir -p "$R/.vscode" && echo "{}" >"$R/.vscode/tasks.json"',
+    "editor's tasks deep down": 'mkdir -p "$R/a/b/.vscode" && echo "{}" >"$R/a/b/.vscode/tasks.json"',
+    "agent's hooks": 'mkdir -p "$R/.claude" && echo "{}" >"$R/.claude/settings.json"',
+    "tool servers": 'echo "{}" >"$R/.mcp.json"',
+    "tool servers deep down": 'mkdir -p "$R/c" && echo "{}" >"$R/c/.mcp.json"',
+    "environment": 'echo "$P" >"$R/.envrc"',
+    "own policy": 'echo "{}" >"$R/.vitrine.jsonc"',
+    "new repository": 'git init -q "$R/new" && cp "$P" "$R/new/.git/hooks/post-checkout"',
+}
+# name -> (flags, the work tree and the git dir as they are seen inside); g: what is granted
+GRANTS = {
+    "--write of a work tree": lambda t: (["--write", t], t, t / ".git"),
+    "--write of the parent": lambda t: (["--write", t.parent], t, t / ".git"),
+    "--write of .git": lambda t: (["--write", t / ".git"], t / ".git", t / ".git"),
+    "-v at its place": lambda t: (["-v", t], t, t / ".git"),
+    "-v elsewhere": lambda t: (["-v", f"{t}:/mnt/w"], "/mnt/w", "/mnt/w/.git"),
+    "-v of .git elsewhere": lambda t: (["-v", f"{t}/.git:/mnt/g"], "/mnt/g", "/mnt/g"),
+}
+LEFT = ("hooks/pre-commit", "hooks/post-checkout", "config.worktree", "info/attributes", "objects/info/alternates",
+        "modules/m/hooks/post-checkout")
+
+
+def left_behind(tree):
+    """What a program on the host would act on, below a granted work tree."""
+    found = [str(tree / ".git" / n) for n in LEFT if (tree / ".git" / n).exists()]
+    for top, dirs, files in os.walk(tree):
+        found += [os.path.join(top, n) for n in dirs + files
+                  if n in (".vscode", ".mcp.json", ".envrc", ".vitrine.jsonc") or (n == "settings.json" and ".claude" in top)
+                  or (n == "post-checkout" and "/hooks" in top)]
+    return found
+
+
+@check("FW-82", prio="P0", forms=("run", "exec"), catches=("grants",), timeout=120,
+       title="directories granted with --write and -v: hooks, config, editor and agent files at every depth, every way to grant")
+def fw82(c: Ctx):
+    prog, ran = canary(c)
+    n = 0
+    for i, (kind, of) in enumerate(GRANTS.items()):
+        tree = make_repo(c, c.root / "granted" / f"r{i}" / "w")
+        flags, r_in, g_in = of(tree)
+        before = (tree / ".git" / "config").read_text()
+        hooks = sorted(os.listdir(tree / ".git" / "hooks"))
+        acts = "\n".join(f"( {act} ) 2>/dev/null" for act in ACTS.values())
+        r = c.sandbox(f"R={q(str(r_in))} G={q(str(g_in))} P={q(str(prog))}\n{acts}\n"
+                      f"echo plain >\"$R/plain\" && echo wrote", flags=[str(f) for f in flags])
+        left = left_behind(tree)
+        c.must(not left, f"{kind}: left behind: {left} ({r})")
+        c.must((tree / ".git" / "config").read_text() == before, f"{kind}: the config was changed")
+        c.must(sorted(os.listdir(tree / ".git" / "hooks")) == hooks, f"{kind}: the hooks were changed")
+        c.must_say("wrote" in r.text, f"{kind}: a plain file cannot be written: {r}")
+        c.must(not use_git(c, tree, ran), f"{kind}: host git ran the canary")
+        n += len(ACTS)
+    c.note(n, "variations")
+    return HELD
+
+
+@check("FW-83", prio="P0", forms=("run",), catches=("grants",),
+       title="grants that are, or lie in, what is protected are refused with what would allow them")
+def fw83(c: Ctx):
+    tree = make_repo(c, c.root / "granted" / "r")
+    bare = c.root / "granted" / "b"
+    with c.host_edit():
+        c.need_control(git(c, tree, "clone", "-q", "--bare", str(tree), str(bare)).ok, "no bare repository")
+        for n in ("info", "modules", "worktrees"):
+            c.mkdir(tree / ".git" / n)
+    for p in (".vscode/tasks.json", "a/.idea/x", ".claude/hooks/h", ".husky/pre-commit", ".config/git/config"):
+        c.plant(tree / p, "{}\n")
+    bad = [tree / ".git" / n for n in ("hooks", "config", "info", "modules", "worktrees", "objects", "refs")]
+    bad += [bare / "hooks", bare / "config", bare / "objects"]
+    bad += [tree / ".vscode", tree / ".vscode/tasks.json", tree / "a/.idea", tree / ".claude/hooks", tree / ".husky",
+            tree / ".husky/pre-commit", tree / ".config/git", c.plant(c.home / ".bashrc", "x\n"), c.plant(c.home / ".gitconfig")]
+    for path in bad:
+        for flags in (["--write", path], ["-v", path], ["-v", f"{path}:/mnt/x"]):
+            r = c.vitrine("run", *[str(f) for f in flags], "--", "true")
+            c.must(not r.ok and r.refused, f"{flags}: {r}")
+            c.must_say(r.has(str(path)) and (r.has("--protect") or r.has("whole")), f"{flags}: says not what would allow it: {r}")
+        r = c.vitrine("run", "--read", str(path), "--", "true")
+        c.must_say(r.ok, f"--read {path}: {r}")
+    r = c.vitrine("run", "--write", str(tree / ".vscode"), "--protect", "!.vscode", "--", "touch", str(tree / ".vscode/x"))
+    c.must_say(r.ok and (tree / ".vscode/x").exists(), f"taken back: {r}")
+    return HELD
+
+
+@check("FW-84", prio="P0", forms=("run",), catches=("grants", "remask"),
+       title="in a granted directory too: what the host replaces is covered again, what appears is taken away while it runs")
+def fw84(c: Ctx):
+    tree = make_repo(c, c.root / "granted" / "r")
+    b = c.keeper(flags=["-v", f"{tree}:/mnt/w"])
+    with c.host_edit():
+        c.need_control(git(c, tree, "config", "user.name", "host").ok, "the host cannot replace the config")
+    text = (tree / ".git/config").read_text()
+    end = time.monotonic() + c.cfg.patience
+    while time.monotonic() < end and c.vitrine("exec", b.name, "--", "sh", "-c", "test -w /mnt/w/.git/config").ok:
+        time.sleep(0.05)
+    c.vitrine("exec", b.name, "--", "sh", "-c", "echo '[core] pager = x' >>/mnt/w/.git/config")
+    c.must((tree / ".git/config").read_text() == text, "the replaced config can be written")
+    c.vitrine("exec", b.name, "--", "sh", "-c", "echo x >/mnt/w/.envrc; mkdir -p /mnt/w/d; sleep 0.3; echo x >/mnt/w/d/.envrc")
+    c.must(c.wait_until(lambda: not (tree / ".envrc").exists() and not (tree / "d/.envrc").exists()),
+           "a protected name that appeared is still there")
+    b.stop()
     return HELD

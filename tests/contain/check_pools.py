@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager, suppress
 
 from harness import HELD, Ctx, check
+from outside import bounded
 
 SEED = 20
 KEEP_PAUSE, KEEP_DONE, KEEP_BYTES = 13, 23, 624  # keep/keep.h
@@ -151,4 +152,80 @@ def pr32(c: Ctx):
     r = c.vitrine("exec", p.name, "--", "sh", "-c", "kill -CONT $(cat pid)")
     c.must(c.wait_until(lambda: slots.read()[0] != job, 5), f"the job does not go on when it may: {r}")
     p.stop()
+    return HELD
+
+
+# ------------------------------------------------------------------------------------- shared pools
+
+# kind -> (ways of using it up, what somebody else then needs one of)
+POOLS = {
+    "inflight": (("stream", "dgram", "seqpacket", "single", "nested"), "stream"),
+    "pipes": (("plain", "big"), "whole"),
+    "aio": (("big", "small"), "small"),
+    "ptys": (("ptmx", "pts"), "ptmx"),
+    "mqueues": (("big", "small"), "small"),
+    "signals": (("timers", "queued"), "timers"),
+    "locked": (("sysv",), "sysv"),
+    "inotify": (("instances", "watches"), "instances"),
+}
+MOST = {"inflight": 70000, "pipes": 20000, "aio": 65536, "ptys": 4096, "signals": 100000, "locked": 1000, "mqueues": 1000, "inotify": 1000}
+# docs/SECURITY.md says why. Inside nobody gets aio or a message queue; what the kernel counts for an id, whatever namespaces
+# there are, a sandbox shares with its user, unless that is root, whose sandboxes have ids of their own.
+NEVER = {("aio", "sibling"), ("mqueues", "sibling")}
+SHARED = {("inflight", "host"), ("inflight", "sibling"), ("pipes", "host"), ("pipes", "sibling")}
+
+
+def suffers(c: Ctx, kind, way, processes=1):
+    """Who gets none of it while one sandbox has as much as it can get: the user's processes, another sandbox, Vitrine."""
+    one = c.probe("pool", kind, POOLS[kind][1], "1", "0")
+    p = c.start(c.probe("pool", kind, way, MOST[kind], "30", processes))
+    if not p.wait_for("pool ", 15):
+        c.inconclusive(f"{kind} {way}: no answer {p.stop()}")
+    found = set()
+    r = c.vitrine("run", "--", *one)
+    if r.rc != 0:
+        found.add("sibling" if "made" in r.text else "vitrine")
+    h = c.host(one)
+    if h.rc != 0:
+        found.add("host")
+    c.note(kind, way, processes, p.out.split(b"\n")[0].decode(), "host:", h.text.strip()[:40], "sibling:", r.text.strip()[:40], r.errtext.strip()[:120])
+    p.stop()
+    return found
+
+
+@check("RX-20", prio="P0", forms=("run",), alone=True, timeout=180,
+       title="what the kernel counts for a user or the machine is not used up from inside: pools, ways, who suffers")
+def rx20(c: Ctx):
+    with bounded(c):
+        excused = NEVER | (set() if c.ident == "root" else SHARED)
+        bad = []
+        for kind, (ways, _) in POOLS.items():
+            for way in ways:
+                for processes in (1, 8):
+                    bad += [(kind, way, processes, v) for v in suffers(c, kind, way, processes) if (kind, v) not in excused]
+        c.must(not bad, f"somebody else gets none: {bad}")
+    return HELD
+
+
+MEMORY = ("memfd", "memfd_one", "memfd_map", "sysv", "sysv_left", "anonymous", "shm", "shm_deleted", "tmp")
+
+
+@check("RX-21", prio="P0", forms=("run",), catches=("shared",), alone=True, timeout=120,
+       title="a limit on memory counts what is no process's own: memfd, System V, /dev/shm, /tmp, shared mappings")
+def rx21(c: Ctx):
+    """As an ordinary user the limit is watched; root's is the kernel's."""
+    with bounded(c):
+        through = []
+        for way, processes in [(w, 1) for w in MEMORY] + [(w, 4) for w in ("memfd", "sysv_left", "anonymous")]:
+            r = c.sandbox(c.probe("pool", "memory", way, 256 // processes, "3", processes), refusal_ok=True,
+                          flags=["--memory", "64m,optional", "--disk", "2g", "--json"])
+            c.note(way, processes, f"{r.seconds:.2f} s", r.json().get("reason"), r.text.strip()[:40])
+            if r.json().get("reason") != "memory":
+                through.append((way, processes))
+        c.must(not through, f"256 MiB under a limit of 64: {through}")
+        # What many have mapped is there once: eleven processes that share 24 MiB do not use 160.
+        r = c.sandbox(["python3", "-c", "import mmap,os,time\nm=mmap.mmap(-1,24<<20)\nm.write(b'x'*(24<<20))\n"
+                       "for i in range(10):\n  if not os.fork():\n    n=sum(m[j] for j in range(0,24<<20,4096)); time.sleep(1); os._exit(0)\n"
+                       "time.sleep(1.2); print('shared')"], flags=["--memory", "160m,optional", "--json"])
+        c.must("shared" in r.text, f"counted more than once: {r}")
     return HELD

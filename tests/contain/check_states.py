@@ -6,10 +6,14 @@ each kind of look. Set-user-id and set-group-id bits must not outlive a run. Wha
 host ends soon and leaves no process behind."""
 
 import itertools
+import os
+import shutil
+import signal
 import subprocess
 import time
+from pathlib import Path
 
-from harness import HELD, check
+from harness import HELD, check, descendants
 
 # ------------------------------------------------------------------------- time: between two looks
 
@@ -182,4 +186,109 @@ def fw71(c):
         check_looks(c)
     finally:
         subprocess.run(["umount", "-l", str(c.ws)], check=False)
+    return HELD
+
+
+# ------------------------------------------------------------------- cost: what the inside made, and its bound
+
+MOST = 30.0  # seconds that one command of the host may take; the slowest of these took 4 s beside others
+
+# Each makes something in the current directory.
+SHAPES = {
+    "hole": "os.truncate(new('hole'), 8 << 40)",
+    "end": "os.truncate(new('end'), 8 << 40); poke('end', 8000 << 30)",
+    "tera": "os.truncate(new('tera'), 1 << 40); poke('tera', 1000 << 30)",
+    "teras": "[os.truncate(new(f't{i}'), 1 << 40) for i in range(20)]",
+    "comb": "[poke(new('comb'), i << 20) for i in range(300)]",
+    "links": "new('first'); [os.link('first', f'l{i}') for i in range(4000)]",
+    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(900)]",
+    "everywhere": "open('.gitignore', 'w').write(stars); [(os.mkdir(f'e{i}'), os.link('.gitignore', f'e{i}/.gitignore')) for i in range(100)]",
+    "ignored": "open('.gitignore', 'w').write('i*\\n'); [os.mkdir(f'i{i}') for i in range(4000)]",
+    "long": "open('.gitignore', 'w').write('x' * 300000); os.mkdir('sub'); new('sub/f')",
+}
+MAKER = r"""
+import os, sys
+stars = ("*a" * 60 + "b\n") * 2100
+def new(f): os.close(os.open(f, os.O_WRONLY | os.O_CREAT, 0o644)); return f
+def poke(f, at): fd = os.open(f, os.O_WRONLY); os.pwrite(fd, b"x", at); os.close(fd)
+os.mkdir(sys.argv[1])
+for where in (sys.argv[1], os.path.expanduser("~")):
+    os.chdir(where)
+    exec(sys.argv[2])
+print("made")
+"""
+
+# What the host does with it: words behind the program's name; N is the sandbox, T another name, F a file outside.
+VERBS = {"direct": [["checkpoint", "N"], ["checkpoint", "--all", "N"], ["diff", "N", "--stat"], ["save", "N", "T"], ["undo", "N"]],
+         "review": [["diff", "N", "--stat"], ["save", "N", "T", "-o", "F"]]}
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def is_there(pid):
+    """Alive, and not only waiting to be collected."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@check("RX-30", prio="P0", forms=("run",), catches=("holes,lengths", "ignore"), timeout=240,
+       title="ten shapes that are cheap to make and dear to read: seven commands of the host end in order with each")
+def rx30(c):
+    slow = []
+    for mode, (shape, make) in itertools.product(("direct", "review"), SHAPES.items()):
+        name = c.new_name()
+        r = c.vitrine("run", "--name", name, "--mode", mode, "--", "python3", "-c", MAKER, shape, make, timeout=60)
+        c.need_control("made" in r.text, f"{shape} was not made: {r}")
+        for words in VERBS[mode]:
+            words = [{"N": name, "T": "t-" + name, "F": str(c.state / (name + ".tar"))}.get(w, w) for w in words]
+            r = c.vitrine(*words, timeout=MOST)
+            if r.timed_out or r.rc is None or r.rc < 0 or r.rc == 139:
+                slow.append(f"{shape} {mode}: {words[0]}: {r}")
+                break
+            elif not r.ok:
+                c.must_say(r.errtext.strip() or r.text.strip(), f"{shape}: {words[0]} failed without a word")
+        c.vitrine("rm", "-f", name)
+        with c.host_edit():
+            shutil.rmtree(c.ws / shape, ignore_errors=True)
+        (c.state / (name + ".tar")).unlink(missing_ok=True)
+        if slow:
+            break
+    c.must(not slow, "; ".join(slow))
+    c.note(f"{len(SHAPES) * sum(map(len, VERBS.values()))} shapes x commands")
+    return HELD
+
+
+@check("RX-31", prio="P0", forms=("run",), catches=("tied",), timeout=60,
+       title="the worker of a command that is killed dies with it")
+def rx31(c):
+    name = c.new_name()
+    r = c.vitrine("run", "--name", name, "--", "sh", "-c", "head -c 60M /dev/zero | tr '\\0' x >~/big; echo made", timeout=60)
+    c.need_control("made" in r.text, f"not made: {r}")
+    popen = c._popen([c.cfg.vitrine, "save", name, "tag"], env=c._vitrine_env(None))
+    worker = []
+
+    def found():
+        worker[:] = [pid for pid, _ in descendants(popen.pid) if command_of(pid).startswith("/vitrine-image")]
+        return worker
+    c.need_control(c.wait_until(found, 20, 0.005), "no worker was seen")
+    os.kill(worker[-1], signal.SIGSTOP)  # it cannot end by itself now
+    below = [pid for pid, _ in descendants(popen.pid)]
+    popen.kill()
+    popen.wait()
+    gone = c.wait_until(lambda: not any(is_there(x) for x in below), 5)
+    left = [f"{x} {command_of(x)}" for x in below if is_there(x)]
+    for x in below:
+        if is_there(x):
+            os.kill(x, signal.SIGKILL)
+    c.must(gone, f"still there: {left}")
+    r = c.vitrine("save", name, "tag", timeout=30)
+    c.must_say(r.ok, f"the next one does not work: {r}")
+    c.vitrine("rm", "-f", name)
     return HELD

@@ -31,6 +31,7 @@
 #include "probe_grow.h"
 #include "probe_ipc.h"
 #include "probe_net.h"
+#include "probe_pools.h"
 #include "probe_proc.h"
 #include "probe_wake.h"
 
@@ -107,6 +108,7 @@ static const struct word words[] = {
 	{ "inotify", w_inotify },
 	{ "timers", w_timers },
 	{ "wake", w_wake },
+	{ "pool", w_pool },
 	{ "stubborn", w_stubborn },
 	{ "orphans", w_orphans },
 	{ "out", w_out },

@@ -74,6 +74,18 @@ def build_tools(given, keep_in):
     return tools
 
 
+def copy_program(binary, to):
+    """The program and those that it finds beside itself, where every identity can read them: the repository may lie in
+    root's home. Building anew does not change what is being tested either."""
+    to = Path(to) / "program"
+    to.mkdir(mode=0o755)
+    to.parent.chmod(0o755)
+    for p in [Path(binary), *(q for q in Path(binary).resolve().parent.glob("vitrine-*") if q.is_file())]:
+        shutil.copyfile(p, to / p.name)
+        (to / p.name).chmod(0o755)
+    return str(to / Path(binary).name)
+
+
 def not_testable():
     path = HERE / "not_testable.json"
     return json.loads(path.read_text()) if path.exists() else {}
@@ -460,7 +472,7 @@ def run_chosen(args, binary, chosen, idents):
         given = dict(t.split("=", 1) for t in args.tool)
         if args.probe:
             given["probe"] = args.probe
-        cfg = harness.Config(os.path.abspath(binary), build_tools(given, tools_dir),
+        cfg = harness.Config(copy_program(binary, tools_dir), build_tools(given, tools_dir),
                              base=args.base, keep=args.keep, engine=args.engine)
         if args.null:
             return run_null(args, cfg, chosen)

@@ -283,6 +283,20 @@ static void send_proc(struct child *c)
 		fail(c, "hand out /proc", -errno);
 }
 
+/* Where memory lies that is no process's own. */
+static void send_shared(struct child *c)
+{
+	static const char *const places[] = { "/dev/shm", "/proc/sysvipc/shm" };
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		struct init_msg m = { .type = INIT_SHARED };
+		_close_ int fd = open(places[i], O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0 && init_send(c->ctl, &m, &fd, 1) < 0)
+			fail(c, "hand out shared memory", -errno);
+	}
+}
+
 _Noreturn void child_main(struct child *c)
 {
 	for (size_t i = 0; i < ARRAY_LEN(init_steps); i++) {
@@ -295,6 +309,8 @@ _Noreturn void child_main(struct child *c)
 	}
 	if (plan_needs_samples(c->plan))
 		send_proc(c);
+	if (plan_watches_memory(c->plan))
+		send_shared(c);
 	if (c->needs_go)
 		wait_for_go(c);
 	init_main(c);

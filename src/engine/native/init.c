@@ -102,7 +102,7 @@ static int start_request(const struct child *c, const struct init_msg *m, int re
 	_cleanup_(request_done) struct request q = { 0 };
 	struct request_head head;
 	_free_ char *text = NULL;
-	struct command cmd = { 0 };
+	struct command cmd = { .open_files = rlimit_files(c->plan) };
 
 	if (pread(request, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
 	    !request_is_head(&head))
@@ -290,7 +290,10 @@ static void let_go(const struct child *c)
 
 static void start_first(const struct child *c)
 {
-	struct command first = { .argv = c->plan->argv, .env = c->plan->env, .cwd = c->plan->cwd };
+	struct command first = { .argv = c->plan->argv,
+				 .env = c->plan->env,
+				 .cwd = c->plan->cwd,
+				 .open_files = rlimit_files(c->plan) };
 	struct init_msg ready = { .type = INIT_READY };
 
 	if (c->plan->argv[0] == NULL)

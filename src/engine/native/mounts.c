@@ -113,6 +113,9 @@ static int make_proc(void)
 	return tree < 0 ? -errno : tree;
 }
 
+/* The kernel has kernel.pty.max terminals for all (4096, a quarter of them reserved for the host's own devpts). */
+#define PTYS_MAX "256"
+
 static int make_pts(void)
 {
 	_close_ int fs = fsopen("devpts", FSOPEN_CLOEXEC);
@@ -120,6 +123,7 @@ static int make_pts(void)
 
 	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 ||
 	    fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0600", 0) < 0 ||
+	    (!sabotaged("ptys") && fsconfig(fs, FSCONFIG_SET_STRING, "max", PTYS_MAX, 0) < 0) ||
 	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	tree = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);

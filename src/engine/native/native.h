@@ -38,6 +38,7 @@ enum init_msg_type {
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	INIT_PARKED, /* a = 0, or errno: it cannot */
+	INIT_SHARED, /* with one descriptor, for shared_add(); before the first command runs */
 	/* to init */
 	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
@@ -47,7 +48,7 @@ enum init_msg_type {
 	INIT_START, /* session; flags; descriptors: request, then the stdio ones that are not the terminal's */
 	INIT_SIGNAL, /* session; a = signal, to the process group of the session */
 	INIT_FREEZE, /* requests to start wait; a = 1, and always behind other walls: SIGSTOP to all but init */
-	INIT_THAW, /* they are carried out; a = 1: SIGCONT */
+	INIT_THAW,      /* they are carried out; a = 1: SIGCONT */
 	INIT_STAY,      /* somebody else may ask for commands: do not end with the first one */
 	INIT_WANT_PROC, /* answered by INIT_PROC */
 	INIT_FILE, /* session = any number; a = enum file_op, b = mode; one descriptor: the paths, as in a request */
@@ -215,7 +216,12 @@ int lock_files(struct child *c); /* landlock; 0 or -errno */
 int lock_end(struct child *c);   /* caps, not dumpable; 0 or -errno */
 int lock_prove(const struct plan *p, char *where,
 	       size_t size); /* try what is forbidden; -EPERM... or 0 when every door is closed */
-int rlimits_set(const struct plan *p, bool shares_kernel); /* 0 or -errno */
+/* 0 or -errno. Open files are limited when a command is started, not before: see plan_limits(). */
+int rlimits_set(const struct plan *p, bool shares_kernel);
+static inline uint64_t rlimit_files(const struct plan *p)
+{
+	return p->limits[LIMIT_OPEN_FILES].is_set ? p->limits[LIMIT_OPEN_FILES].max : 0;
+}
 int mounts_open(struct child *c);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);

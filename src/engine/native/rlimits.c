@@ -7,7 +7,7 @@
 #include "base/sabotage.h"
 #include "engine/native/native.h"
 
-static int set_rlimit(int which, uint64_t value)
+int rlimit_set(int which, uint64_t value)
 {
 	struct { /* the kernel's own */
 		uint64_t cur, max;
@@ -24,19 +24,20 @@ static int set_rlimit(int which, uint64_t value)
 int rlimits_set(const struct plan *p, bool shares_kernel)
 {
 	const struct plan_limit *l = p->limits;
-	int r = set_rlimit(RLIMIT_CORE, 0);
+	int r = rlimit_set(RLIMIT_CORE, 0);
 
 	if (r == 0 && l[LIMIT_PIDS].is_set && !sabotaged("pids"))
-		r = set_rlimit(RLIMIT_NPROC, l[LIMIT_PIDS].max + 1); /* init is one of them */
-	if (r == 0 && l[LIMIT_OPEN_FILES].is_set)
-		r = set_rlimit(RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].max);
+		r = rlimit_set(RLIMIT_NPROC, l[LIMIT_PIDS].max + 1); /* init is one of them */
 	if (r == 0 && l[LIMIT_CPU_TIME].is_set)
-		r = set_rlimit(RLIMIT_CPU, (l[LIMIT_CPU_TIME].max + NS_PER_SEC - 1) / NS_PER_SEC);
+		r = rlimit_set(RLIMIT_CPU, (l[LIMIT_CPU_TIME].max + NS_PER_SEC - 1) / NS_PER_SEC);
 	/* Per-user kernel objects that no namespace counts: the user must keep some for themselves. Of another kernel
 	 * than the host's they may use up what they like. */
 	if (r == 0 && shares_kernel)
-		r = set_rlimit(RLIMIT_MSGQUEUE, 819200);
+		r = rlimit_set(RLIMIT_MSGQUEUE, 819200);
 	if (r == 0 && shares_kernel)
-		r = set_rlimit(RLIMIT_SIGPENDING, 4096);
+		r = rlimit_set(RLIMIT_SIGPENDING, 4096);
+	if (r == 0 && shares_kernel && !sabotaged("locked"))
+		r = rlimit_set(RLIMIT_MEMLOCK,
+			       MIB); /* of shared memory; a process's own is counted apart */
 	return r;
 }

@@ -98,6 +98,13 @@ static _Noreturn void become(struct command *c)
 	if (!sabotaged("fds"))
 		(void)syscall(SYS_close_range, 3, ~0U, 0);
 	reset_signals(c);
+	if (c->open_files && !sabotaged("inflight")) {
+		int r = rlimit_set(RLIMIT_NOFILE, c->open_files);
+
+		errno = -r;
+		if (r < 0)
+			goto failed;
+	}
 	/* Our parent wakes when we are the command, on another processor, and both go on. */
 	spread_child(getppid());
 	spread_free();

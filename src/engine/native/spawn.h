@@ -15,7 +15,8 @@ struct command {
 	const char *cwd;
 	const char *path; /* value of PATH; filled in by command_spawn() */
 	int fd[3];
-	int pty; /* slave side, or FD_NONE */
+	int pty;             /* slave side, or FD_NONE */
+	uint64_t open_files; /* its limit; 0: as ours */
 	unsigned
 		signals; /* BIT(signal) of all that we do not have as a program begins with; 0: not known */
 	/* Not NULL: what another child of ours runs, in the command's session and at its terminal, and what it is told by. */
@@ -32,6 +33,9 @@ pid_t command_spawn(struct command *c);
 
 /* What it and all it waited for used, from wait4(). */
 void command_used(const struct rusage *used, uint64_t *ret_cpu_ns, uint64_t *ret_rss);
+
+/* Soft and hard limit, as far down as we may go; raw, usable after vfork. 0 or -errno. */
+int rlimit_set(int which, uint64_t value);
 
 /* A terminal of the sandbox's own: returns the master side or -errno. */
 int command_pty(uint16_t rows, uint16_t cols, int *ret_slave);
