@@ -369,6 +369,7 @@ static void finish_ground(struct guarded *g)
 
 void masks_finish(struct keeper *k)
 {
+	k->swept.is_last = true;
 	for (size_t i = 0; k->masks && i < k->masks->n; i++)
 		finish_ground(&k->masks->v[i]);
 }

@@ -8,6 +8,7 @@
  *   info/attributes, info/grafts     nothing: git never writes them
  *   commondir        ../.. of a directory in worktrees/
  *   gitdir, .git file, alternates    a path in the workspace, without links on the way
+ *   steps of a rebase                at the end of a run, none that runs a command
  * Which of them are harmless is decided in outcome.c, as for every other way out.
  * Files that git writes in two steps are met empty in between: an empty one does no harm and stays.
  * Where a pointer leads is held to the same list right away, wherever that is: not every directory with the parts
@@ -187,6 +188,9 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			sweep_link(g->sw, at, path_name(name), rel, "git part behind a link", st);
 		return 0;
 	}
+	/* A rebase inside goes through its own steps; only what is left of it concerns the host. */
+	if (what == GIT_TODO && !g->sw->out->is_last)
+		return 0;
 	if (scan_covers(g->sw->before, rel))
 		return what == GIT_CONFIG ? config_refs(g, name, false, e) : 0;
 	if (what == GIT_HOOKS) {

@@ -116,7 +116,8 @@ struct sweep {
 	size_t n, cap;
 	const char *
 		dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
-	int dir_fd; /* opened then; FD_NONE before */
+	int dir_fd;   /* opened then; FD_NONE before */
+	bool is_last; /* nothing inside lives any more: what is unfinished stays so */
 	/* Called before anything is taken, so that it is on record first; may be NULL. */
 	void (*on_take)(void *arg, const char *rel, const char *rule);
 	void *arg;

@@ -287,6 +287,41 @@ def fw56(c: Ctx):
     return HELD
 
 
+@check("FW-57", prio="P0", forms=("run",), catches=("quarantine",),
+       title="steps of a rebase that the inside leaves behind run nothing on the host; a rebase inside works, with commands too")
+def fw57(c: Ctx):
+    make_repo(c, c.ws)
+    me = "git -c user.name=a -c user.email=a@b"
+    for f in ("one", "two", "three"):
+        c.control(f"echo {f} > {f}; git add {f}; {me} commit -qm {f}")
+    c.control("git tag base")
+    again = "git rebase --abort; git checkout -qf main; git reset -q --hard base; rm -f inside.txt"
+    ran = c.out / "ran"
+    forms = ["exec touch {r}", "x touch {r}", "  exec\ttouch {r}", "\tx touch {r}", "# c\n\nexec touch {r}", "pick HEAD\nx touch {r}"]
+    for i, line in enumerate(forms):
+        todo = c.ws / ".git" / "rebase-merge" / "git-rebase-todo"
+        stop = f"GIT_SEQUENCE_EDITOR='sed -i 1s/^pick/edit/' {me} rebase -qi HEAD~2"
+        leave = f"{stop}; printf {q(line.format(r=ran) + chr(10))} > .git/rebase-merge/git-rebase-todo"
+        if i == 0:
+            c.control(leave)
+            c.host(["git", "-C", str(c.ws), "-c", "user.name=a", "-c", "user.email=a@b", "rebase", "--continue"])
+            c.need_control(ran.exists(), "outside too nothing runs")
+            with c.host_edit():
+                ran.unlink()
+            c.control(again)
+        work = f"{me} rebase -q --exec 'echo x >> inside.txt' HEAD~1 && echo works; " if i == 0 else ""
+        r = c.sandbox(work + leave + "; ls .git/rebase-merge/done && echo left")
+        c.need_control("left" in r.text, f"no rebase inside: {r}")
+        c.must_say(i or "works" in r.text, f"a rebase with a command does not work inside: {r}")
+        c.must(not todo.exists(), f"{line!r}: the steps are left on the host")
+        c.host(["git", "-C", str(c.ws), "-c", "user.name=a", "-c", "user.email=a@b", "rebase", "--continue"])
+        c.must(not ran.exists(), f"{line!r}: host git ran the command")
+        c.control(again)
+    r = c.sandbox(f"GIT_SEQUENCE_EDITOR='sed -i 1s/^pick/edit/' {me} rebase -qi HEAD~2; echo stopped")
+    c.must_say((c.ws / ".git/rebase-merge/git-rebase-todo").exists(), f"a rebase without commands was taken away: {r}")
+    return HELD
+
+
 # ---- tokens in a git config ----
 
 def with_tokens(u):
