@@ -78,11 +78,11 @@ static void add_names(struct items *l, const char *names)
 {
 	size_t n = 0;
 
-	for_names(name, names) n++;
+	for_names(name, names)
+		n++;
 	l->v = mem_new(n, sizeof(*l->v));
 	l->cap = n;
-	for_names(name, names)
-	{
+	for_names(name, names) {
 		union {
 			const char *in;
 			char *out;

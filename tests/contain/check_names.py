@@ -284,6 +284,15 @@ def fw56(c: Ctx):
         git(c, main, "config", "core.hooksPath", "tools/hooks")
         git(c, main, "config", "filter.x.clean", "python3 tools/clean.py")
     must_keep(c, ["wt/tools/hooks/pre-commit", "wt/tools/clean.py"])
+    above = make_repo(c, c.ws / "above")
+    c.plant(above / ".git" / "config", (above / ".git" / "config").read_text() + entry("core.hooksPath", "part/hooks")
+            + entry("filter.x.smudge", "sh part/smudge"))
+    for f in ("hooks/pre-commit", "smudge"):
+        c.plant(above / "part" / f, "old\n", 0o755)
+    r = c.vitrine("run", "--", "sh", "-c", "echo new > hooks/pre-commit; echo new > smudge; echo fine > a.txt", cwd=above / "part")
+    c.need_control((above / "part" / "a.txt").exists(), f"nothing was tried: {r}")
+    c.must((above / "part/hooks/pre-commit").read_text() == (above / "part/smudge").read_text() == "old\n",
+           "what the repository above names was changed")
     return HELD
 
 
