@@ -22,13 +22,14 @@ struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n)
 
 		if (hit->is_alias && sabotaged("aliases"))
 			continue;
-		if (only_hidden && hit->kind != HIT_HIDE)
+		if (only_hidden && hit->kind != HIT_HIDE && hit->shown == NULL)
 			continue;
 		v[n++] = (struct cover){
 			.rel = hit->rel,
 			.rule = hit->rule,
 			.is_dir = hit->is_dir,
 			.is_alias = hit->is_alias,
+			.shown = hit->shown,
 			.kind = hit->kind == HIT_HIDE      ? COVER_HIDE
 				: hit->kind == HIT_PROTECT ? COVER_PROTECT
 							   : COVER_PIN,

@@ -3,7 +3,7 @@
 #ifndef VITRINE_GUARD_SEEN_H
 #define VITRINE_GUARD_SEEN_H
 
-#include "guard/shell.h"
+#include "shell/shell.h"
 
 struct seen {
 	struct arena *mem;

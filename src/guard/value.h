@@ -9,7 +9,7 @@
 #ifndef VITRINE_GUARD_VALUE_H
 #define VITRINE_GUARD_VALUE_H
 
-#include "guard/shell.h"
+#include "shell/shell.h"
 
 #define VALUE_UNKNOWN '\x01'
 #define VALUE_MANY '\x02'

@@ -243,6 +243,23 @@ static bool is_cover(const struct mount *m)
 	return m->kind == MOUNT_HIDE || m->kind == MOUNT_PROTECT || m->kind == MOUNT_PIN;
 }
 
+/* The host may have written a token into a git configuration that had none: then nothing of it is shown any more. One that is
+ * shown as a copy stays what it was. */
+static int cover_one(const struct guarded *g, const struct mount *m, struct err *e)
+{
+	const char *rel = path_below(m->dst, g->inside);
+	const struct hit *hit = m->kind == MOUNT_PROTECT ? scan_find(g->scan, rel) : NULL;
+	struct mount hidden = *m;
+	_free_ char *shown = NULL, *file = mem_str("file");
+
+	if (hit == NULL || !hit->is_config || sabotaged("redact") ||
+	    scan_shown(g->fd, rel, &shown) == 0)
+		return engine_cover(&g->k->native, m, e);
+	hidden.kind = MOUNT_HIDE;
+	hidden.src = file;
+	return engine_cover(&g->k->native, &hidden, e);
+}
+
 /* Covers `rel` and every cover below it; a name that is gone has nothing to cover. */
 static void cover_again(const struct guarded *g, const char *rel)
 {
@@ -257,7 +274,7 @@ static void cover_again(const struct guarded *g, const char *rel)
 		if (!is_cover(m) || !path_is_beneath(m->dst, path))
 			continue;
 		tell_masked(k, m->dst);
-		if (engine_cover(&k->native, m, &e) < 0) {
+		if (cover_one(g, m, &e) < 0) {
 			/* A bare name inside is worse than an ended command. */
 			err_put_(&k->err, ERR_SYSTEM, e.num,
 				 "a protection could not be put back: %.400s", e.msg);
@@ -303,7 +320,7 @@ static void settle_or_end(struct guarded *g, const char *rel)
 static void put_right(struct guarded *g, const char *rel)
 {
 	const struct hit *hit = scan_find(g->scan, rel);
-	bool is_hidden = is_gone(g, rel) || (hit && hit->kind == HIT_HIDE);
+	bool is_hidden = is_gone(g, rel) || (hit && (hit->kind == HIT_HIDE || hit->shown));
 	bool is_pin = hit && hit->kind == HIT_PIN;
 	struct err e = ERR_INIT;
 
@@ -556,6 +573,7 @@ void masks_finish(struct keeper *k)
 {
 	if (k->masks == NULL)
 		return;
+	k->swept.is_last = true;
 	for (size_t i = 0; i < k->masks->n; i++)
 		finish_ground(&k->masks->v[i]);
 	tell_all_swept(k);

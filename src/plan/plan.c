@@ -92,6 +92,17 @@ static bool is_socket(const struct plan *p, const char *path)
 	return false;
 }
 
+/* A text of ours over a name: part of the skeleton, as what hides a file is. */
+static void plan_shown(struct plan *p, const char *text, const char *path, unsigned flags)
+{
+	_free_ char *name = mem_fmt("shown/%zu", p->n_skel);
+	_free_ char *at = mem_fmt(".vitrine/%s", name);
+
+	plan_add_skel(p, SKEL_DIR, ".vitrine/shown", "");
+	plan_add_skel(p, SKEL_FILE, at, text);
+	plan_add_mount(p, MOUNT_HIDE, name, path, flags, "git config without its secrets");
+}
+
 void plan_add_cover(struct plan *p, const struct cover *c, const char *host, const char *inside)
 {
 	_free_ char *src = mem_fmt("%s/%s", host, c->rel);
@@ -105,7 +116,10 @@ void plan_add_cover(struct plan *p, const struct cover *c, const char *host, con
 		plan_add_mount(p, MOUNT_HIDE, c->is_dir ? "dir" : "file", path, flags, c->rule);
 		break;
 	case COVER_PROTECT:
-		plan_add_mount(p, MOUNT_PROTECT, src, path, flags | MOUNT_RO, c->rule);
+		if (c->shown)
+			plan_shown(p, c->shown, path, flags);
+		else
+			plan_add_mount(p, MOUNT_PROTECT, src, path, flags | MOUNT_RO, c->rule);
 		break;
 	case COVER_PIN:
 		plan_add_mount(p, MOUNT_PIN, src, path, flags, "ancestor");

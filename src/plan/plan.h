@@ -55,6 +55,8 @@ struct cover {
 	const char *rule;
 	enum cover_kind kind;
 	bool is_dir, is_alias;
+	const char *
+		shown; /* COVER_PROTECT of a file: what is seen there instead of it; NULL: the file */
 };
 
 /* The repository of a linked worktree (core/worktree.h); no common: there is none. */

@@ -190,9 +190,9 @@ void item_prepare(struct item *it)
 	it->n = (uint32_t)n;
 	it->is_path = strchr(text, '/') != NULL;
 	it->first = text[0];
-	if (it->is_path || strchr("*?[\\", text[0]))
+	if (it->is_path || text[0] == '*' || text[0] == '?' || text[0] == '[' || text[0] == '\\')
 		it->first = 0;
-	if (n > 0 && !strchr("*?]", it->text[n - 1]))
+	if (n > 0 && it->text[n - 1] != '*' && it->text[n - 1] != '?' && it->text[n - 1] != ']')
 		it->last = it->text[n - 1];
 }
 

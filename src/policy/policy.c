@@ -35,17 +35,23 @@ void items_add(struct items *l, const char *text, enum layer origin)
 	item_prepare(&l->v[l->n++]);
 }
 
+static void item_done(struct item *it)
+{
+	if (!it->is_static)
+		free(it->text);
+}
+
 void items_done(struct items *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i].text);
+		item_done(&l->v[i]);
 	free(l->v);
 	*l = (struct items){ 0 };
 }
 
 static void items_remove(struct items *l, size_t i)
 {
-	free(l->v[i].text);
+	item_done(&l->v[i]);
 	memmove(l->v + i, l->v + i + 1, (l->n - i - 1) * sizeof(*l->v));
 	l->n--;
 }
@@ -68,6 +74,27 @@ static void add_all(struct items *l, const char *const *names)
 		items_add(l, *names, LAYER_BUILTIN);
 }
 
+static void add_names(struct items *l, const char *names)
+{
+	size_t n = 0;
+
+	for_names(name, names)
+		n++;
+	l->v = mem_new(n, sizeof(*l->v));
+	l->cap = n;
+	for_names(name, names) {
+		union {
+			const char *in;
+			char *out;
+		} text = { .in = name };
+
+		l->v[l->n] = (struct item){ .text = text.out,
+					    .origin = LAYER_BUILTIN,
+					    .is_static = true };
+		item_prepare(&l->v[l->n++]);
+	}
+}
+
 static struct limit limit_builtin(enum limit_id id)
 {
 	uint64_t max = limit_defs[id].preset;
@@ -80,8 +107,8 @@ static struct limit limit_builtin(enum limit_id id)
 void policy_init(struct policy *p)
 {
 	*p = (struct policy){ .engine = mem_str(setting_defs[SETTING_ENGINE].choices[0].name) };
-	for_names(name, names_hide) items_add(&p->hide, name, LAYER_BUILTIN);
-	for_names(name, names_protect) items_add(&p->protect, name, LAYER_BUILTIN);
+	add_names(&p->hide, names_hide);
+	add_names(&p->protect, names_protect);
 	add_all(&p->env_pass, builtin_env_pass);
 	for (enum limit_id i = 0; i < LIMIT_ALL_; i++)
 		p->limits[i] = limit_builtin(i);

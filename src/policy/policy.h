@@ -112,6 +112,7 @@ enum isolation { ISOLATION_PROCESS, ISOLATION_KERNEL, ISOLATION_VM, ISOLATION_CO
 struct item {
 	char *text;
 	enum layer origin;
+	bool is_static; /* text is part of the program: there are hundreds, and every start would copy them */
 	/* For items_match(), which asks every name of a workspace about every entry. */
 	uint32_t n;       /* bytes of text */
 	bool is_path;     /* text holds a slash */

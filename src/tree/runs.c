@@ -28,8 +28,9 @@ static bool is_build_file(const char *path)
 		*c = (char)tolower((unsigned char)*c);
 	name = name ? name + 1 : lower;
 	len = strlen(name);
-	for_names(pattern, names_note) if (is_possible(pattern, name, len) &&
-					   glob_match(pattern, lower)) return true;
+	for_names(pattern, names_note)
+		if (is_possible(pattern, name, len) && glob_match(pattern, lower))
+			return true;
 	return false;
 }
 

@@ -70,10 +70,15 @@ static const struct part {
 	const char *name;
 	enum git_what what;
 } parts[] = {
-	{ "config", GIT_CONFIG },      { "config.worktree", GIT_CONFIG },
-	{ "hooks", GIT_HOOKS },        { "commondir", GIT_COMMONDIR },
-	{ "gitdir", GIT_GITDIR },      { "info/attributes", GIT_ATTRIBUTES },
-	{ "info/grafts", GIT_GRAFTS }, { "objects/info/alternates", GIT_ALTERNATES },
+	{ "config", GIT_CONFIG },
+	{ "config.worktree", GIT_CONFIG },
+	{ "hooks", GIT_HOOKS },
+	{ "commondir", GIT_COMMONDIR },
+	{ "gitdir", GIT_GITDIR },
+	{ "info/attributes", GIT_ATTRIBUTES },
+	{ "info/grafts", GIT_GRAFTS },
+	{ "objects/info/alternates", GIT_ALTERNATES },
+	{ "rebase-merge/git-rebase-todo", GIT_TODO },
 };
 
 const char *git_part_name(size_t i, enum git_what *ret)

@@ -27,6 +27,7 @@ enum git_what {
 	GIT_COMMONDIR,
 	GIT_GITDIR,
 	GIT_ALTERNATES,
+	GIT_TODO,       /* the steps of a rebase that is not over */
 	GIT_VIA_LINK,   /* a link where the directory of one of the above should be */
 	GIT_UNREADABLE, /* the directory of one of the above, and it cannot be looked into */
 	GIT_WHAT_COUNT_

@@ -552,11 +552,12 @@ char *gitcfg_objection(const char *text, size_t n, gitcfg_path_fn is_beneath, vo
 }
 
 static const struct ref {
-	const char *section;
-	const char *key; /* NULL: any */
+	char section[16]; /* no pointers: they would cost every start of the program */
+	char key[24];     /* empty: any */
 	enum gitcfg_ref ref;
 } refs[] = {
 	{ "core", "hookspath", GITCFG_REF_HOOKS },
+	{ "init", "templatedir", GITCFG_REF_HOOKS },
 	{ "include", "path", GITCFG_REF_INCLUDE },
 	{ "includeif", "path", GITCFG_REF_INCLUDE },
 	{ "core", "worktree", GITCFG_REF_WORKTREE },
@@ -569,20 +570,35 @@ static const struct ref {
 	{ "core", "gitproxy", GITCFG_REF_COMMAND },
 	{ "core", "alternaterefscommand", GITCFG_REF_COMMAND },
 	{ "sequence", "editor", GITCFG_REF_COMMAND },
-	{ "filter", NULL, GITCFG_REF_COMMAND },
-	{ "diff", NULL, GITCFG_REF_COMMAND },
-	{ "difftool", NULL, GITCFG_REF_COMMAND },
+	{ "hook", "command", GITCFG_REF_COMMAND },
+	{ "filter", "", GITCFG_REF_COMMAND },
+	{ "diff", "", GITCFG_REF_COMMAND },
+	{ "difftool", "", GITCFG_REF_COMMAND },
 	{ "merge", "driver", GITCFG_REF_COMMAND },
-	{ "mergetool", NULL, GITCFG_REF_COMMAND },
-	{ "pager", NULL, GITCFG_REF_COMMAND },
-	{ "gpg", NULL, GITCFG_REF_COMMAND },
+	{ "mergetool", "", GITCFG_REF_COMMAND },
+	{ "guitool", "", GITCFG_REF_COMMAND },
+	{ "browser", "", GITCFG_REF_COMMAND },
+	{ "man", "", GITCFG_REF_COMMAND },
+	{ "pager", "", GITCFG_REF_COMMAND },
+	{ "gpg", "", GITCFG_REF_COMMAND },
 	{ "credential", "helper", GITCFG_REF_COMMAND },
-	{ "alias", NULL, GITCFG_REF_COMMAND },
-	{ "trailer", NULL, GITCFG_REF_COMMAND },
+	{ "alias", "", GITCFG_REF_ALIAS },
+	{ "trailer", "", GITCFG_REF_COMMAND },
 	{ "interactive", "difffilter", GITCFG_REF_COMMAND },
 	{ "remote", "uploadpack", GITCFG_REF_COMMAND },
 	{ "remote", "receivepack", GITCFG_REF_COMMAND },
+	{ "uploadpack", "packobjectshook", GITCFG_REF_COMMAND },
 	{ "submodule", "update", GITCFG_REF_COMMAND },
+	{ "tar", "command", GITCFG_REF_COMMAND },
+	{ "imap", "tunnel", GITCFG_REF_COMMAND },
+	{ "instaweb", "httpd", GITCFG_REF_COMMAND },
+	{ "sendemail", "sendmailcmd", GITCFG_REF_COMMAND },
+	{ "sendemail", "smtpserver", GITCFG_REF_COMMAND },
+	{ "sendemail", "tocmd", GITCFG_REF_COMMAND },
+	{ "sendemail", "cccmd", GITCFG_REF_COMMAND },
+	{ "sendemail", "headercmd", GITCFG_REF_COMMAND },
+	{ "svn", "authorsprog", GITCFG_REF_COMMAND },
+	{ "lfs", "", GITCFG_REF_COMMAND },
 };
 
 enum gitcfg_ref gitcfg_refers(const struct gitcfg_item *it)
@@ -591,7 +607,7 @@ enum gitcfg_ref gitcfg_refers(const struct gitcfg_item *it)
 		return GITCFG_REF_NONE;
 	for (size_t i = 0; i < ARRAY_LEN(refs); i++)
 		if (str_eq(refs[i].section, it->section) &&
-		    (!refs[i].key || str_eq(refs[i].key, it->key)))
+		    (refs[i].key[0] == '\0' || str_eq(refs[i].key, it->key)))
 			return refs[i].ref;
 	return GITCFG_REF_NONE;
 }

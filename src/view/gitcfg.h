@@ -42,8 +42,9 @@ enum gitcfg_ref {
 	GITCFG_REF_HOOKS,   /* a directory of hooks, relative to the work tree */
 	GITCFG_REF_INCLUDE, /* another config file, relative to this one */
 	GITCFG_REF_FILE,    /* a file, relative to the work tree */
-	GITCFG_REF_COMMAND, /* a shell command: its first word may be a file, relative to the work tree */
+	GITCFG_REF_COMMAND, /* a shell command that may name files, relative to the work tree */
 	GITCFG_REF_WORKTREE,
+	GITCFG_REF_ALIAS, /* the same behind "!", else words of git's */
 	GITCFG_REF_COUNT_
 };
 enum gitcfg_ref gitcfg_refers(const struct gitcfg_item *it);

@@ -33,7 +33,7 @@ static void add_name(struct matcher *m, const char *s, size_t n, unsigned bits)
 	struct match_name *at = slot(m, s, n);
 
 	if (at->text == NULL) {
-		*at = (struct match_name){ .text = s, .len = n };
+		*at = (struct match_name){ .text = s, .len = (uint32_t)n };
 		m->names_n++;
 		bug_on(m->names_n * 2 > m->names_size);
 	}
@@ -67,6 +67,15 @@ static void add_glob(struct matcher *m, const char *whole, const char *s, size_t
 	m->globs[m->globs_n++] = g;
 }
 
+/* Every start asks this of some hundred patterns; strcspn() would set up a table for each. */
+static bool is_literal(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (s[i] == '*' || s[i] == '?' || s[i] == '[' || s[i] == '\\' || s[i] == '{')
+			return false;
+	return true;
+}
+
 static void add_pattern(struct matcher *m, const char *text, unsigned bits)
 {
 	size_t n;
@@ -85,7 +94,7 @@ static void add_pattern(struct matcher *m, const char *text, unsigned bits)
 		len = (size_t)(text + n - last);
 		if (len == 0)
 			return;
-		if (strcspn(last, meta) >= len)
+		if (is_literal(last, len))
 			add_name(m, last, len, bits);
 		else
 			add_glob(m, text, last, len, bits);
@@ -103,16 +112,28 @@ static void add_items(struct matcher *m, const struct items *l, unsigned bits)
 			add_pattern(m, l->v[i].text, bits);
 }
 
+/* How many names the patterns have at most: "a" followed by two stars asks for a as well. */
+static size_t names_of(const struct items *l)
+{
+	size_t n = l->n;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].last == 0)
+			n += l->v[i].n / 3;
+	return n;
+}
+
 void matcher_init(struct matcher *m, const struct policy *p)
 {
-	size_t want = 2 * (2 * (p->hide.n + p->protect.n) + git_names_n) + 128;
+	size_t want = 2 * (names_of(&p->hide) + names_of(&p->protect) + git_names_n) + 128;
 
 	*m = (struct matcher){ .names_size = 64 };
 	while (m->names_size < want)
 		m->names_size *= 2;
 	m->names = mem_new(m->names_size, sizeof(*m->names));
 	memset(m->names, 0, m->names_size * sizeof(*m->names));
-	for_names(name, names_hide_with_token) add_name(m, name, strlen(name), MATCH_TOKEN);
+	for_names(name, names_hide_with_token)
+		add_name(m, name, strlen(name), MATCH_TOKEN);
 	add_items(m, &p->hide, MATCH_HIDE);
 	add_items(m, &p->protect, MATCH_PROTECT);
 	for (size_t i = 0; i < git_names_n; i++)

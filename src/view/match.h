@@ -26,8 +26,7 @@ enum {
 
 struct match_name {
 	const char *text; /* borrowed from the policy or static */
-	size_t len;
-	unsigned bits;
+	uint32_t len, bits;
 };
 
 struct match_glob {

@@ -20,13 +20,14 @@
 #include "view/ws.h"
 
 #define POINTER_MAX (16 * KIB)
+#define TODO_MAX (1 * MIB)
 #define FOLLOW_MAX 3
 
 /* ---- one file of a repository ---- */
 
 size_t outcome_part_max(enum git_what what)
 {
-	return what == GIT_CONFIG ? GITCFG_NEW_MAX + 1 : POINTER_MAX;
+	return what == GIT_CONFIG ? GITCFG_NEW_MAX + 1 : what == GIT_TODO ? TODO_MAX : POINTER_MAX;
 }
 
 /* git writes in two steps: what is empty or gone does no harm. */
@@ -113,6 +114,26 @@ static char *judge_alternates(const struct outcome_part *p)
 	return r < 0 ? mem_str("git objects from outside the workspace") : NULL;
 }
 
+/* `git rebase --continue` on the host would go through these steps; of git's commands for them one runs a shell. */
+static char *judge_todo(const struct outcome_part *p)
+{
+	static const char blank[] = " \t\r";
+
+	if (is_fine_for_now(p))
+		return NULL;
+	if (p->status < 0 || memchr(p->text, '\0', p->n))
+		return mem_str("git rebase whose steps cannot be read");
+	for (const char *at = p->text; *at; at += *at == '\n') {
+		const char *word = at + strspn(at, blank);
+		size_t n = strcspn(word, " \t\r\n");
+
+		if ((n == 1 && word[0] == 'x') || (n == 4 && memcmp(word, "exec", 4) == 0))
+			return mem_str("git rebase with commands to run");
+		at = word + strcspn(word, "\n");
+	}
+	return NULL;
+}
+
 char *outcome_part(const struct outcome_part *p, char **ret_follow)
 {
 	switch (p->what) {
@@ -124,6 +145,8 @@ char *outcome_part(const struct outcome_part *p, char **ret_follow)
 		return judge_gitdir(p);
 	case GIT_ALTERNATES:
 		return judge_alternates(p);
+	case GIT_TODO:
+		return judge_todo(p);
 	case GIT_ATTRIBUTES:
 		return mem_str("git attributes outside version control");
 	case GIT_GRAFTS:

@@ -6,11 +6,10 @@
  */
 #include "view/outcome.h"
 
-#include <fcntl.h>
-
 #include "base/path.h"
 #include "view/scan.h"
-#include "view/walk.h"
+
+#define GIT_WORKTREE_CONFIG "config.worktree"
 
 static void add_name(struct outcome_host *h, char *take_rel)
 {
@@ -23,42 +22,43 @@ struct naming {
 	const struct ws *ws;
 };
 
-static int on_ref(void *arg, char *rel, struct err *e)
+static int on_ref(void *arg, char *rel, unsigned flags, struct err *e)
 {
 	struct naming *n = arg;
 	char *target = NULL;
 
 	(void)e;
+	if (flags & REF_UNSURE)
+		return 0; /* protected where it exists, and else any name */
 	add_name(n->h, mem_str(rel));
 	if (ws_resolve(n->ws, "", rel, &target) == 0)
 		add_name(n->h, target);
 	return 0;
 }
 
-static int read_config(struct outcome_host *h, const struct ws *ws, const char *dir,
-		       const char *name, struct err *e)
+static int read_config(struct naming *n, const char *dir, const char *name, struct err *e)
 {
-	_close_ int fd = walk_open(ws->fd, dir, O_PATH | O_DIRECTORY);
-	const struct scan_config c = { .ws = ws, .dir_fd = fd, .gitdir = dir, .name = name };
-	struct naming n = { .h = h, .ws = ws };
+	const struct scan_config c = {
+		.ws = n->ws, .scan = &n->h->scan, .gitdir = dir, .name = name
+	};
 
-	return fd < 0 ? 0 : scan_config_refs(&c, on_ref, &n, e);
+	return scan_config_refs(&c, on_ref, n, e);
 }
 
 static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e)
 {
+	struct naming n = { .h = h, .ws = ws };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < h->scan.n; i++) {
 		const char *rel = h->scan.v[i].rel, *name = path_name(rel);
 		_free_ char *dir = path_parent(rel);
 
-		if (h->scan.v[i].kind != HIT_PIN && (str_eq(name, "config") || str_eq(name, "config"
-											    ".workt"
-											    "ree")))
-			r = read_config(h, ws, dir, name, e);
+		if (h->scan.v[i].kind != HIT_PIN &&
+		    (str_eq(name, "config") || str_eq(name, GIT_WORKTREE_CONFIG)))
+			r = read_config(&n, dir, name, e);
 	}
-	return r;
+	return r < 0 ? r : refs_outside(&h->scan, ws, on_ref, &n, e);
 }
 
 int outcome_host_load(int ws_fd, const struct policy *p, struct outcome_host *ret, struct err *e)
@@ -85,12 +85,13 @@ int outcome_host_top(int fd, struct outcome_host *ret, struct err *e)
 {
 	struct outcome_host h = { 0 };
 	struct ws ws = { .fd = FD_NONE };
+	struct naming n = { .h = &h, .ws = &ws };
 	int r = ws_init(&ws, fd, e);
 
 	if (r == 0)
-		r = read_config(&h, &ws, ".git", "config", e);
+		r = read_config(&n, ".git", "config", e);
 	if (r >= 0)
-		r = read_config(&h, &ws, ".git", "config.worktree", e);
+		r = read_config(&n, ".git", GIT_WORKTREE_CONFIG, e);
 	h.abs = take(ws.abs);
 	if (r < 0)
 		outcome_host_done(&h);

@@ -271,4 +271,33 @@ TEST(depth_is_bounded)
 	says(&a, "x", NULL);
 }
 
+static char *judged_todo(const char *text)
+{
+	const struct outcome_part p = {
+		.what = GIT_TODO, .dir = ".git", .abs = "/w", .text = text, .n = strlen(text)
+	};
+	char *follow = NULL;
+
+	return outcome_part(&p, &follow);
+}
+
+TEST(steps_of_a_rebase)
+{
+	static const char *const fine[] = { "", "pick 1 exec x\n", "# exec x\nlabel x\n",
+					    "edit 1\nreword 2 x y\nmerge -C 3 x\n", "execute x\n" };
+	static const char *const bad[] = { "exec x\n", "x y", "pick 1\n \texec\ty\n",
+					   "pick 1\r\nx y\r\n", "\n\nx\n" };
+
+	for (size_t i = 0; i < ARRAY_LEN(fine); i++) {
+		_free_ char *why = judged_todo(fine[i]);
+
+		CHECK(why == NULL);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		_free_ char *why = judged_todo(bad[i]);
+
+		CHECK_STR(why, "git rebase with commands to run");
+	}
+}
+
 TEST_MAIN()

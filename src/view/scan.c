@@ -18,21 +18,30 @@
 #include "base/redact.h"
 #include "base/sabotage.h"
 #include "view/find.h"
+#include "view/gitcfg_redact.h"
 #include "view/scan.h"
 #include "view/walk.h"
 
 #define TOKEN_FILE_MAX (256 * KIB)
+#define CONFIG_MAX (1 * MIB)
+
+static void hit_done(struct hit *h)
+{
+	free(h->rel);
+	free(h->shown);
+}
 
 void scan_done(struct scan *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i].rel);
+		hit_done(&s->v[i]);
 	free(s->v);
 	if (s->matcher)
 		matcher_done(s->matcher);
 	free(s->matcher);
 	free(s->plain);
 	free(s->unlisted);
+	refs_done(s);
 	*s = (struct scan){ 0 };
 }
 
@@ -97,6 +106,7 @@ int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 			 .kind = kind,
 			 .is_dir = S_ISDIR(st->st_mode),
 			 .is_link = S_ISLNK(st->st_mode),
+			 .is_config = sc->is_config,
 			 .rule = rule,
 			 .dev = st->st_dev,
 			 .ino = st->st_ino,
@@ -182,11 +192,13 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 	}
 	if (str_eq(spot->rule, FIND_TOKEN_RULE) && (!holds_token(sc, spot) || sabotaged("tokens")))
 		return 0;
+	sc->is_config = str_eq(spot->name, ".gitconfig");
 	if (str_eq(spot->rule, FIND_GIT_RULE) && S_ISLNK(st.st_mode)) {
 		/* The directory behind it is recognised by what is in it when the walk gets there. */
 		return scan_put(sc, rel, spot->kind, spot->rule, &st, e);
 	}
 	r = scan_add(sc, rel, spot->kind, spot->rule, &st, e);
+	sc->is_config = false;
 	if (r == 0 && str_eq(spot->rule, FIND_GIT_RULE))
 		r = scan_gitfile(sc, spot->dir_fd, spot->name, rel, e);
 	return r;
@@ -416,6 +428,7 @@ struct inode {
 	ino_t ino;
 	enum hit_kind kind;
 	const char *rule;
+	bool is_config;
 };
 
 struct aliases {
@@ -443,13 +456,16 @@ static int compare_inode(const void *a, const void *b)
 	return (int)x->kind - (int)y->kind;
 }
 
-static void note(struct aliases *a, const struct stat *st, enum hit_kind kind, const char *rule)
+static void note(struct aliases *a, const struct stat *st, const struct hit *h)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink < 2)
 		return;
 	vec_reserve(a->v, a->n, a->cap);
-	a->v[a->n++] =
-		(struct inode){ .dev = st->st_dev, .ino = st->st_ino, .kind = kind, .rule = rule };
+	a->v[a->n++] = (struct inode){ .dev = st->st_dev,
+				       .ino = st->st_ino,
+				       .kind = h->kind,
+				       .rule = h->rule,
+				       .is_config = h->is_config };
 }
 
 static unsigned note_entry(void *arg, struct walk_dir *d, const char *name, size_t len,
@@ -460,7 +476,7 @@ static unsigned note_entry(void *arg, struct walk_dir *d, const char *name, size
 
 	(void)len;
 	if (type == DT_REG && fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		note(a, &st, a->dir->kind, a->dir->rule);
+		note(a, &st, a->dir);
 	return 1;
 }
 
@@ -490,7 +506,7 @@ static int note_hits(struct aliases *a, struct err *e)
 		if (h->is_dir)
 			r = note_dir(a, h, e);
 		else if (ws_lstat(a->sc->ws.fd, h->rel, &st) == 0)
-			note(a, &st, h->kind, h->rule);
+			note(a, &st, h);
 		if (r < 0)
 			return r;
 	}
@@ -547,6 +563,7 @@ static unsigned alias_entry(void *arg, struct walk_dir *d, const char *name, siz
 	h = (struct hit){ .rel = rel,
 			  .kind = i->kind,
 			  .is_alias = true,
+			  .is_config = i->is_config,
 			  .rule = i->rule,
 			  .dev = st.st_dev,
 			  .ino = st.st_ino };
@@ -575,6 +592,35 @@ static int add_aliases(struct scanner *sc, struct err *e)
 	return r;
 }
 
+/* ---- configurations ---- */
+
+int scan_shown(int ws_fd, const char *rel, char **ret)
+{
+	_cleanup_(buf_done) struct buf text = BUF(CONFIG_MAX), out = BUF(2 * CONFIG_MAX);
+	int r = ws_read(ws_fd, rel, &text);
+
+	if (r < 0)
+		return r == -EMSGSIZE ? r : 0; /* nobody inside can read it either */
+	r = gitcfg_redact(buf_cstr(&text), text.n, &out);
+	if (r > 0)
+		*ret = buf_take(&out);
+	return r;
+}
+
+/* A token in a configuration is not for the inside: it sees a copy without. What cannot be copied so is hidden. */
+static void show_configs(struct scanner *sc)
+{
+	for (size_t i = 0; i < sc->s->n; i++) {
+		struct hit *h = &sc->s->v[i];
+
+		if (!h->is_config || h->is_link || h->is_dir || h->kind != HIT_PROTECT ||
+		    sabotaged("redact"))
+			continue;
+		if (scan_shown(sc->ws.fd, h->rel, &h->shown) < 0)
+			h->kind = HIT_HIDE;
+	}
+}
+
 static int run(struct scanner *sc, struct err *e)
 {
 	static const struct find_ops ops = {
@@ -592,7 +638,11 @@ static int run(struct scanner *sc, struct err *e)
 	int r;
 
 	matcher_init(m, sc->p);
-	r = find_run(&job, &stats, e);
+	r = sabotaged("outside") ? 0 : refs_load(sc->s, &sc->ws, e);
+	if (r >= 0)
+		r = find_run(&job, &stats, e);
+	if (r >= 0)
+		r = refs_outside(sc->s, &sc->ws, scan_ref, sc, e);
 	if (r >= 0 && sc->failed < 0) {
 		*e = sc->err;
 		r = sc->failed;
@@ -604,7 +654,11 @@ static int run(struct scanner *sc, struct err *e)
 		return r;
 	drop_repeated(sc->s);
 	r = add_aliases(sc, e);
-	return r < 0 ? r : finish(sc, e);
+	if (r >= 0)
+		r = finish(sc, e);
+	if (r >= 0)
+		show_configs(sc);
+	return r;
 }
 
 int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
@@ -639,7 +693,7 @@ void scan_forget(struct scan *s, const char *rel)
 		const char *at = s->v[i].rel;
 
 		if (strncmp(at, rel, len) == 0 && (at[len] == '\0' || at[len] == '/'))
-			free(s->v[i].rel);
+			hit_done(&s->v[i]);
 		else
 			s->v[n++] = s->v[i];
 	}

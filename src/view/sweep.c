@@ -17,6 +17,7 @@
 #include "view/find.h"
 #include "view/git.h"
 #include "view/quarantine.h"
+#include "view/scan.h"
 #include "view/sweep.h"
 
 static void forget_left(struct sweep *s)
@@ -329,7 +330,10 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 	forget_left(out);
 	sweep_unlock(ws_fd);
 	take_plain(&sw);
-	r = sweeper_end(&sw, sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e), e);
+	r = sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e);
+	if (r >= 0)
+		r = refs_outside(before, &sw.ws, sweep_ref, &sw, e);
+	r = sweeper_end(&sw, r, e);
 	return r < 0 ? r : 0;
 }
 

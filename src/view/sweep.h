@@ -41,4 +41,7 @@ void sweep_unseen(struct sweeper *sw, int r, const char *rel);
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e);
 int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *rel, struct err *e);
 
+/* A scan_ref_fn: takes what a config of the host names and was not there before. */
+int sweep_ref(void *arg, char *rel, unsigned flags, struct err *e);
+
 #endif

@@ -8,6 +8,7 @@
  *   info/attributes, info/grafts     nothing: git never writes them
  *   commondir        ../.. of a directory in worktrees/
  *   gitdir, .git file, alternates    a path in the workspace, without links on the way
+ *   steps of a rebase                at the end of a run, none that runs a command
  * Which of them are harmless is decided in outcome.c, as for every other way out.
  * Files that git writes in two steps are met empty in between: an empty one does no harm and stays.
  * Where a pointer leads is held to the same list right away, wherever that is: not every directory with the parts
@@ -30,6 +31,7 @@ struct gitdir {
 	const char *rel;
 	struct err *e;
 	bool is_closed; /* a directory in it could not be passed, and was opened */
+	bool has_refs;
 };
 
 static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
@@ -83,17 +85,21 @@ static char *first_link(const struct ws *ws, const char *rel)
 }
 
 /* A config of before names this path. What was there was protected; what is there now and was not, is new. */
-static int on_ref(void *arg, char *rel, struct err *e)
+int sweep_ref(void *arg, char *rel, unsigned flags, struct err *e)
 {
-	struct gitdir *g = arg;
-	const struct ws *ws = &g->sw->ws;
+	struct sweeper *sw = arg;
+	const struct ws *ws = &sw->ws;
 	_free_ char *target = NULL, *link = NULL;
+	struct stat st;
 
 	(void)e;
-	if (ws_resolve(ws, "", rel, &target) < 0 || scan_covers(g->sw->before, target))
+	if (flags & REF_UNSURE || ws_resolve(ws, "", rel, &target) < 0 ||
+	    scan_covers(sw->before, target))
+		return 0;
+	if (flags & REF_FILE && ws_lstat(ws->fd, target, &st) == 0 && S_ISDIR(st.st_mode))
 		return 0;
 	link = first_link(ws, rel);
-	sweep_take_below(g->sw, ws->fd, "", link ? link : rel, "named in the git config");
+	sweep_take_below(sw, ws->fd, "", link ? link : rel, "named in the git config");
 	return 0;
 }
 
@@ -163,6 +169,18 @@ int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *
 
 /* ---- all of it ---- */
 
+static int config_refs(struct gitdir *g, const char *name, bool is_new, struct err *e)
+{
+	const struct scan_config c = { .ws = &g->sw->ws,
+				       .scan = g->sw->before,
+				       .gitdir = g->rel,
+				       .name = name,
+				       .is_new = is_new };
+
+	g->has_refs = g->has_refs || str_eq(name, "config");
+	return scan_config_refs(&c, sweep_ref, g->sw, e);
+}
+
 static int on_part(void *arg, const char *name, enum git_what what, const struct stat *st,
 		   struct err *e)
 {
@@ -183,25 +201,22 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			sweep_link(g->sw, at, path_name(name), rel, "git part behind a link", st);
 		return 0;
 	}
-	if (!scan_covers(g->sw->before, rel)) {
-		if (what == GIT_HOOKS) {
-			check_hooks(g);
-			return 0;
-		}
-		return check_file(g, name, what);
-	}
-	if (what == GIT_CONFIG) {
-		const struct scan_config c = {
-			.ws = &g->sw->ws, .dir_fd = g->fd, .gitdir = g->rel, .name = name
-		};
+	/* A rebase inside goes through its own steps; only what is left of it concerns the host. */
+	if (what == GIT_TODO && !g->sw->out->is_last)
+		return 0;
+	if (scan_covers(g->sw->before, rel)) {
+		int r = what == GIT_CONFIG ? config_refs(g, name, false, e) : 0;
 
 		/* The rest of the workspace is swept all the same. */
-		int r = scan_config_refs(&c, on_ref, g, e);
-
 		if (r < 0)
 			sweep_unseen(g->sw, r, rel);
+		return 0;
 	}
-	return 0;
+	if (what == GIT_HOOKS) {
+		check_hooks(g);
+		return 0;
+	}
+	return check_file(g, name, what);
 }
 
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
@@ -209,18 +224,20 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 	_free_ char *copy = mem_str(rel);
 	struct gitdir g = { .sw = sw, .fd = fd, .rel = copy, .e = e };
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500)
 		(void)quarantine_loosen(fd,
 					"."); /* somebody else's stays closed to them and to us */
 	/* Opened from the top: one more round for each level. */
 	for (int i = 0; i < 3; i++) {
-		int r;
-
 		g.is_closed = false;
 		r = git_parts(fd, on_part, &g, e);
-		if (r < 0 || !g.is_closed)
+		if (r < 0)
 			return r;
+		if (!g.is_closed)
+			break;
 	}
-	return 0;
+	/* The user's own configuration counts for a repository made inside as well. */
+	return g.has_refs ? 0 : config_refs(&g, "config", true, e);
 }

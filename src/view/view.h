@@ -27,6 +27,9 @@ struct hit {
 	char *rel; /* path below the workspace, no leading slash */
 	enum hit_kind kind;
 	bool is_dir;
+	bool is_config; /* a git configuration */
+	/* What is to be shown inside in its place: a configuration without its secrets. NULL: the file itself. */
+	char *shown;
 	bool is_alias; /* found only because it shares an inode with a hit that has a name of its own */
 	/* A symbolic link: no mount can cover it. Its target, when it lies in the workspace, is a hit of its own; one
 	 * outside does not exist in the sandbox. The link can be replaced inside: sweep finds and removes that. */
@@ -38,6 +41,13 @@ struct hit {
 	/* Of a link: a number is given to the next file at once, so more is needed to know it again. */
 	int64_t size;
 	struct timespec changed;
+};
+
+/* What a git config outside the workspace says that may concern it. */
+struct named_ref {
+	int what; /* enum gitcfg_ref */
+	char *text;
+	char *top; /* the work tree that it counts for; NULL: every one */
 };
 
 struct scan {
@@ -55,7 +65,9 @@ struct scan {
 	uint64_t *plain;
 	size_t n_plain, cap_plain;
 	dev_t plain_dev;
-	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
+	uint64_t began_mono;    /* began on a clock that nobody sets, in ns */
+	struct named_ref *refs; /* what configs outside the workspace name in it */
+	size_t n_refs, cap_refs;
 };
 
 /* A directory of the host that was granted for writing: protected as the workspace is. */
@@ -93,6 +105,9 @@ bool scan_has_below(const struct scan *s,
 /* Is rel a HIDE or PROTECT hit, or below one? Then nothing inside could have written there. */
 bool scan_covers(const struct scan *s, const char *rel);
 
+/* What is to be shown of a git configuration, as the host has it now: 0 the file itself, > 0 *ret, < 0 nothing. */
+int scan_shown(int ws_fd, const char *rel, char **ret);
+
 /* After the host replaced or removed a hit (fswatch says so): looks at it again. 1: it is there and dev, ino and
  * is_dir are those of now, mask it again; 0: it is gone and so are the hits below it, what appears there is new. */
 int scan_refresh(struct scan *s, int ws_fd, const char *rel, struct err *e);
@@ -119,6 +134,7 @@ struct sweep {
 	struct swept *left;
 	size_t n_left, cap_left;
 	uint64_t left_count;
+	bool is_last; /* nothing inside lives any more: what is unfinished stays so */
 	/* Called before anything is taken, so that it is on record first; may be NULL. */
 	void (*on_take)(void *arg, const char *rel, const char *rule);
 	void *arg;

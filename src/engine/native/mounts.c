@@ -232,6 +232,7 @@ int mounts_cover(int root, const struct mount *m)
 {
 	_close_ int at = path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW, SAFE);
 	_close_ int tree = FD_NONE;
+	char cover[64];
 	struct stat st;
 	int r;
 
@@ -240,9 +241,13 @@ int mounts_cover(int root, const struct mount *m)
 	if (fstat(at, &st) < 0)
 		return -errno;
 	if (S_ISLNK(st.st_mode))
-		return 0;          /* a link's target is covered by its own name */
+		return 0; /* a link's target is covered by its own name */
+	(void)snprintf(cover, sizeof(cover), ".vitrine/%s",
+		       S_ISDIR(st.st_mode)    ? "dir"
+		       : m->flags & MOUNT_DIR ? "file"
+					      : m->src);
 	if (m->kind == MOUNT_HIDE) /* part of the skeleton, and read-only like it */
-		tree = clone_tree(root, S_ISDIR(st.st_mode) ? ".vitrine/dir" : ".vitrine/file", 0);
+		tree = clone_tree(root, cover, 0);
 	else
 		tree = clone_tree(at, "", m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0);
 	if (tree < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/heredoc.c - where the body of a heredoc ends, as bash finds it: line by line, before anything in it is read */
-#include "guard/lex.h"
+/* shell/heredoc.c - where the body of a heredoc ends, as bash finds it: line by line, before anything in it is read */
+#include "shell/lex.h"
 
 /* One line, joined with the next where the body is not quoted and a backslash ends it; without its newline. */
 static void heredoc_line(struct parser *p, const struct redir *r, struct text *line)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/parse_around.c - what stands around a command's words: blanks and comments, redirections, assignments */
+/* shell/parse_around.c - what stands around a command's words: blanks and comments, redirections, assignments */
 #include <ctype.h>
 
-#include "guard/parse.h"
+#include "shell/parse.h"
 
 void parse_add_word(struct word ***end, struct word *w)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/lex.h - what lex.c (words) and parse.c (commands) share */
-#ifndef VITRINE_GUARD_LEX_H
-#define VITRINE_GUARD_LEX_H
+/* shell/lex.h - what lex.c (words) and parse.c (commands) share */
+#ifndef VITRINE_SHELL_LEX_H
+#define VITRINE_SHELL_LEX_H
 
-#include "guard/shell.h"
+#include "shell/shell.h"
 
 struct parser {
 	struct arena *mem;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/lex.c - the cursor, and words: quotes, expansions, what is literal and what is not
+/* shell/lex.c - the cursor, and words: quotes, expansions, what is literal and what is not
  *
  * Bash takes a backslash before a newline out of the text before it looks at anything else, but not in single
  * quotes, comments and quoted heredocs. So the cursor does it, and whoever needs the raw text says so. A carriage
@@ -9,7 +9,7 @@
  * inside backquotes, $[ ]), this one refuses. Memory of refusals is the error itself: after the first, every cursor
  * is at the end, so all loops stop.
  */
-#include "guard/lex.h"
+#include "shell/lex.h"
 
 #include <ctype.h>
 

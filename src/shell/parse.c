@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/parse.c - commands: lists, pipelines, simple commands
+/* shell/parse.c - commands: lists, pipelines, simple commands
  *
  * Recursive descent straight over the characters. A reserved word is one only where a command may begin, and only
  * without quotes, so it is looked for there (parse_peek_keyword) and nowhere else. A list ends at whatever cannot begin a
@@ -10,7 +10,7 @@
  */
 #include <ctype.h>
 
-#include "guard/parse.h"
+#include "shell/parse.h"
 
 static const char *const keywords[KEY_COUNT_] = {
 	[KEY_NONE] = "",         [KEY_IF] = "if",         [KEY_THEN] = "then",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/parse_compound.c - what holds other commands: if, while, for, case, [[ ]], groups, functions, coproc
+/* shell/parse_compound.c - what holds other commands: if, while, for, case, [[ ]], groups, functions, coproc
  *
  * Each is entered with its first word taken and leaves behind its last.
  */
 #include <ctype.h>
 
-#include "guard/parse.h"
+#include "shell/parse.h"
 
 static struct node *parse_if(struct parser *p)
 {

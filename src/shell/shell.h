@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/shell.h - a command line as bash reads it: words, commands, redirections
+/* shell/shell.h - a command line as bash reads it: words, commands, redirections
  *
  * The reader accepts what it models and refuses the rest; whoever asks treats a refusal as "I cannot tell", which is
  * never a yes. It may accept text that bash would call a syntax error (bash then runs nothing of it), but what bash
@@ -8,8 +8,8 @@
  * A word is a list of parts. Text is kept with quotes removed and knows whether it was quoted; everything whose
  * value is made at run time is a part of its own, and the commands inside it are in the tree too.
  */
-#ifndef VITRINE_GUARD_SHELL_H
-#define VITRINE_GUARD_SHELL_H
+#ifndef VITRINE_SHELL_SHELL_H
+#define VITRINE_SHELL_SHELL_H
 
 #include "base/arena.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/parse.h - between the parts of the parser: commands (parse.c), those that hold others (parse_compound.c) and what
+/* shell/parse.h - between the parts of the parser: commands (parse.c), those that hold others (parse_compound.c) and what
  * stands around their words (parse_around.c) */
-#ifndef VITRINE_GUARD_PARSE_H
-#define VITRINE_GUARD_PARSE_H
+#ifndef VITRINE_SHELL_PARSE_H
+#define VITRINE_SHELL_PARSE_H
 
-#include "guard/lex.h"
+#include "shell/lex.h"
 
 enum keyword {
 	KEY_NONE,
