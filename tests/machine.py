@@ -19,10 +19,7 @@ def machine(box):
         shared = box.dir.parent / f"kept-{box.who}"  # goes with all the tests' folders
         shared.mkdir()
         box.own(shared)
-    box.state.mkdir(parents=True)
-    (box.state / "vm").symlink_to(shared)
-    box.own(box.dir)
-    return env
+    return {**env, "VITRINE_VM_DIR": str(shared)}
 
 
 def inside(box, env, script, *options, **kw):

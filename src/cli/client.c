@@ -106,9 +106,15 @@ static int on_message(int conn, const struct talk *t, struct outcome *out, struc
 
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
+	/* Before the command began the connection also ends when somebody stopped the sandbox first. */
 	if (r <= 0)
 		return err_set(e, ERR_SYSTEM, EPIPE,
-			       "the keeper died; everything in the sandbox was ended with it");
+			       out->session > 0 ? "the keeper died; everything in the sandbox was "
+						  "ended with it"
+						: "the sandbox ended before the command was seen "
+						  "to begin: it "
+						  "was stopped meanwhile, or its keeper was "
+						  "killed");
 	if (m.type == KEEP_NOTE)
 		on_note(out, &m);
 	if (m.type == KEEP_STARTED)

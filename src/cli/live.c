@@ -63,7 +63,9 @@ static int wait_ready(int conn, struct err *e)
 		*e = m.err;
 		return m.err.num > 0 ? -m.err.num : -EPROTO;
 	}
-	return err_set(e, ERR_SYSTEM, EPIPE, "the keeper died before the sandbox stood");
+	return err_set(e, ERR_SYSTEM, EPIPE,
+		       "the sandbox ended while it was being started: it was "
+		       "stopped or removed meanwhile, or its keeper was killed");
 }
 
 static int plan_idle(struct run *r, const char *name, struct err *e)

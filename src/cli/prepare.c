@@ -720,6 +720,7 @@ static int settle_policy(struct run *r, struct err *e)
 	struct settings_in in = {
 		.use_project = true,
 		.config_dir = r->host.config_dir,
+		.state_dir = r->host.state_dir,
 		.workspace = r->host.workspace,
 		.policy_file = r->policy_file ? r->policy_file : def_flag(&r->def, "--policy="),
 		.preset = r->has_def ? add_preset : NULL,
@@ -736,6 +737,38 @@ static int settle_policy(struct run *r, struct err *e)
 	return x < 0 ? x : pick_engine(r, e);
 }
 
+static void tell_mended(const struct run *r)
+{
+	for (size_t i = 0; i < r->host.mended.n; i++) {
+		const struct swept *s = &r->host.mended.v[i];
+		_free_ char *line = mem_fmt("a sandbox was killed here: quarantined %s (%s) as "
+					    "%s/quarantine/found-later/%s",
+					    s->rel, s->rule, r->host.state_dir,
+					    s->saved ? s->saved : "nothing");
+
+		cli_complain(line);
+	}
+}
+
+/* The copies lie under the sandbox's name; `explain` makes none. */
+static int prepare_worktree(struct run *r, const char *name, struct err *e)
+{
+	struct host *h = &r->host;
+
+	if (h->worktree_why && r->is_starting) {
+		_free_ char *note = mem_fmt("linked worktree: its repository is not shown inside, "
+					    "because %.200s",
+					    h->worktree_why);
+
+		cli_complain(note);
+	}
+	if (h->facts.worktree.common == NULL)
+		return 0;
+	h->worktree_place = mem_fmt("%s/worktrees/%s", h->state_dir, name);
+	h->facts.worktree.place = h->worktree_place;
+	return r->is_starting ? worktree_prepare(&h->worktree, h->worktree_place, e) : 0;
+}
+
 int run_plan(struct run *r, struct err *e)
 {
 	char name[24];
@@ -747,6 +780,7 @@ int run_plan(struct run *r, struct err *e)
 		x = run_begin_soon(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	tell_mended(r);
 	if (x == 0)
 		x = check_places(r, e);
 	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))
@@ -758,6 +792,8 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = secrets_look(&r->secrets, r->host.state_dir, r->has_def ? r->def.name : name,
 				 &r->policy, e);
+	if (x == 0)
+		x = prepare_worktree(r, r->has_def ? r->def.name : name + 1, e);
 	r->host.facts.secrets = r->secrets.facts;
 	r->host.facts.n_secrets = r->secrets.n_facts;
 	if (x == 0)

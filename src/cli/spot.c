@@ -51,6 +51,7 @@ static int load_policy(const struct host *h, const char *workspace, const struct
 		       bool use_project, struct policy *ret, struct err *e)
 {
 	struct settings_in in = { .config_dir = h->config_dir,
+				  .state_dir = h->state_dir,
 				  .workspace = workspace,
 				  .policy_file = d ? def_flag(d, "--policy=") : NULL,
 				  .use_project = use_project };
@@ -84,6 +85,7 @@ int spot_needs_layers(const struct host *h, const struct def *d, struct err *e)
 {
 	_cleanup_(policy_done) struct policy p;
 	struct settings_in in = { .config_dir = h->config_dir,
+				  .state_dir = h->state_dir,
 				  .workspace = d->workspace,
 				  .use_project = true };
 	const struct engine *en = NULL;

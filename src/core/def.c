@@ -338,3 +338,59 @@ void def_list_free(char **names)
 		free(*p);
 	free(names);
 }
+
+/* ---- who may write where ---- */
+
+/* "--write=PATH", "--volume=HOST[:INSIDE][:rw]": the host's path, or NULL. */
+static char *written_by(const char *flag)
+{
+	const char *v;
+
+	if (str_starts(flag, "--write=") && flag[8] == '/')
+		return mem_str(flag + 8);
+	if (!str_starts(flag, "--volume=") || str_ends(flag, ":ro"))
+		return NULL;
+	v = flag + strlen("--volume=");
+	return mem_strn(v, strcspn(v, ":"));
+}
+
+/* As it is said, and as it leads. */
+static bool holds(const char *dir, const char *path)
+{
+	_free_ char *real = realpath(dir, NULL);
+
+	return path_is_beneath(path, dir) || (real && path_is_beneath(path, real));
+}
+
+static bool may_write(const struct def *d, const char *path)
+{
+	const char *mode = def_flag(d, "--mode=");
+	bool is_kept = mode && (str_eq(mode, "review") || str_eq(mode, "clone"));
+
+	if (!is_kept && holds(d->workspace, path))
+		return true;
+	for (size_t i = 0; i < d->n_flags; i++) {
+		_free_ char *dir = written_by(d->flags[i]);
+
+		if (dir && path_is_clean(dir) && holds(dir, path))
+			return true;
+	}
+	return false;
+}
+
+char *def_may_write(const char *state_dir, const char *path)
+{
+	struct err ignored = ERR_INIT;
+	char **names = NULL, *found = NULL;
+
+	if (def_list(state_dir, false, &names, &ignored) < 0)
+		return NULL;
+	for (char **n = names; found == NULL && *n; n++) {
+		_cleanup_(def_done) struct def d = { 0 };
+
+		if (def_read(state_dir, *n, &d, &ignored) == 0 && may_write(&d, path))
+			found = mem_str(*n);
+	}
+	def_list_free(names);
+	return found;
+}

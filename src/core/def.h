@@ -50,6 +50,10 @@ int def_create(const char *state_dir, struct def *d, struct err *e);
 int def_list(const char *state_dir, bool runs, char ***ret, struct err *e);
 void def_list_free(char **names);
 
+/* May a sandbox that lasts write below (or at) this path, by its workspace or a grant? Its name, to be freed, or NULL. What
+ * policy files grant besides is not looked at. */
+char *def_may_write(const char *state_dir, const char *path);
+
 /* The text of the file, strictly; for def_read() and its fuzzer. */
 int def_parse(const char *text, size_t n, struct def *ret, struct err *e);
 void def_print(const struct def *d, struct buf *out);

@@ -16,8 +16,11 @@
 #include "base/passwd.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "core/facts.h"
+#include "core/own.h"
 #include "sys/scope.h"
+#include "view/known.h"
 
 /* ---- who ---- */
 
@@ -82,14 +85,39 @@ static int drop_root(const char *user, struct account *a, bool *ret_dropped, str
 	return become(a, e);
 }
 
-static char *home_of(const char *home)
+/* A HOME that no program could mean: then it is the account's, which passwd names. */
+static bool is_home(const char *home)
 {
-	char *real;
+	return home && path_is_clean(home) && !str_eq(home, "/");
+}
 
-	if (home == NULL || !path_is_clean(home) || str_eq(home, "/"))
-		return mem_str("/home/vitrine");
-	real = realpath(home, NULL);
-	return real ? real : mem_str(home);
+static int find_home(struct host *h, const char *said, struct err *e)
+{
+	const char *home = is_home(said) ? said : h->account.home;
+	struct stat st;
+	size_t n = said ? strlen(said) : 0;
+
+	/* A slash too many is not worth another folder than the one that was meant. */
+	if (n > 1 && said[0] == '/' && said[n - 1] == '/') {
+		_free_ char *same = path_join("/", said);
+
+		if (!str_eq(same, "/") && (home == NULL || !str_eq(home, same)))
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "HOME is '%.200s', which ends in a slash; set it to "
+				       "'%.200s'",
+				       said, same);
+	}
+	if (!is_home(home) || (home != said && (stat(home, &st) < 0 || !S_ISDIR(st.st_mode))))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "HOME %s%.200s%s is no home directory, and this account (uid %u) "
+			       "has "
+			       "none in /etc/passwd%s; set HOME",
+			       said ? "'" : "", said ? said : "is not set: there", said ? "'" : "",
+			       geteuid(), home && home != said ? " that exists" : "");
+	h->home = realpath(home, NULL);
+	if (h->home == NULL)
+		h->home = mem_str(home);
+	return 0;
 }
 
 static char *xdg(const char *var, const char *home, const char *fallback, bool ignore_env)
@@ -120,19 +148,19 @@ int host_become(struct host *h, const char *user, struct err *e)
 	return 0;
 }
 
-static void locate_home(struct host *h)
+static int locate_home(struct host *h, struct err *e)
 {
 	struct account *a = &h->account;
 	bool is_known = h->is_dropped;
-	const char *home = h->is_dropped ? NULL : getenv("HOME");
+	const char *home = h->is_dropped ? a->home : getenv("HOME");
 	const char *shell = h->is_dropped ? NULL : getenv("SHELL");
 	const char *user = h->is_dropped ? NULL : getenv("USER");
 
-	if (!is_known && (home == NULL || shell == NULL || user == NULL))
+	if (!is_known && (!is_home(home) || shell == NULL || user == NULL))
 		is_known = account_find(NULL, geteuid(), a);
-	h->home = home_of(home ? home : a->home);
 	h->user = mem_str(user ? user : is_known ? a->name : "user");
 	h->shell = mem_str(shell ? shell : is_known && a->shell[0] ? a->shell : "/bin/sh");
+	return find_home(h, home, e);
 }
 
 int host_init(struct host *h, const char *user, struct err *e)
@@ -144,7 +172,10 @@ int host_init(struct host *h, const char *user, struct err *e)
 
 int host_locate(struct host *h, struct err *e)
 {
-	locate_home(h);
+	int r = locate_home(h, e);
+
+	if (r < 0)
+		return r;
 	if (strpbrk(h->user, ":\n") || strpbrk(h->home, ":\n") || strpbrk(h->shell, ":\n"))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "USER, HOME or SHELL holds a ':' or a line break");
@@ -158,7 +189,9 @@ int host_locate(struct host *h, struct err *e)
 	h->facts.state_dir = h->state_dir;
 	h->facts.config_dir = h->config_dir;
 	h->facts.environ = environ;
-	return 0;
+	r = own_check_state(&h->state_dir, e);
+	h->facts.state_dir = h->state_dir;
+	return r;
 }
 
 /* ---- ids for a root inside ---- */
@@ -308,11 +341,30 @@ static void look_tables(struct host *h)
 		(void)host_look_at(&f->tools, path_join(h->home, plan_secret_paths[k]), false);
 }
 
+int host_mend(struct host *h, const char *dir, int fd, struct err *e)
+{
+	_free_ char *known = mem_fmt("%s/known", h->state_dir);
+	_free_ char *quarantine = mem_fmt("%s/quarantine/found-later", h->state_dir);
+	int r;
+
+	if (sabotaged("mend"))
+		return 0;
+	h->mended.dir = quarantine;
+	h->mended.dir_fd = FD_NONE;
+	r = known_recover(known, dir, fd, &h->mended, e);
+	fd_close(h->mended.dir_fd);
+	h->mended.dir_fd = FD_NONE;
+	h->mended.dir = NULL;
+	return r < 0 ? r : 0;
+}
+
 static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
-	int r = scan_run(h->ws_fd, p, &h->scan, e);
+	int r = host_mend(h, h->workspace, h->ws_fd, e);
 
+	if (r == 0)
+		r = scan_run(h->ws_fd, p, &h->scan, e);
 	if (r < 0)
 		return r;
 	/* In a clone nothing of the host's can be changed. */
@@ -423,6 +475,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 		r = look_host_sockets(p, e);
 	if (r == 0)
 		r = look_workspace(h, p, e);
+	if (r == 0)
+		r = host_worktree(h, p, e);
 	if (r < 0)
 		return r;
 	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -510,6 +564,7 @@ void host_done(struct host *h)
 	entries_done(&h->facts.extra);
 	free(h->facts.covers);
 	scan_done(&h->scan);
+	sweep_done(&h->mended);
 	for (size_t i = 0; i < h->n_grounds; i++) {
 		free(h->grounds[i].real);
 		free(h->grounds[i].inside);
@@ -517,6 +572,10 @@ void host_done(struct host *h)
 	}
 	free(h->grounds);
 	places_done(&h->places);
+	free(h->facts.worktree.covers);
+	worktree_done(&h->worktree);
+	free(h->worktree_place);
+	free(h->worktree_why);
 	fd_close(h->ws_fd);
 	account_done(&h->account);
 	free(h->user);
@@ -529,6 +588,8 @@ void host_done(struct host *h)
 	free(h->tools_exe);
 	free(h->state_dir);
 	free(h->config_dir);
+	free(h->config_real);
+	free(h->policy_real);
 	free(h->root_dir);
 	*h = (struct host){ .ws_fd = FD_NONE };
 }

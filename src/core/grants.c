@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "core/facts.h"
+#include "core/settings.h"
 
 struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n)
 {
@@ -85,8 +86,10 @@ static int look_ground(struct host *h, const struct policy *p, const struct want
 {
 	struct entry *en = &h->facts.extra.v[h->facts.extra.n - 1];
 	struct ground g = { .dev = en->dev, .ino = en->ino };
-	int r = scan_run(fd, p, &g.scan, e);
+	int r = host_mend(h, en->path, fd, e);
 
+	if (r == 0)
+		r = scan_run(fd, p, &g.scan, e);
 	if (r < 0)
 		return err_wrap(e, r, "%s '%s'", w->flag, en->path);
 	en->covers = host_covers(&g.scan, false, &en->n_covers);
@@ -147,8 +150,14 @@ static int look_mount(struct host *h, const struct policy *p, const char *text, 
 
 int host_grants(struct host *h, const struct policy *p, struct err *e)
 {
+	_free_ char *policy =
+		p->write.n + p->mount.n > 0 ? path_join(h->config_dir, SETTINGS_USER_NAME) : NULL;
 	int r = 0;
 
+	if (policy) {
+		h->facts.config_real = h->config_real = realpath(h->config_dir, NULL);
+		h->facts.policy_real = h->policy_real = realpath(policy, NULL);
+	}
 	for (size_t i = 0; r == 0 && i < p->read.n; i++)
 		r = look(h, p, &(struct wanted){ "--read", p->read.v[i].text, NULL, false }, e);
 	for (size_t i = 0; r == 0 && i < p->write.n; i++)
@@ -156,4 +165,44 @@ int host_grants(struct host *h, const struct policy *p, struct err *e)
 	for (size_t i = 0; r == 0 && i < p->mount.n; i++)
 		r = look_mount(h, p, p->mount.v[i].text, e);
 	return r;
+}
+
+/* A linked worktree needs no flag. Its own directory is protected as the workspace is. */
+int host_worktree(struct host *h, const struct policy *p, struct err *e)
+{
+	struct plan_worktree *f = &h->facts.worktree;
+	_close_ int fd = FD_NONE;
+	struct ground g = { 0 };
+	struct stat st;
+	int r;
+
+	if (p->mode != WS_DIRECT ||
+	    worktree_find(h->workspace, h->state_dir, &h->worktree, &h->worktree_why) == 0)
+		return 0;
+	fd = open(h->worktree.own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, "'%s'", h->worktree.own);
+	g.dev = st.st_dev;
+	g.ino = st.st_ino;
+	r = scan_run(fd, p, &g.scan, e);
+	if (r < 0)
+		return err_wrap(e, r, "'%s'", h->worktree.own);
+	f->common = h->worktree.common;
+	f->own = h->worktree.own;
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	for (size_t i = 0; plan_worktree_parts[i]; i++) {
+		_free_ char *part = mem_fmt("%s/%s", f->common, plan_worktree_parts[i]);
+
+		/* A link there would lead elsewhere: it is not shown. */
+		if (lstat(part, &st) < 0 ||
+		    !(S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && str_ends(part, "/config"))))
+			f->missing |= BIT(i);
+	}
+	f->covers = host_covers(&g.scan, false, &f->n_covers);
+	g.real = mem_str(f->own);
+	g.inside = mem_str(f->own);
+	h->grounds = mem_grow(h->grounds, h->n_grounds + 1, sizeof(*h->grounds));
+	h->grounds[h->n_grounds++] = g;
+	return 0;
 }

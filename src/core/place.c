@@ -234,6 +234,8 @@ static int write_file(int dir, const struct buf *text, struct err *e)
 	if (fd >= 0 && !text->is_over && io_write_all(fd, text->p, text->n) == 0 &&
 	    fsync(fd) == 0 && renameat(dir, tmp, dir, FILE_NAME) == 0)
 		return 0;
+	if (errno == ENOENT) /* the folder is no longer there to write in */
+		return err_set(e, ERR_NOTFOUND, ENOENT, "the sandbox was just removed");
 	(void)err_sys(e, "write " FILE_NAME);
 	(void)unlinkat(dir, tmp, 0); /* it may not be there */
 	return -e->num;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/secrets.c - see secrets.h */
 #include "core/secrets.h"
+#include "base/path.h"
+#include "base/sabotage.h"
+#include "core/def.h"
 
 /* The variable of a known service that holds something, and what. */
 static const char *service_variable(const char *name, const char **ret_value)
@@ -167,6 +170,25 @@ int secrets_look(struct secrets *s, const char *state_dir, const char *sandbox,
 	return r;
 }
 
+/* A file that a sandbox could replace, by a link for one, is no place for a secret. */
+static int check_file(const char *state_dir, const struct secret *s, struct err *e)
+{
+	_free_ char *real = NULL, *who = NULL;
+
+	if (s->source != SECRET_FILE || s->from == NULL || !path_is_clean(s->from) ||
+	    sabotaged("own"))
+		return 0;
+	who = def_may_write(state_dir, s->from);
+	real = who ? NULL : realpath(s->from, NULL);
+	if (real)
+		who = def_may_write(state_dir, real);
+	return who ? err_set(e, ERR_DENIED, EPERM,
+			     "secret '%.64s': its file '%.200s' lies where the sandbox '%.64s' may "
+			     "write, and could put another in its place; move it elsewhere",
+			     s->name, s->from, who)
+		   : 0;
+}
+
 int secrets_fetch(const struct secrets *s, const char *state_dir, struct buf values[SECRETS_MAX],
 		  struct err *e)
 {
@@ -174,7 +196,9 @@ int secrets_fetch(const struct secrets *s, const char *state_dir, struct buf val
 
 	for (size_t i = 0; i < s->n && r >= 0; i++) {
 		values[i] = secret_buf();
-		r = secret_value(state_dir, &s->v[i], &values[i], e);
+		r = check_file(state_dir, &s->v[i], e);
+		if (r == 0)
+			r = secret_value(state_dir, &s->v[i], &values[i], e);
 	}
 	return r;
 }

@@ -14,6 +14,9 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/sabotage.h"
+#include "core/def.h"
+#include "core/own.h"
 #include "core/settings.h"
 #include "core/trust.h"
 
@@ -57,6 +60,32 @@ static int check_writers(const struct stat *st, const char *name, struct err *e)
 	return 0;
 }
 
+/* A policy that widens is the user's word. So it may be a link (dotfiles are), but what it leads to lies in no directory
+ * that others may write, and in none that a sandbox may. `plain`: where it lies when it is no link, or NULL. */
+static int check_place(const struct settings_in *in, const char *name, const char *plain, int fd,
+		       struct err *e)
+{
+	_free_ char *real = NULL, *who = NULL;
+	int r = fd_path(fd, &real, e);
+
+	if (r == 0)
+		r = own_check_folder(real, e);
+	/* What may write the configuration directory itself does not start. */
+	if (r < 0 || sabotaged("own") || (plain && str_eq(real, plain)))
+		return r;
+	who = in->state_dir ? def_may_write(in->state_dir, real) : NULL;
+	if (in->workspace && path_is_beneath(real, in->workspace))
+		return err_set(e, ERR_CONFIG, EPERM,
+			       "'%.200s' leads to '%.200s' in the workspace, where an agent could "
+			       "write it",
+			       name, real);
+	return who ? err_set(e, ERR_CONFIG, EPERM,
+			     "'%.200s' is '%.200s', where the sandbox '%.64s' may write; move it "
+			     "elsewhere, or 'vitrine rm %.64s'",
+			     name, real, who, who)
+		   : 0;
+}
+
 /* A file out of the workspace. */
 static int merge_project(struct policy *p, const struct settings_in *in, const char *name,
 			 const char *path, const struct buf *text, struct err *e)
@@ -91,16 +120,20 @@ static int load_named(struct policy *p, const struct settings_in *in, struct err
 	if (in->workspace && path_is_beneath(path, in->workspace))
 		return merge_project(p, in, in->policy_file, path, &text, e);
 	r = check_writers(&st, in->policy_file, e);
+	if (r == 0)
+		r = check_place(in, in->policy_file, NULL, fd, e);
 	if (r < 0)
 		return r;
 	return policy_merge_text(p, in->policy_file, buf_cstr(&text), text.n, LAYER_USER, true, e);
 }
 
-static int load_user(struct policy *p, int dir, const char *config_dir, struct err *e)
+static int load_user(struct policy *p, int dir, const char *real_dir, const struct settings_in *in,
+		     struct err *e)
 {
+	_free_ char *plain = path_join(real_dir, SETTINGS_USER_NAME);
 	_close_ int fd = openat(dir, SETTINGS_USER_NAME, READ_FLAGS | O_CLOEXEC);
 	_cleanup_(buf_done) struct buf text = BUF(JSON_MAX_BYTES);
-	_free_ char *name = mem_fmt("%s/%s", config_dir, SETTINGS_USER_NAME);
+	_free_ char *name = mem_fmt("%s/%s", in->config_dir, SETTINGS_USER_NAME);
 	struct stat st;
 	int r;
 
@@ -110,6 +143,8 @@ static int load_user(struct policy *p, int dir, const char *config_dir, struct e
 	if (r < 0)
 		return r;
 	r = check_writers(&st, name, e);
+	if (r == 0)
+		r = check_place(in, name, plain, fd, e);
 	if (r < 0)
 		return r;
 	return policy_merge_text(p, name, buf_cstr(&text), text.n, LAYER_USER, true, e);
@@ -131,7 +166,7 @@ static int load_config(struct policy *p, const struct settings_in *in, struct er
 			       "the configuration directory '%s' lies inside the workspace, where "
 			       "an agent could write it",
 			       real);
-	return in->policy_file ? 0 : load_user(p, dir, in->config_dir, e);
+	return in->policy_file ? 0 : load_user(p, dir, real, in, e);
 }
 
 int settings_read_project(const char *workspace, struct buf *out, char **ret_path, struct err *e)

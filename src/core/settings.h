@@ -11,7 +11,9 @@
 
 struct settings_in {
 	const char *config_dir; /* absolute; NULL: there is none */
-	const char *workspace;  /* absolute real path; NULL: no project file */
+	const char *
+		state_dir; /* of the sandboxes that must not be able to write it; NULL: not asked */
+	const char *workspace; /* absolute real path; NULL: no project file */
 	const char *
 		policy_file; /* from --policy: in place of the user's file; NULL: the user's file */
 	bool use_project;    /* false: leave the project file alone */

@@ -29,6 +29,7 @@
 #include "base/sabotage.h"
 #include "base/title.h"
 #include "core/def.h"
+#include "core/worktree.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
 #include "sys/spread.h"
@@ -305,6 +306,23 @@ static void cut_by_memory(struct keeper *k)
 	k->err = ERR_INIT;
 }
 
+/* What git did to the copies of a linked worktree's refs. */
+static void carry_worktree(struct keeper *k)
+{
+	_cleanup_(buf_done) struct buf notes = BUF(16 * KIB);
+
+	if (k->in->plan->worktree == NULL)
+		return;
+	worktree_carry(k->in->plan->worktree, &notes);
+	for (char *p = notes.p; p && *p;) {
+		size_t n = strcspn(p, "\n");
+		_free_ char *line = mem_strn(p, n);
+
+		keeper_note(k, line);
+		p += n + (p[n] == '\n');
+	}
+}
+
 static void finish(struct keeper *k)
 {
 	struct session *s = &k->sessions[0];
@@ -330,6 +348,7 @@ static void finish(struct keeper *k)
 	}
 	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
+	carry_worktree(k);
 	setid_finish(k);
 	seal_settle(k);
 	gate_finish(k);
@@ -643,7 +662,10 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	if ((!has_plan || in->plan->ids.is_root) && eventfd_write(turn, 1) < 0 && r >= 0)
 		r = -errno; /* nobody waits for a keeper that waits for us */
 	spread_end();
-	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r,
+			       "the sandbox ended while it was being started: its keeper ended "
+			       "before it had the plan")
+		     : 0;
 }
 
 void keeper_drop(struct early *early)

@@ -27,7 +27,9 @@ static int check_grant(const struct facts *f, const struct grant *g, struct err 
 	if (str_eq(path, "/") || overlaps(f->state_dir, path))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "%s '%s': it would show Vitrine's own state inside", flag, path);
-	if (is_write && overlaps(f->config_dir, path))
+	if (is_write &&
+	    (overlaps(f->config_dir, path) || (f->config_real && overlaps(f->config_real, path)) ||
+	     (f->policy_real && path_is_beneath(f->policy_real, path))))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "%s '%s': what runs inside could write your policy", flag, path);
 	if (!str_eq(path, inside) && overlaps(f->workspace, path))
@@ -151,6 +153,42 @@ int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f,
 			      e);
 	}
 	return r;
+}
+
+const char *const plan_worktree_parts[] = { "objects", "objects/info", "objects/pack",
+					    "hooks",   "info",         "config",
+					    NULL };
+
+/* Our copies at the repository's place; into them the host's objects, hooks, info and config, and the worktree's own
+ * directory. Where a part does not exist ours is empty. */
+void plan_add_worktree(struct plan *p, const struct facts *f)
+{
+	const struct plan_worktree *w = &f->worktree;
+	_free_ char *git = NULL;
+	struct mount *m;
+
+	if (w->common == NULL || w->place == NULL)
+		return;
+	git = mem_fmt("%s/git", w->place);
+	p->worktree = mem_str(w->place);
+	plan_add_mount(p, MOUNT_BIND, git, w->common, MOUNT_DIR | MOUNT_IDMAP, "repository");
+	for (size_t i = 0; plan_worktree_parts[i]; i++) {
+		const char *name = plan_worktree_parts[i];
+		_free_ char *path = mem_fmt("%s/%s", w->common, name);
+
+		if (!(w->missing & BIT(i)))
+			plan_add_mount(p, MOUNT_BIND, path, path,
+				       MOUNT_IDMAP | (str_eq(name, "config") ? 0 : MOUNT_DIR) |
+					       (str_eq(name, "objects") ? 0 : MOUNT_RO),
+				       "repository");
+	}
+	m = plan_add_mount(p, MOUNT_BIND, w->own, w->own, MOUNT_DIR | MOUNT_IDMAP | MOUNT_VERIFY,
+			   "worktree");
+	m->dev = w->dev;
+	m->ino = w->ino;
+	for (size_t i = 0; i < w->n_covers; i++)
+		plan_add_cover(p, &w->covers[i], w->own, w->own);
+	plan_add_access(p, ACCESS_WRITE, w->common);
 }
 
 void plan_sockets(struct plan *p, const struct policy *pol)

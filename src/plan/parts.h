@@ -33,6 +33,7 @@ void plan_private(struct plan *p, const struct policy *pol, const struct facts *
 void plan_toolchains(struct plan *p, const struct facts *f);
 void plan_workspace(struct plan *p, const struct policy *pol, const struct facts *f);
 int plan_grants(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e);
+void plan_add_worktree(struct plan *p, const struct facts *f);
 void plan_sockets(struct plan *p, const struct policy *pol);
 void plan_safe_tools(struct plan *p, const struct policy *pol, const struct facts *f);
 

@@ -240,6 +240,7 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_workspace(&p, pol, f);
 	if (p.ids.root != ROOT_JOB)
 		plan_add_access(&p, ACCESS_WRITE, p.workspace);
+	plan_add_worktree(&p, f);
 	r = plan_grants(&p, pol, f, e);
 	plan_sockets(&p, pol);
 	plan_safe_tools(&p, pol, f);
@@ -313,6 +314,7 @@ void plan_done(struct plan *p)
 	free(p->home);
 	free(p->hostname);
 	free(p->state_dir);
+	free(p->worktree);
 	free(p->cwd);
 	free(p->engine);
 	*p = (struct plan){ 0 };

@@ -57,6 +57,16 @@ struct cover {
 	bool is_dir, is_alias;
 };
 
+/* The repository of a linked worktree (core/worktree.h); no common: there is none. */
+struct plan_worktree {
+	const char *common, *own; /* its git dir; the worktree's own directory in it */
+	const char *place;        /* our copies of its refs */
+	uint64_t dev, ino;        /* of own */
+	unsigned missing;         /* bits of its parts, in the order of plan_worktree_parts */
+	struct cover *covers;     /* below own */
+	size_t n_covers;
+};
+
 /* A secret that the policy names: what stands for it inside, and where it may go. Never its value. */
 struct secret_fact {
 	const char *name, *placeholder;
@@ -95,6 +105,7 @@ struct facts {
 	struct entry
 		tools_exe; /* vitrine-tools; no path: neither safe tools nor a broker are wanted */
 	const char *state_dir, *config_dir;
+	const char *config_real, *policy_real; /* where they lead, for grants; NULL: not there */
 	/* Layers of a sandbox that keeps its changes to itself, top first, NULL-ended; the top is the one that is written
 	 * (a directory with fs/ and work/), the others are frozen. NULL: none. */
 	char *const *ws_layers;
@@ -111,6 +122,7 @@ struct facts {
 		extra; /* read, write, mount and socket paths of the policy, in that order, resolved */
 	struct cover *covers;
 	size_t n_covers;
+	struct plan_worktree worktree;
 	char *const *environ;
 	bool has_java;       /* the host has one, so the inside may have it too */
 	unsigned trust_gone; /* bits of plan_trust_files: those that the host does not have */
@@ -292,6 +304,7 @@ struct plan {
 	bool is_live;        /* a machine that can be saved while it works */
 	bool may_suid; /* set-user-id files can be made: there is a root inside, and nothing of the host's to write */
 	struct plan_broker broker;
+	char *worktree; /* where the copies of a linked worktree's refs lie; NULL: there are none */
 	char *state_dir;
 	char **env; /* NULL-ended */
 	size_t n_env;
@@ -300,6 +313,9 @@ struct plan {
 	char *engine;
 	char **engine_env; /* for the engine's own program, outside; NULL-ended, NULL: native */
 };
+
+/* Parts of a repository that its linked worktrees see; NULL-ended. */
+extern const char *const plan_worktree_parts[];
 
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
 int plan_check_workspace(const struct facts *f, struct err *e);

@@ -109,8 +109,7 @@ static bool is_head_text(const char *text, size_t n)
 	size_t at = 4;
 
 	if (n > 4 && memcmp(text, "ref:", 4) == 0) {
-		while (at < n && memchr(" \t\n\r", text[at], 4))
-			at++;
+		at += strspn(text + at, " \t\n\r");
 		if (n - at >= 5 && memcmp(text + at, "refs/", 5) == 0)
 			return true;
 	}

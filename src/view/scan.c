@@ -132,7 +132,7 @@ int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 	     const struct stat *st, struct err *e)
 {
 	_free_ char *target = NULL;
-	struct stat at;
+	struct stat at = { 0 };
 	int r = scan_put(sc, rel, kind, rule, st, e);
 
 	if (r < 0 || !S_ISLNK(st->st_mode))

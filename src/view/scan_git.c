@@ -218,7 +218,7 @@ static int on_ref(void *arg, char *rel, struct err *e)
 {
 	struct scanner *sc = arg;
 	_free_ char *target = NULL;
-	struct stat st;
+	struct stat st = { 0 };
 	int r = ws_lstat(sc->ws.fd, rel, &st);
 
 	if (r == 0)

@@ -65,13 +65,12 @@ static void remember(struct sweeper *sw, int r, const char *rel, const char *wha
 #define LEFT_LOOK "could not be looked into"
 
 /* Most runs leave nothing behind: the directory is made for the first thing that goes into it. */
-static int quarantine_fd(const struct sweeper *sw)
+static int quarantine_fd(struct sweep *out)
 {
-	struct sweep *out = sw->out;
 	int r;
 
-	if (sw->q_fd >= 0 || out->dir_fd >= 0 || out->dir == NULL)
-		return sw->q_fd >= 0 ? sw->q_fd : out->dir_fd;
+	if (out->dir_fd >= 0 || out->dir == NULL)
+		return out->dir_fd;
 	r = path_make(out->dir, 0700);
 	if (r < 0)
 		return r;
@@ -79,25 +78,39 @@ static int quarantine_fd(const struct sweeper *sw)
 	return out->dir_fd < 0 ? -errno : out->dir_fd;
 }
 
-void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule)
+static int put_away(struct sweep *out, int q_fd, int dir_fd, const char *name, const char *rel,
+		    const char *rule)
 {
 	char *saved = NULL;
-	int q_fd = quarantine_fd(sw);
 	int r;
 
-	if (sw->out->on_take)
-		sw->out->on_take(sw->out->arg, rel, rule);
-	r = q_fd < 0 ? q_fd : quarantine_take(q_fd, (unsigned)sw->out->n + 1, dir_fd, name, &saved);
-	if (r == -ENOENT)
-		return;
-	if (r < 0) {
-		remember(sw, r, rel, LEFT_TAKE);
-		return;
-	}
-	vec_reserve(sw->out->v, sw->out->n, sw->out->cap);
-	sw->out->v[sw->out->n++] =
+	if (out->on_take)
+		out->on_take(out->arg, rel, rule);
+	r = q_fd < 0 ? q_fd
+		     : quarantine_take_as(q_fd, (unsigned)out->n + 1, dir_fd, name, path_name(rel),
+					  &saved);
+	if (r < 0)
+		return r;
+	vec_reserve(out->v, out->n, out->cap);
+	out->v[out->n++] =
 		(struct swept){ .rel = mem_str(rel), .rule = mem_str(rule), .saved = saved };
-	sw->moved++;
+	return 0;
+}
+
+int sweep_put_away(struct sweep *out, int dir_fd, const char *name, const char *rel,
+		   const char *rule)
+{
+	return put_away(out, quarantine_fd(out), dir_fd, name, rel, rule);
+}
+
+void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule)
+{
+	int q_fd = sw->q_fd >= 0 ? sw->q_fd : quarantine_fd(sw->out);
+	int r = put_away(sw->out, q_fd, dir_fd, name, rel, rule);
+
+	if (r < 0 && r != -ENOENT)
+		remember(sw, r, rel, LEFT_TAKE);
+	sw->moved += r == 0;
 }
 
 void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const char *name,

@@ -24,6 +24,9 @@ struct sweeper {
 /* Takes name out of dir_fd. Failure is remembered, not returned: the rest is swept all the same. */
 void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel,
 		const char *rule);
+/* The same without a sweeper, into the quarantine of `out`. 0 or -errno. */
+int sweep_put_away(struct sweep *out, int dir_fd, const char *name, const char *rel,
+		   const char *rule);
 /* The same for a path below dir_fd (which is `base` below the workspace). */
 void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const char *name,
 		      const char *rule);

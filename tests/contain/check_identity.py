@@ -7,8 +7,11 @@ found. None of its variations may get through, and each must be refused with a s
 
 import itertools
 import os
+import pwd
+import random
 import shlex
 import shutil
+import threading
 import time
 
 from check_fw import canary, git, make_repo, use_git
@@ -294,4 +297,273 @@ def fw84(c: Ctx):
     c.must(c.wait_until(lambda: not (tree / ".envrc").exists() and not (tree / "d/.envrc").exists()),
            "a protected name that appeared is still there")
     b.stop()
+    return HELD
+
+
+# ------------------------------------------------------------------- our own ground
+
+
+PARTS = ("sandboxes", "journal", "trees", "layers", "quarantine", "skel", "secrets", "runs", "vitrine.db", ".")
+
+
+def move_and_link(p):
+    aside(p)
+    os.symlink(f"{p}.aside", p)
+
+
+# what is done to a part of the state directory; None: only as root
+TAMPER = {
+    "a link": move_and_link,
+    "a link outside": lambda p: (aside(p), os.symlink("/", p)),
+    "a dangling link": lambda p: (aside(p), os.symlink("/nonexistent/x", p)),
+    "writable by all": lambda p: os.chmod(p, 0o777),
+    "writable by the group": lambda p: os.chmod(p, 0o770),
+    "another owner": lambda p: os.chown(p, 12345, -1),
+}
+
+
+@check("SV-50", prio="P0", forms=("run",), catches=("own",), timeout=240,
+       title="the state directory, the way to it and every part of it: links, other writers, other owners are refused by name")
+def sv50(c: Ctx):
+    c.need_control(c.vitrine("run", "--name", "box", "--", "true").ok, "no sandbox")
+    real = c.state / "vitrine"
+    n = 0
+    for part in PARTS:
+        for way, do in TAMPER.items():
+            if way == "another owner" and os.geteuid() != 0:
+                continue
+            place = c.root / f"st{n}"
+            shutil.copytree(real, place / "up" / "vitrine", symlinks=True,
+                            ignore=shutil.ignore_patterns("control", "skel"))
+            if part != "." and not (place / "up" / "vitrine" / part).exists():
+                (place / "up" / "vitrine" / part).mkdir(mode=0o700)
+            own(c, place)
+            c._own(place)
+            target = place / "up" if part == "." and n % 2 else place / "up" / "vitrine" / part
+            target = place / "up" / "vitrine" if part == "." and target != place / "up" else target
+            do(target)
+            if target.is_symlink():
+                c._own(target)
+            env = {"XDG_STATE_HOME": str(place / "up")}
+            n += 1
+            # A directory on the way that a group of one's own may write is the user's affair.
+            if part == "." and way == "writable by the group" and target == place / "up":
+                continue
+            words = (["run", "--", "echo", "ran"], ["ls"], ["exec", "box", "--", "echo", "ran"])[n % 3]
+            r = c.vitrine(*words, env=env)
+            c.must(not r.ok and "ran" not in r.text, f"{part}, {way}: {words[0]} went on: {r}")
+            c.must_say(r.has(str(place)), f"{part}, {way}: {words[0]} does not name it: {r}")
+    c.need_control(n >= 50, f"only {n} variations")
+    c.note(n, "variations")
+    return HELD
+
+
+@check("SV-51", prio="P1", forms=("run",), title="HOME empty, '/', relative, with a slash too many: the account's home or a refusal")
+def sv51(c: Ctx):
+    passwd = pwd.getpwuid(c.uid).pw_dir
+    tries = ["", "/", "//", "///", ".", "..", "./", "~", "rel", "rel/", "a/b", "./a", "../a", "/.", "/..", "/./", "//tmp", "/a//b",
+             f"{c.home}/", f"{c.home}//", f"{c.home}/.", f"{c.home}/..", f"{c.home}/./", f"{c.home}/x/..", f"{c.home}//proj",
+             f"/../{c.home}", f".{c.home}", " ", " /", f" {c.home}", "\t", "$HOME", "~root", f"~{c.account.name}", "-", "--", "*",
+             "\\", ":", "a:b", "\n", "\x01", "é", "/.//", "/../..", "/..//.", f"{c.home}/../", f"{c.home}/.//", "./../", "rel/.."]
+    c.need_control(len(tries) >= 50, f"only {len(tries)}")
+    env = {"XDG_STATE_HOME": None, "XDG_CONFIG_HOME": None}
+    before = set(os.listdir("/")) | set(os.listdir("/home")) | set(os.listdir(c.ws))
+    for home in tries:
+        r = c.vitrine("explain", "--json", "--", "true", env={**env, "HOME": home})
+        if r.ok:
+            c.must(f'"HOME={passwd}"' in r.text, f"HOME={home!r}: another folder is the home: {r.text[-600:]}")
+        else:
+            c.must_say(r.has("HOME") or r.has("home"), f"HOME={home!r}: {r}")
+    after = set(os.listdir("/")) | set(os.listdir("/home")) | set(os.listdir(c.ws))
+    c.must(after == before, f"made: {after - before}")
+    return HELD
+
+
+@check("SV-52", prio="P0", forms=("run",), catches=("own",),
+       title="the user's policy file may be a link, but not to where a sandbox or others may write")
+def sv52(c: Ctx):
+    text = '{"files": {"read": ["%s"]}}\n' % c.plant(c.home / "data" / "f", "x\n").parent
+    conf = c.mkdir(c.config / "vitrine")
+    dots = c.plant(c.home / "dotfiles" / "policy.jsonc", text).parent
+    link = c.symlink(conf / "policy.jsonc", dots / "policy.jsonc")
+    see = ["run", "--workspace", str(c.mkdir(c.home / "other")), "--", "ls", str(c.home / "data")]
+    r = c.vitrine(*see)
+    c.need_control(r.ok and "f" in r.text, f"a linked policy is not read: {r}")
+
+    def refused(what, *words):
+        r = c.vitrine(*words)
+        c.must(not r.ok, f"{what}: {r}")
+        c.must_say(r.has("policy") or r.has(str(dots)), f"{what}: {r}")
+
+    refused("the workspace holds it", "run", "--workspace", str(dots), "--", "true")
+    refused("a grant holds it", "run", "--write", str(dots), "--", "true")
+    refused("a volume holds it", "run", "-v", f"{dots}:/mnt/d", "--", "true")
+    with c.host_edit():
+        dots.chmod(0o777)
+    refused("others may write there", *see)
+    with c.host_edit():
+        dots.chmod(0o755)
+        link.unlink()
+    for i, flags in enumerate((["--workspace", str(dots)], ["--write", str(dots)], ["-v", f"{dots}:/mnt/d"])):
+        name = f"writer{i}"
+        r = c.vitrine("create", "--name", name, *flags, *([] if i == 0 else ["--workspace", str(c.mkdir(c.home / f"w{i}"))]))
+        c.need_control(r.ok, f"no sandbox: {r}")
+        c.symlink(link, dots / "policy.jsonc")
+        refused(f"another sandbox may write there: {flags}", *see)
+        refused(f"--policy: {flags}", "run", "--policy", str(dots / "policy.jsonc"), *see[1:])
+        c.need_control(c.vitrine("rm", name).ok, "not removed")
+        with c.host_edit():
+            link.unlink()
+    return HELD
+
+
+@check("SV-53", prio="P1", forms=("run",), alone=True, timeout=120,
+       title="run, exec, start, stop and rm of one sandbox at once: every failure ends in a sentence that is true")
+def sv53(c: Ctx):
+    """Nobody kills a keeper here, so none died; and nothing is said to be running, missing or stopped without its name."""
+    work = str(c.mkdir(c.ws / "w"))
+    rng = random.Random(53)
+    verbs = (["run", "--name", "b", "--workspace", work, "--", "sleep", "0.02"], ["exec", "b", "--", "sleep", "0.02"],
+             ["stop", "b"], ["stop", "--time", "0", "b"], ["start", "b"], ["rm", "b"], ["rm", "-f", "b"], ["ps", "b"])
+    order = [[rng.choice(verbs) for _ in range(14)] for _ in range(4)]
+    said = []
+
+    def worker(todo):
+        for words in todo:
+            said.append((words[0], c.vitrine(*words, timeout=40)))
+
+    threads = [threading.Thread(target=worker, args=(todo,)) for todo in order]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for verb, r in said:
+        if r.ok or r.rc in (143, 137):
+            continue
+        c.must_say(not r.timed_out and r.errtext.startswith("vitrine: ") and len(r.errtext) > 20, f"{verb}: {r}")
+        c.must_say("No error information" not in r.errtext and "keeper died" not in r.errtext
+                   and "does not answer" not in r.errtext and "Success" not in r.errtext, f"{verb}: {r}")
+    c.vitrine("rm", "-f", "b")
+    c.note(len(said), "commands")
+    return HELD
+
+
+# ------------------------------------------------------------------- linked worktrees
+
+
+def make_worktree(c: Ctx, main, place, branch):
+    with c.host_edit():
+        r = git(c, main, "worktree", "add", "-q", "-b", branch, str(place))
+    c.need_control(r.ok, f"no worktree: {r}")
+    return place
+
+
+IDENTITY = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t\n"
+
+
+@check("FW-85", prio="P0", forms=("run", "exec"), timeout=60,
+       title="a linked worktree works without a flag: status, commit, log, stash; of its repository only its branch and stash change")
+def fw85(c: Ctx):
+    prog, ran = canary(c)
+    main = make_repo(c, c.root / "granted" / "main")
+    with c.host_edit():
+        for words in (["branch", "other"], ["pack-refs", "--all"], ["branch", "third"]):
+            c.need_control(git(c, main, *words).ok, "no branches")
+    wt = make_worktree(c, main, c.ws / "wt", "feature/x")
+    g, x = main / ".git", main / ".git/worktrees/wt"
+    fixed = ("config", "hooks", "info", "packed-refs", "HEAD", "refs/heads/third", "worktrees/wt/gitdir", "worktrees/wt/commondir")
+    before = {n: c.tree_entries(g / n) for n in fixed}
+    refs = git(c, main, "for-each-ref", "refs/heads").text
+    r = c.sandbox(IDENTITY + "git status && echo two >>file.txt && git commit -qam two && git log --oneline && "
+                  "echo three >>file.txt && git stash && git stash list && git stash pop && echo four >>file.txt && "
+                  f"git stash && echo worked\n"
+                  f"cd {q(str(g))}\n"
+                  "git update-ref refs/heads/third feature/x; git update-ref refs/heads/other feature/x; git branch new feature/x\n"
+                  f"for f in config hooks/pre-commit info/attributes objects/info/alternates worktrees/wt/gitdir "
+                  f"worktrees/wt/commondir worktrees/wt/config.worktree packed-refs HEAD commondir; do cp {q(str(prog))} $f; done 2>/dev/null; true",
+                  flags=["--workspace", str(wt)], cwd=wt)
+    c.must_say("worked" in r.text, f"git does not work in the worktree: {r}")
+    after = {n: c.tree_entries(g / n) for n in fixed}
+    c.must(after == before, f"changed in the repository: {[n for n in fixed if after[n] != before[n]]}")
+    for n in ("objects/info/alternates", "worktrees/wt/config.worktree", "commondir"):
+        c.must(not (g / n).exists(), f"left behind: {n}")
+    now = git(c, main, "for-each-ref", "refs/heads").text
+    c.must([line for line in now.splitlines() if "feature/x" not in line]
+           == [line for line in refs.splitlines() if "feature/x" not in line], f"other refs changed: {now}")
+    log = git(c, wt, "log", "--oneline", "-2").text
+    c.must_say(" two" in log and "stash@{0}" in git(c, wt, "stash", "list").text, f"the host does not see the commit: {log}")
+    c.must_say(git(c, wt, "status", "--porcelain").text == "" and git(c, main, "fsck").ok, "the repository is not whole")
+    c.must(not use_git(c, main, ran), "host git ran the canary")
+    # What the host did meanwhile is not undone.
+    b = c.keeper(flags=["--workspace", str(wt)], cwd=wt)
+    r = c.vitrine("exec", b.name, "--", "sh", "-c", IDENTITY + "git commit -q --allow-empty -m inside && echo ok")
+    c.must_say("ok" in r.text, f"no commit in a named one: {r}")
+    with c.host_edit():
+        git(c, wt, "commit", "-q", "--allow-empty", "-m", "outside")
+    c.vitrine("stop", b.name)
+    b.stop()
+    top = git(c, wt, "log", "-1", "--format=%s").text.strip()
+    c.must(top == "outside", f"the host's commit was taken back: {top}")
+    return HELD
+
+
+# What the .git file of a hostile clone says of a victim's repository; O: a worktree's directory in it, V: the victim
+POINTERS = ("gitdir: {O}\n", "gitdir: {O}", "gitdir: {O}/\n", "gitdir: {V}/.git\n", "gitdir: {V}/.git/worktrees\n",
+            "gitdir: {V}/.git/worktrees/../worktrees/x\n", "gitdir: {V}/.git/worktrees/x/.\n", "gitdir: /{O}\n", "gitdir:{O}\n",
+            "gitdir: {O}\r\n", "gitdir: {O}\ngitdir: {O}\n", "gitdir: link/.git/worktrees/x\n", "gitdir: {H}/link/.git/worktrees/x\n",
+            "gitdir: {H}/own/worktrees/x\n")
+# What the victim's worktree says of where it is; H: the hostile clone
+BACKS = (None, "{other}/.git\n", "{H}\n", "{H}2/.git\n", "../.git\n", "{H}/.git\n{H}/.git\n", "", "{L}/.git\n", "{H}/.git/\n")
+
+
+@check("FW-86", prio="P0", forms=("run",), catches=("worktree",), timeout=120,
+       title="a hostile clone whose .git file names another repository: every form of it, every answer of that repository")
+def fw86(c: Ctx):
+    word = "canary" + c.uuid()
+    victim = make_repo(c, c.root / "granted" / "victim")
+    with c.host_edit():
+        git(c, victim, "commit", "-q", "--allow-empty", "-m", word)
+    other = make_worktree(c, victim, c.root / "granted" / "x", "x")
+    own_dir = victim / ".git/worktrees/x"
+    config = victim / ".git/config"
+    text = config.read_text()
+    see = f"git log --all; cat {q(str(config))} {q(str(own_dir))}/HEAD; ls {q(str(victim))}/.git; echo looked; echo x >{q(str(own_dir))}/y"
+    n = 0
+    for i, (pointer, back) in enumerate(itertools.product(POINTERS, BACKS)):
+        if i > 2 * len(BACKS) and i % 2:
+            continue
+        h = c.mkdir(c.ws / f"h{i}")
+        link = c.ws / f"l{i}"
+        link.symlink_to(h)
+        (h / "link").symlink_to(victim)
+        c.plant(h / "own/worktrees/x/commondir", f"{victim}/.git\n")
+        c.plant(h / "own/worktrees/x/gitdir", f"{h}/.git\n")
+        c.plant(h / "own/worktrees/x/HEAD", "ref: refs/heads/x\n")
+        words = {"O": own_dir, "V": victim, "H": h, "L": link, "other": other}
+        c.plant(h / ".git", pointer.format(**words))
+        if back is None:
+            (own_dir / "gitdir").unlink(missing_ok=True)
+        else:
+            c.plant(own_dir / "gitdir", back.format(**words))
+        r = c.sandbox(see, cwd=h, flags=["--workspace", str(h)])
+        c.must(word not in r.text and "repositoryformatversion" not in r.text and "refs/heads" not in r.text,
+               f"{pointer!r}, {back!r}: the repository was shown: {r}")
+        c.must(not (own_dir / "y").exists() and config.read_text() == text, f"{pointer!r}, {back!r}: it was written")
+        n += 1
+    # The right answer, and another's hand in it: the owner, and a sandbox that may write there.
+    h = c.mkdir(c.ws / "right")
+    c.plant(h / ".git", f"gitdir: {own_dir}\n")
+    c.plant(own_dir / "gitdir", f"{h}/.git\n")
+    c.need_control(word in c.sandbox("git log --all", cwd=h, flags=["--workspace", str(h)]).text, "the right one is not opened")
+    c.need_control(c.vitrine("create", "--name", "writer", "--write", str(victim), "--workspace", str(c.mkdir(c.home / "w"))).ok, "none")
+    r = c.sandbox("git log --all", cwd=h, flags=["--workspace", str(h)])
+    c.must(word not in r.text, f"a sandbox may write there: {r}")
+    c.must_say(r.has("writer"), f"it does not say who: {r}")
+    c.vitrine("rm", "writer")
+    if os.geteuid() == 0:
+        os.chown(own_dir, 12345, -1)
+        r = c.sandbox("git log --all", cwd=h, flags=["--workspace", str(h)])
+        c.must(word not in r.text, f"another owner's was opened: {r}")
+        c._own(own_dir)
+    c.note(n, "variations")
     return HELD

@@ -720,10 +720,10 @@ class Ctx:
             time.sleep(0.02)
 
     def _link_templates(self):
-        place = self.state / "vitrine" / "templates"
-        if not place.is_symlink():
-            self.mkdir(place.parent, 0o700)
-            place.symlink_to(self.cfg.roots[self.ident])
+        place = self.mkdir(self.state / "vitrine" / "templates", 0o700)
+        for name in os.listdir(self.cfg.roots[self.ident]):
+            if not (place / name).is_symlink():
+                (place / name).symlink_to(Path(self.cfg.roots[self.ident]) / name)
 
     def _argv(self, argv, flags, env, cwd, pass_fds):
         """-> (argv of the launch, keeper or None)"""
