@@ -161,7 +161,7 @@ def stage(c: Ctx, top, name, text):
         if name.startswith(".git"):
             make_repo(c, c.ws / top)
         if name.startswith(".git/modules"):
-            c.host(f"mkdir -p .git/modules; cp -r .git /tmp/m$$; mv /tmp/m$$ .git/modules/m", cwd=c.ws / top)
+            c.host("cp -r .git m; mkdir -p .git/modules; mv m .git/modules/m", cwd=c.ws / top)
         at = c.ws / top / name
         if FILES[name] == "dir":
             c.host(f"mkdir -p {name} {name}.new; echo host >{name}/own; echo host >{name}.new/own; echo new >{name}.new/new",
@@ -283,7 +283,8 @@ def fw95(c: Ctx):
                 os.rename(new, at)
                 mine = new_number(at)
             # Put right means: under the name lies a file of the keeper's.
-            c.must(c.wait_until(lambda: new_number(at) not in (None, mine), 2.0, step=0.0002), f"{kind}: bare for two seconds: {p.alive} {p.err[-300:]!r}")
+            is_right = c.wait_until(lambda: new_number(at) not in (None, mine), 2.0, step=0.0002)
+            c.must(is_right, f"{kind}: bare for two seconds: {p.alive} {p.err[-300:]!r}")
             took.append(1000 * (time.monotonic() - begin))
         took.sort()
         c.note(f"{kind}: half {took[6]:.1f} ms, at most {took[-1]:.1f} ms")
