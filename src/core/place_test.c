@@ -40,15 +40,20 @@ TEST(what_is_the_same)
 	CHECK(!is_changed(&was, &now));
 	now.dev = 9; /* another number after a boot */
 	CHECK(!is_changed(&was, &now));
-	now = was, now.ino = 9;
+	now = was;
+	now.ino = 9;
 	CHECK(is_changed(&was, &now));
-	now = was, now.born = 9; /* the inode's number was used again */
+	now = was;
+	now.born = 9; /* the inode's number was used again */
 	CHECK(is_changed(&was, &now));
-	now = was, now.uid = 0;
+	now = was;
+	now.uid = 0;
 	CHECK(is_changed(&was, &now));
-	now = was, now.real = other;
+	now = was;
+	now.real = other;
 	CHECK(is_changed(&was, &now));
-	now = was, now.is_dir = false;
+	now = was;
+	now.is_dir = false;
 	CHECK(is_changed(&was, &now));
 }
 
@@ -74,9 +79,11 @@ TEST(files_may_be_replaced_by_files_of_the_same_owner)
 	CHECK(!is_changed(&was, &now));
 	now.uid = 5;
 	CHECK(is_changed(&was, &now));
-	now = was, now.real = other;
+	now = was;
+	now.real = other;
 	CHECK(is_changed(&was, &now));
-	now = was, now.is_dir = true;
+	now = was;
+	now.is_dir = true;
 	CHECK(is_changed(&was, &now));
 }
 
@@ -104,7 +111,7 @@ TEST(kept_and_read)
 {
 	struct err e = ERR_INIT;
 	_cleanup_(places_done) struct places none = { 0 }, now = { 0 }, was = { 0 }, more = { 0 };
-	_free_ char *state = NULL, *one = NULL, *two = NULL;
+	_free_ char *state = NULL, *one = NULL, *two = NULL, *away = NULL;
 
 	begin();
 	state = mem_fmt("%s/state", dir);
@@ -126,7 +133,8 @@ TEST(kept_and_read)
 	CHECK_INT(places_read(state, "box", &was, &e), 0);
 	CHECK(was.n == 2);
 	/* Another directory at the same name; the old one lives on elsewhere. */
-	CHECK(rename(one, mem_fmt("%s.away", one)) == 0 && mkdir(one, 0700) == 0);
+	away = mem_fmt("%s.away", one);
+	CHECK(rename(one, away) == 0 && mkdir(one, 0700) == 0);
 	places_done(&now);
 	CHECK_INT(places_add(&now, one, one, FD_NONE, &e), 0);
 	CHECK_INT(check(&was, &now, one), -ESTALE);
