@@ -28,11 +28,11 @@ OUT = ROOT / "build" / "fresh"
 RECORD = ROOT / "tests" / "fresh.sha256"
 JUDGED = ["Makefile", "tools/deps", "tools/guest-kernel", "tools/deps.d/apt", "tools/deps.d/npm", "tests/run", "tests/ground.py",
           "tests/reaper.py", "tests/daemons.py", "tests/fresh.py", "tests/skips.json"]
-SLICE = "layers harness cli --scripts stdio,flags,life,engines,podman_remote,old_state"
+SLICE = "layers harness cli --scripts stdio,flags,life,demo,old_state,podman_remote,gate_clients,broker_remote"
 INCLUDE = ["make", "sudo", "ca-certificates"]
 SOURCES = ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list")
 # How the host reaches mirrors, and whom it believes: without these no package manager works on some networks.
-PASSED = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "npm_config_registry", "CI")
+PASSED = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "npm_config_registry")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 # Process 1 of the bare system. There is no Python in it yet.
@@ -53,7 +53,7 @@ snap() {
 	awk '{ $1 = $2 = ""; print }' /proc/self/mountinfo | sort >"$to/mounts"
 	# What sudo and package managers keep is theirs.
 	find /tmp /var/tmp /dev/shm /run /root /home -xdev \
-		\( -path /run/sudo -o -path "$HOME_OF/vitrine" -o -path "$HOME_OF/.npm" -o -path /run/adduser \) -prune -o -print | sort >"$to/files"
+		\( -path /run/sudo -o -path "$HOME_OF/vitrine" -o -path "$HOME_OF/.npm" -o -path /run/adduser -o -name 'hsperfdata_*' \) -prune -o -print | sort >"$to/files"
 }
 as() {
 	if [ "$WHO" = root ]; then
@@ -75,6 +75,10 @@ step() { # NAME COMMAND...
 
 def say(text):
     print(f"fresh: {text}", flush=True)
+
+
+class NoMirror(Exception):
+    """There is no bare system to be had here."""
 
 
 def hash_of_judged():
@@ -105,8 +109,10 @@ def base():
     if not tar.exists():
         say(f"making a bare Debian {suite()} ...")
         OUT.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mmdebstrap", "--mode=root", "--variant=minbase", "--quiet", "--include=" + ",".join(INCLUDE),
-                        suite(), f"{tar}.part", *sources, "--format=tar"], check=True, timeout=900, stdin=subprocess.DEVNULL)
+        made = subprocess.run(["mmdebstrap", "--mode=root", "--variant=minbase", "--quiet", "--include=" + ",".join(INCLUDE),
+                               suite(), f"{tar}.part", *sources, "--format=tar"], timeout=900, stdin=subprocess.DEVNULL)
+        if made.returncode != 0:
+            raise NoMirror
         os.rename(f"{tar}.part", tar)
     return tar
 
@@ -276,6 +282,11 @@ def main():
     if args.if_changed and not is_changed():
         say(f"none of {' '.join(JUDGED)} changed since the last whole run")
         print("1 passed, 0 failed, 0 skipped")
+        return 0
+    try:
+        base()
+    except (NoMirror, subprocess.TimeoutExpired):
+        print("SKIP fresh: mmdebstrap reaches no mirror here\n0 passed, 0 failed, 1 skipped")
         return 0
     people = args.who or (["root"] if args.slice else ["root", "user"])
     words = args.tests or (SLICE if args.slice else "")

@@ -18,16 +18,19 @@ import fcntl
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import contextmanager
 from pathlib import Path
 
 import reaper
 
+ROOT = Path(__file__).resolve().parent.parent
 TEST_USER = os.environ.get("VITRINE_TEST_USER", "vitrine-test")
 MARK = "made by tests of Vitrine"
 # Several runs at a time share the account: each holds a shared lock, and the one that can have the lock alone is the last.
@@ -178,15 +181,57 @@ def left_of_account():
 # ------------------------------------------------------------------------------------------- folders
 
 CLONE_NEWNS = 0x20000
+MS_BIND, MS_REC = 0x1000, 0x4000
+
+
+def remove_tree(path):
+    """Also what an ordinary user has closed to himself, and files of his subordinate ids, which rootless containers make."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not os.path.exists(path):
+        return
+    ways = [["chmod", "-R", "u+rwx"], ["rm", "-rf"]]
+    if os.geteuid() != 0:
+        ways.append(["unshare", "--map-root-user", "--map-auto", "rm", "-rf"])
+    for argv in ways:
+        subprocess.run([*argv, "--", path], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if not os.path.exists(path):
+            return
+
+
+def replace(top, more=0):
+    """In a mount namespace of ours: a directory in memory in place of this one, with all that is in it now."""
+    top = Path(top)
+    held = os.open(top, os.O_PATH | os.O_DIRECTORY)
+    names, mode = os.listdir(top), os.stat(top).st_mode & 0o7777 | more
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode={mode:o}", "tmpfs", top], check=True)
+    for name in names:
+        old, new = Path(f"/proc/self/fd/{held}") / name, top / name
+        if old.is_symlink():
+            new.symlink_to(os.readlink(old))
+            continue
+        new.mkdir() if old.is_dir() else new.touch()
+        # The program mount would look up the old name by its path, which is covered now.
+        if ctypes.CDLL(None).mount(os.fsencode(old), os.fsencode(new), None, ctypes.c_ulong(MS_BIND | MS_REC), None):
+            raise OSError(f"{new} cannot be mounted")
+    os.close(held)
+
+
+def open_way(path):
+    """For the other account: the repository may lie in root's home, which is closed. Each closed directory above it is replaced
+    by one that can be passed through."""
+    for top in reversed(path.parents):
+        if not os.stat(top).st_mode & 0o001:
+            replace(top, 0o011)
 
 
 class Places:
     """Folders that all temporary files of a run lie in. Names of sockets are short, so the names of these are."""
 
     def __init__(self):
-        self.tmp = tempfile.mkdtemp(prefix="v-")
-        self.disk = tempfile.mkdtemp(prefix="v-", dir="/var/tmp")
-        self.memory = tempfile.mkdtemp(prefix="v-", dir="/var/tmp")
+        self.tmp = tempfile.mkdtemp(prefix="v", dir="/tmp" if os.geteuid() == 0 else None)
+        self.disk = tempfile.mkdtemp(prefix="v", dir="/var/tmp")
+        self.memory = tempfile.mkdtemp(prefix="v", dir="/var/tmp")
+        self.inside, self.mounted = self.all(), []    # where the run finds them, and what is laid over the host's
         for path in self.all():
             os.chmod(path, 0o1777)
 
@@ -194,7 +239,7 @@ class Places:
         return self.tmp, self.disk, self.memory
 
     def use(self):
-        os.environ.update({"TMPDIR": self.tmp, "VITRINE_TEST_DIR": self.disk, reaper.REAPED: "1"})
+        os.environ.update({"VITRINE_TEST_PLACES": " ".join(self.all()), "TMPDIR": self.tmp, "VITRINE_TEST_DIR": self.disk, reaper.REAPED: "1"})
         tempfile.tempdir = None
         if self.mount():
             os.environ["VITRINE_TEST_MEMORY"] = self.memory
@@ -206,21 +251,31 @@ class Places:
         if os.geteuid() != 0 or ctypes.CDLL(None).unshare(CLONE_NEWNS):
             return False
         try:
-            for words in (["--make-rprivate", "/"], ["-t", "tmpfs", "-o", "mode=1777,size=6g", "tmpfs", self.memory]):
-                subprocess.run(["mount", *words], check=True)
+            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+            open_way(ROOT)
+            # Container engines and Java leave files there, whatever TMPDIR says.
+            replace("/run")
+            self.mounted = ["/run", "/dev/shm", "/tmp"]
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/dev/shm"], check=True)
+            subprocess.run(["mount", "--bind", self.tmp, "/tmp"], check=True)
+            self.inside = ("/tmp", self.disk, self.memory)
+            os.environ["TMPDIR"] = "/tmp"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777,size=6g", "tmpfs", self.memory], check=True)
             os.setxattr(self.memory, "user.test", b"1")   # layers of an ordinary user need them; Linux 6.6
         except (OSError, subprocess.CalledProcessError):
             return False
         return True
 
-    def left(self):
-        return [f"{path}/{name}" for path in self.all() if os.path.isdir(path) for name in sorted(os.listdir(path))]
+    def forgotten(self):
+        return [f"{path}/{name}" for path in self.inside for name in sorted(os.listdir(path))]
 
     def remove(self):
-        """Also what an ordinary user has closed to himself."""
-        subprocess.run(["umount", "-l", self.memory], check=False, capture_output=True)
-        for argv in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-            subprocess.run([*argv, "--", *self.all()], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        """-> what could not be removed"""
+        for path in (*self.mounted, self.memory):
+            subprocess.run(["umount", "-l", path], check=False, capture_output=True)
+        for path in self.all():
+            remove_tree(path)
+        return [path for path in self.all() if os.path.exists(path)]
 
 
 # --------------------------------------------------------------------------------------------- guard
@@ -248,6 +303,8 @@ def guarded(work):
         status = 1
         try:
             status = mind(work, places, front)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(status)
@@ -277,7 +334,8 @@ def mind(work, places, front):
         places.use()
         totals = run_below(work)
         left = [f"process {pid} {name}" for pid, name in lingering()]
-        left += [f"file {path}" for path in places.left()]
+        for path in places.forgotten():
+            print(f"      forgotten by a test, and removed: {path}")
     except Stopped:
         print("stopped")
     except RuntimeError as e:
@@ -285,7 +343,7 @@ def mind(work, places, front):
     for s in STOPS:
         signal.signal(s, signal.SIG_IGN)
     reaper.end_all()
-    places.remove()
+    left += [f"file {path}" for path in places.remove()]
     leave_account(lock)
     left += [f"account {line}" for line in left_of_account()] if lock is not None and is_last() else []
     for line in left:

@@ -2,16 +2,22 @@
 /* cli/broker.c - the verb `broker`: what waits for a person, and the answer
  *
  * A broker that needs an answer has written its question below the sandbox's folder (broker/approve.c) and looks for a
- * file beside it. Both are outside; nothing inside can write either.
+ * file beside it. Both are outside; nothing inside can write either. A yes carries the hash of the question that was
+ * shown: ID.shown is what `show` printed last, or the person says it with --shown.
  */
 #include <dirent.h>
 #include <fcntl.h>
 
 #include "base/io.h"
+#include "base/sha256.h"
+#include "cli/cli.h"
 #include "cli/table.h"
 #include "core/facts.h"
 
+enum { OPT_SHOWN = 1 };
+
 const struct opt broker_opts[] = {
+	{ "shown", 0, "HASH", "approve: only if this is the hash that 'show' printed", OPT_SHOWN },
 	TABLE_OPTS("ls: print JSON", "ls: print the ids only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
@@ -89,28 +95,114 @@ static int list(const struct host *h, struct table_how *how, struct err *e)
 	return table_show(&t, how, e);
 }
 
-static int answer(const struct host *h, const char *name, const char *id, const char *suffix,
-		  struct err *e)
+struct question {
+	int dir;
+	const char *name, *id;
+	struct buf text;
+	char hash[SHA256_HEX_BYTES];
+};
+
+static void question_done(struct question *q)
 {
-	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
-	_free_ char *file = mem_fmt("%s%s", id, suffix);
-	_close_ int dir = open_pending(h, name), fd = FD_NONE;
-	int r = is_id(id) && dir >= 0 ? read_question(dir, id, &text, e)
-				      : err_set(e, ERR_NOTFOUND, ENOENT,
-						"nothing of '%.64s' waits as '%.20s'", name, id);
+	buf_done(&q->text);
+	fd_close(q->dir);
+}
+
+static int question_open(struct question *q, const struct host *h, const char *name, const char *id,
+			 struct err *e)
+{
+	int r;
+
+	*q = (struct question){
+		.dir = open_pending(h, name), .name = name, .id = id, .text = BUF(8 * MIB)
+	};
+	r = is_id(id) && q->dir >= 0 ? read_question(q->dir, id, &q->text, e)
+				     : err_set(e, ERR_NOTFOUND, ENOENT,
+					       "nothing of '%.64s' waits as '%.20s'", name, id);
+	if (r == 0)
+		sha256_hex(buf_cstr(&q->text), q->text.n, q->hash);
+	return r;
+}
+
+/* One file beside the question. */
+static int put_beside(const struct question *q, const char *suffix, int how, const char *text,
+		      struct err *e)
+{
+	_free_ char *file = mem_fmt("%s%s", q->id, suffix);
+	_close_ int fd =
+		openat(q->dir, file, O_WRONLY | O_CREAT | how | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 || io_write_all(fd, text, strlen(text)) < 0 ? err_sys(e, "'%s'", file) : 0;
+}
+
+static int show(const struct question *q, struct err *e)
+{
+	int r = cli_print(&q->text, e);
+
+	if (r == 0)
+		(void)fprintf(stderr,
+			      "to approve exactly this: vitrine broker approve --shown %s %s %s\n",
+			      q->hash, q->name, q->id);
+	return r < 0 ? r : put_beside(q, ".shown", O_TRUNC, q->hash, e);
+}
+
+static bool was_shown(const struct question *q)
+{
+	_cleanup_(buf_done) struct buf said = BUF(KIB);
+	_free_ char *file = mem_fmt("%s.shown", q->id);
+	_close_ int fd = openat(q->dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
+
+	return fd >= 0 && io_read_fd(fd, &said, &ignored) == 0 && str_eq(buf_cstr(&said), q->hash);
+}
+
+/* The file has its name when it is whole: who waits reads it at once. */
+static int allow(const struct question *q, struct err *e)
+{
+	_free_ char *part = mem_fmt("%s.allowing", q->id), *file = mem_fmt("%s.allow", q->id);
+	int r = put_beside(q, ".allowing", O_TRUNC, q->hash, e);
+
+	return r == 0 && renameat(q->dir, part, q->dir, file) < 0 ? err_sys(e, "'%s'", file) : r;
+}
+
+static int approve(const struct question *q, const char *shown, struct err *e)
+{
+	int r;
+
+	if (shown && !str_eq(shown, q->hash))
+		return err_set(e, ERR_CONFLICT, ESTALE,
+			       "what waits as '%s' is not what was shown as %.20s...; 'vitrine "
+			       "broker "
+			       "show %s %s' shows it",
+			       q->id, shown, q->name, q->id);
+	if (shown || was_shown(q))
+		return allow(q, e);
+	r = show(q, e);
+	if (r == 0 && !cli_is_agreed("approve this?"))
+		r = err_set(e, ERR_CONFLICT, ESTALE,
+			    "it was not shown before; it is shown above, and the same command "
+			    "again "
+			    "approves it");
+	return r < 0 ? r : allow(q, e);
+}
+
+static int answer(const struct host *h, const char *const *words, const char *shown, struct err *e)
+{
+	_cleanup_(question_done) struct question q = { .dir = FD_NONE };
+	int r = question_open(&q, h, words[1], words[2], e);
 
 	if (r < 0)
 		return r;
-	if (suffix[0] == '\0')
-		return cli_print(&text, e);
-	fd = openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? err_sys(e, "'%s'", file) : 0;
+	if (str_eq(words[0], "show"))
+		return show(&q, e);
+	return str_eq(words[0], "approve") ? approve(&q, shown, e)
+					   : put_beside(&q, ".deny", O_EXCL, "", e);
 }
 
 int cmd_broker(int argc, char **argv, struct err *e)
 {
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
-	const char *words[4] = { NULL };
+	const char *words[4] = { NULL }, *shown = NULL;
 	struct table_how how = { 0 };
 	size_t n = 0;
 	struct opts o;
@@ -120,7 +212,8 @@ int cmd_broker(int argc, char **argv, struct err *e)
 	opts_init(&o, broker_opts, argc, argv);
 	for (;;) {
 		while ((r = opts_next(&o, e)) > 0)
-			(void)table_opt(&how, &o, r);
+			if (!table_opt(&how, &o, r) && r == OPT_SHOWN)
+				shown = o.value;
 		if (r < 0 || o.at >= argc || n == ARRAY_LEN(words))
 			break;
 		words[n++] = argv[o.at++];
@@ -131,13 +224,8 @@ int cmd_broker(int argc, char **argv, struct err *e)
 		return r;
 	if (n == 0 || (n == 1 && str_eq(words[0], "ls")))
 		return list(&h, &how, e);
-	if (n == 3 && strchr(words[1], '/') == NULL && words[1][0] != '.') {
-		if (str_eq(words[0], "show"))
-			return answer(&h, words[1], words[2], "", e);
-		if (str_eq(words[0], "approve"))
-			return answer(&h, words[1], words[2], ".allow", e);
-		if (str_eq(words[0], "deny"))
-			return answer(&h, words[1], words[2], ".deny", e);
-	}
+	if (n == 3 && strchr(words[1], '/') == NULL && words[1][0] != '.' &&
+	    (str_eq(words[0], "show") || str_eq(words[0], "approve") || str_eq(words[0], "deny")))
+		return answer(&h, words, shown, e);
 	return err_set(e, ERR_USAGE, EINVAL, "broker ls, or broker show|approve|deny NAME ID");
 }

@@ -6,6 +6,11 @@
  * never followed on either side, nor written through: a new file is made beside the old one and renamed over it.
  * Behind other walls what comes is not the file but a socket with its bytes, or a directory's names (link/link.h).
  * Devices, sockets, fifos, and links that lead out of what is copied are left out and named.
+ *
+ * What is on its way out is first copied whole to a directory of ours in the sandbox's folder. There it can change no more,
+ * is held to the rules of view/outcome, and goes to its place file by file; what they object to is left out and named. A
+ * single file that was named is what the user meant. On its way in, to a workspace that is written in place, the same rules
+ * say beforehand what the quarantine would take.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,9 +23,13 @@
 #include "base/listing.h"
 #include "base/loop.h"
 #include "base/path.h"
+#include "base/sabotage.h"
+#include "cli/cp_judge.h"
 #include "cli/live.h"
+#include "core/layers.h"
 
 #define DEPTH_MAX 100
+#define LEFT_OUT_NAMED 100
 
 const struct opt cp_opts[] = {
 	{ NULL, 0, NULL, NULL, 0 },
@@ -31,6 +40,10 @@ struct copy {
 	const char *outside;   /* what the caller named */
 	const char *workspace; /* of the sandbox: what it may have filled with links */
 	uint64_t bytes, files, left_out;
+	const struct host *host;
+	const struct def *def;
+	struct cp_judge *judge; /* of what goes in; NULL: everything may */
+	size_t base;            /* length of the path that it goes to */
 	uint64_t began_ns, told_ns;
 	char tmp[32]; /* name of a file that is not complete yet */
 	/* What was said of the last one that we got. */
@@ -104,7 +117,16 @@ static void leave_out(struct copy *c, const char *path, const char *why)
 	_free_ char *text = mem_fmt("left out '%s': %s", path, why);
 
 	c->left_out++;
-	if (c->left_out <= 100)
+	if (c->left_out <= LEFT_OUT_NAMED)
+		cli_complain(text);
+}
+
+static void tell_left_out(const struct copy *c)
+{
+	_free_ char *text = mem_fmt("%llu left out in all, of which the first %d are named above",
+				    (unsigned long long)c->left_out, LEFT_OUT_NAMED);
+
+	if (c->left_out > LEFT_OUT_NAMED)
 		cli_complain(text);
 }
 
@@ -396,15 +418,149 @@ static int open_dest(const struct copy *c, const char *dest, const char *own_nam
 	return take_fd(into);
 }
 
+/* ---- from the directory of ours to its place ---- */
+
+struct placing {
+	struct copy *c;
+	struct cp_judge *j;
+	const char *inside; /* what was named */
+};
+
+static void object(const struct placing *p, const char *below, const char *why)
+{
+	_free_ char *path = below[0] ? mem_fmt("%s/%s", p->inside, below) : mem_str(p->inside);
+	_free_ char *text = mem_fmt("%s: programs on the host read or run this; name this very "
+				    "file "
+				    "to copy it",
+				    why);
+
+	leave_out(p->c, path, text);
+}
+
+/* Both set errno. The directory of ours may lie on another file system. */
+static int move_link(int from, int to, const char *name)
+{
+	char target[4096];
+	ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return -1;
+	target[n] = '\0';
+	return symlinkat(target, to, name);
+}
+
+static int move_file(struct copy *c, int from, int to, const char *name, const struct stat *st)
+{
+	struct found f = { .mode = st->st_mode, .size = (uint64_t)st->st_size };
+	_close_ int fd = FD_NONE;
+	int r;
+
+	if (renameat(from, name, to, name) == 0)
+		return 0;
+	if (errno != EXDEV)
+		return -1;
+	fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	f.fd = fd;
+	r = fd < 0 ? -errno : out_file(c, &f, to, name);
+	errno = r < 0 ? -r : 0;
+	return r < 0 ? -1 : 0;
+}
+
+static int settle(const struct placing *p, int from, int to, const char *name, const char *below);
+
+static int settle_dir(const struct placing *p, int from, int to, const char *name,
+		      const char *below)
+{
+	int fd = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_close_ int into = FD_NONE;
+	struct dirent *en;
+
+	if (d == NULL) {
+		r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	if ((mkdirat(to, name, 0755) < 0 && errno != EEXIST) ||
+	    (into = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		r = -errno;
+	while (r == 0 && (en = readdir(d)) != NULL) {
+		_free_ char *next =
+			below[0] ? mem_fmt("%s/%s", below, en->d_name) : mem_str(en->d_name);
+
+		if (!str_eq(en->d_name, ".") && !str_eq(en->d_name, ".."))
+			r = settle(p, dirfd(d), into, en->d_name, next);
+	}
+	(void)closedir(d);
+	return r;
+}
+
+static int settle(const struct placing *p, int from, int to, const char *name, const char *below)
+{
+	_free_ char *why = sabotaged("cp-judge") ? NULL : cp_judge_why(p->j, below);
+	struct stat st;
+
+	if (why) {
+		object(p, below, why);
+		return 0;
+	}
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		int r = settle_dir(p, from, to, name, below);
+
+		if (r < 0)
+			leave_out(p->c, below, strerrordesc_np(-r));
+		return 0;
+	}
+	if (S_ISLNK(st.st_mode) ? move_link(from, to, name) < 0
+				: move_file(p->c, from, to, name, &st) < 0)
+		leave_out(p->c, below, strerrordesc_np(errno));
+	return 0;
+}
+
+static int place(struct copy *c, const char *path, int stage, int dir, const char *name,
+		 struct err *e)
+{
+	_cleanup_(cp_judge_done) struct cp_judge j = CP_JUDGE_NONE;
+	const struct cp_judged in = {
+		.host = c->host, .def = c->def, .dest = dir, .to = name, .from = stage, .name = name
+	};
+	const struct placing p = { .c = c, .j = &j, .inside = path };
+	struct stat st;
+	int r;
+
+	if (fstatat(stage, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(e, "'%.200s'", path);
+	if (!S_ISDIR(st.st_mode))
+		return move_file(c, stage, dir, name, &st) < 0 ? err_sys(e, "'%.200s'", name) : 0;
+	r = cp_judge_begin(&j, &in, e);
+	if (r == 0)
+		r = settle(&p, stage, dir, name, "");
+	return r;
+}
+
 static int copy_out(struct copy *c, const char *path, const char *dest, struct err *e)
 {
 	_free_ char *name = NULL;
-	_close_ int dir = open_dest(c, dest, path_name(path), &name, e);
+	_free_ char *own = NULL;
+	_close_ int dir = open_dest(c, dest, path_name(path), &name, e), stage = FD_NONE;
 	int r;
 
 	if (dir < 0)
 		return dir;
-	r = out_any(c, path, dir, name, 0);
+	r = tmp_name(c);
+	own = mem_fmt("%s/sandboxes/%s/%s", c->host->state_dir, c->def->name, c->tmp);
+	if (r < 0 || mkdir(own, 0700) < 0)
+		return err_sys(e, "'%.200s'", own);
+	stage = open(own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = stage < 0 ? -errno : out_any(c, path, stage, name, 0);
+	if (r == 0) {
+		r = place(c, path, stage, dir, name, e);
+		(void)path_remove(AT_FDCWD, own); /* what was left out */
+		return r;
+	}
+	(void)path_remove(AT_FDCWD, own); /* half of it */
 	if (r == -ELOOP)
 		return err_set(e, ERR_DENIED, ELOOP,
 			       "'%.200s' is a link inside; name what it leads to", path);
@@ -453,6 +609,22 @@ static int in_file(struct copy *c, int from, const char *path, const struct stat
 	return r;
 }
 
+/* The quarantine would take it, and nobody would know where it went. */
+static bool is_objected(struct copy *c, const char *path)
+{
+	const char *below = path + c->base;
+	_free_ char *why = c->judge ? cp_judge_why(c->judge, below + (*below == '/')) : NULL;
+	_free_ char *text = why ? mem_fmt("%s: in a workspace that is written in place this would "
+					  "be "
+					  "quarantined; copy it there on the host",
+					  why)
+				: NULL;
+
+	if (text)
+		leave_out(c, path, text);
+	return text != NULL;
+}
+
 static int in_any(struct copy *c, int dir, const char *name, const char *path, int depth);
 
 static int in_dir(struct copy *c, int take_from, const char *path, mode_t mode, int depth)
@@ -490,6 +662,8 @@ static int in_any(struct copy *c, int dir, const char *name, const char *path, i
 	tell_progress(c);
 	if (depth > DEPTH_MAX)
 		return -ENAMETOOLONG;
+	if (is_objected(c, path))
+		return 0;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (S_ISLNK(st.st_mode))
@@ -505,8 +679,39 @@ static int in_any(struct copy *c, int dir, const char *name, const char *path, i
 				    : in_file(c, fd, path, &now);
 }
 
+static int judge_in(struct copy *c, struct cp_judge *j, int from, const char *name,
+		    const char *dest, struct err *e)
+{
+	_free_ char *parent = path_parent(dest);
+	_close_ int dir = FD_NONE;
+	struct layers l;
+	struct cp_judged in = {
+		.host = c->host, .def = c->def, .to = path_name(dest), .from = from, .name = name
+	};
+	int r;
+
+	if (!path_is_beneath(dest, c->workspace) || str_eq(dest, c->workspace))
+		return 0;
+	r = layers_read(c->host->state_dir, c->def->name, &l, e);
+	if (r < 0)
+		return r;
+	r = l.ws.n > 0; /* it is held back there */
+	layers_done(&l);
+	dir = r ? FD_NONE : open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return 0; /* or there is no such directory, which init will say */
+	in.dest = dir;
+	r = cp_judge_begin(j, &in, e);
+	if (r == 0) {
+		c->judge = j;
+		c->base = strlen(dest);
+	}
+	return r;
+}
+
 static int copy_in(struct copy *c, const char *source, const char *path, struct err *e)
 {
+	_cleanup_(cp_judge_done) struct cp_judge j = CP_JUDGE_NONE;
 	_free_ char *name = NULL;
 	_free_ char *dest = mem_str(path);
 	_close_ int dir = open_parent(c, source, &name, e);
@@ -524,7 +729,11 @@ static int copy_in(struct copy *c, const char *source, const char *path, struct 
 		free(dest);
 		dest = path_join(path, name);
 	}
+	r = judge_in(c, &j, dir, name, dest, e);
+	if (r < 0)
+		return r;
 	r = in_any(c, dir, name, dest, 0);
+	c->judge = NULL;
 	if (r == -ELOOP)
 		return err_set(e, ERR_DENIED, ELOOP,
 			       "'%.200s' is a link; name what it leads to if you mean it", source);
@@ -556,6 +765,8 @@ static int copy_with(const struct host *h, const struct def *d, const char *insi
 	struct copy c = { .conn = live_hold(h, d->name, false, e),
 			  .workspace = d->workspace,
 			  .outside = outside,
+			  .host = h,
+			  .def = d,
 			  .began_ns = clock_now() };
 	int x;
 
@@ -565,6 +776,7 @@ static int copy_with(const struct host *h, const struct def *d, const char *insi
 	if (c.told_ns)
 		(void)fputc('\n', stderr);
 	fd_close(c.conn);
+	tell_left_out(&c);
 	return x < 0 ? x : c.left_out > 0;
 }
 

@@ -736,6 +736,19 @@ static int settle_policy(struct run *r, struct err *e)
 	return x < 0 ? x : pick_engine(r, e);
 }
 
+static void tell_mended(const struct run *r)
+{
+	for (size_t i = 0; i < r->host.mended.n; i++) {
+		const struct swept *s = &r->host.mended.v[i];
+		_free_ char *line = mem_fmt("a sandbox was killed here: quarantined %s (%s) as "
+					    "%s/quarantine/found-later/%s",
+					    s->rel, s->rule, r->host.state_dir,
+					    s->saved ? s->saved : "nothing");
+
+		cli_complain(line);
+	}
+}
+
 int run_plan(struct run *r, struct err *e)
 {
 	char name[24];
@@ -747,6 +760,7 @@ int run_plan(struct run *r, struct err *e)
 		x = run_begin_soon(r, e);
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
+	tell_mended(r);
 	if (x == 0)
 		x = check_places(r, e);
 	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))

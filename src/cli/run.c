@@ -2,6 +2,7 @@
 /* cli/run.c - vitrine run, vitrine exec, vitrine explain */
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "cli/client.h"
 #include "cli/live.h"
@@ -107,22 +108,55 @@ static void json_limits(const struct plan *p, struct buf *b)
 	buf_putc(b, '}');
 }
 
-/* The keeper's "quarantined PATH (RULE)" as a list. */
-static void json_notes(const struct outcome *o, struct buf *b)
+/* Where the keeper could not name all: those of this run are the last in its list. */
+static bool json_listed(const struct run *r, const struct outcome *o, struct buf *b)
 {
+	_cleanup_(buf_done) struct buf list = BUF(64 * MIB);
+	_free_ char *path = mem_fmt("%s/quarantine/%s/" QUARANTINE_LIST, r->host.state_dir,
+				    r->has_def ? r->def.name : r->plan.name);
+	struct err ignored = ERR_INIT;
+	size_t total = 0;
+
+	for (const char *p = o->notes.p; p && p < o->notes.p + o->notes.n; p += strlen(p) + 1)
+		if (str_starts(p, QUARANTINE_TOTAL))
+			for (p += strlen(QUARANTINE_TOTAL); *p >= '0' && *p <= '9'; p++)
+				total = total * 10 + (size_t)(*p - '0');
+	if (total == 0 || io_read_file(path, &list, &ignored) < 0 || list.n == 0)
+		return false;
+	for (char *end = list.p + list.n - 1; total > 0 && end > list.p; total--) {
+		char *line = memrchr(list.p, '\n', (size_t)(end - list.p));
+
+		line = line ? line + 1 : list.p;
+		buf_puts(b, b->p[b->n - 1] == '[' ? "" : ",");
+		buf_add(b, line, (size_t)(end - line));
+		end = line - (line > list.p);
+	}
+	return true;
+}
+
+/* The keeper's "WORD PATH (RULE)" as a list. */
+static void json_notes(const struct run *r, const struct outcome *o, const char *word,
+		       struct buf *b)
+{
+	size_t n = strlen(word);
 	bool is_first = true;
 
-	buf_puts(b, ",\"quarantined\":[");
+	buf_printf(b, ",\"%s\":[", word);
+	if (str_eq(word, "quarantined") && json_listed(r, o, b)) {
+		buf_putc(b, ']');
+		return;
+	}
 	for (const char *p = o->notes.p; p && p < o->notes.p + o->notes.n; p += strlen(p) + 1) {
 		_free_ char *line = mem_str(p);
 		char *open = strrchr(line, '(');
 
-		if (!str_starts(line, "quarantined ") || open == NULL || open < line + 13)
+		if (!str_starts(line, word) || line[n] != ' ' || open == NULL ||
+		    open < line + n + 2)
 			continue;
 		open[-1] = '\0';
 		open[strcspn(open, ")")] = '\0';
 		buf_puts(b, is_first ? "{\"path\":" : ",{\"path\":");
-		buf_json(b, line + 12);
+		buf_json(b, line + n + 1);
 		buf_puts(b, ",\"rule\":");
 		buf_json(b, open + 1);
 		buf_putc(b, '}');
@@ -159,7 +193,7 @@ static void json_use(const struct outcome *o, struct buf *b)
 
 static void print_json(const struct run *r, const struct outcome *o)
 {
-	_cleanup_(buf_done) struct buf b = BUF(4 * MIB);
+	_cleanup_(buf_done) struct buf b = BUF(128 * MIB);
 
 	buf_printf(&b, "{\"exit\":%d,\"reason\":\"%s\",\"name\":", o->status,
 		   end_reason_name(o->why));
@@ -171,7 +205,8 @@ static void print_json(const struct run *r, const struct outcome *o)
 	}
 	if (r->has_plan)
 		json_limits(&r->plan, &b);
-	json_notes(o, &b);
+	json_notes(r, o, "quarantined", &b);
+	json_notes(r, o, "unprivileged", &b);
 	json_aliases(r, &b);
 	if (o->why != END_ERROR)
 		json_use(o, &b);

@@ -47,21 +47,37 @@ static int find_review(struct spot *s, struct err *e)
 	return r;
 }
 
-static int load_policy(struct spot *s, bool use_project, struct err *e)
+static int load_policy(const struct host *h, const char *workspace, const struct def *d,
+		       bool use_project, struct policy *ret, struct err *e)
 {
-	struct settings_in in = { .config_dir = s->host.config_dir,
-				  .workspace = s->host.workspace,
-				  .policy_file = s->sandbox ? def_flag(&s->def, "--policy=") : NULL,
+	struct settings_in in = { .config_dir = h->config_dir,
+				  .workspace = workspace,
+				  .policy_file = d ? def_flag(d, "--policy=") : NULL,
 				  .use_project = use_project };
 	int r;
 
-	policy_init(&s->policy);
-	r = settings_load(&s->policy, &in, e);
-	for (size_t i = 0; r == 0 && i < s->def.n_flags; i++)
-		if (str_starts(s->def.flags[i], "--protect="))
-			r = policy_add(&s->policy, LIST_PROTECT,
-				       s->def.flags[i] + strlen("--protect="), LAYER_FLAGS, e);
+	policy_init(ret);
+	r = settings_load(ret, &in, e);
+	for (size_t i = 0; r == 0 && d && i < d->n_flags; i++)
+		if (str_starts(d->flags[i], "--protect="))
+			r = policy_add(ret, LIST_PROTECT, d->flags[i] + strlen("--protect="),
+				       LAYER_FLAGS, e);
 	return r;
+}
+
+int spot_policy(const struct host *h, const struct def *d, struct policy *ret, struct err *e)
+{
+	return load_policy(h, d->workspace, d, true, ret, e);
+}
+
+/* Of a directory, without a sandbox. A project's file can only tighten, and going back may be how a broken one is mended. */
+static int load_of_directory(struct spot *s, struct err *e)
+{
+	if (load_policy(&s->host, s->host.workspace, NULL, true, &s->policy, e) == 0)
+		return 0;
+	*e = ERR_INIT;
+	policy_done(&s->policy);
+	return load_policy(&s->host, s->host.workspace, NULL, false, &s->policy, e);
 }
 
 int spot_needs_layers(const struct host *h, const struct def *d, struct err *e)
@@ -86,7 +102,7 @@ int spot_needs_layers(const struct host *h, const struct def *d, struct err *e)
 
 static int open_sandbox(struct spot *s, struct err *e)
 {
-	int r = load_policy(s, true, e);
+	int r = spot_policy(&s->host, &s->def, &s->policy, e);
 
 	s->is_clone = git_clone_exists(s->host.state_dir, s->sandbox);
 	if (s->is_clone) { /* nothing lies below its layers */
@@ -130,12 +146,8 @@ int spot_open(struct spot *s, const char *workspace, bool wants_review, char *co
 		r = find_review(s, e);
 	if (r == 0 && s->sandbox)
 		r = open_sandbox(s, e);
-	else if (r == 0 && load_policy(s, true, e) < 0) {
-		/* A project's file can only tighten, and going back may be how it is mended. */
-		*e = ERR_INIT;
-		policy_done(&s->policy);
-		r = load_policy(s, false, e);
-	}
+	else if (r == 0)
+		r = load_of_directory(s, e);
 	if (r < 0 || s->is_review)
 		return r;
 	r = undo_open(&s->undo, s->host.state_dir, s->host.workspace, s->host.ws_fd, true, e);

@@ -28,6 +28,8 @@ struct spot {
  * wants_review and no name, the sandbox whose changes to that directory wait is meant, if there is exactly one. */
 int spot_open(struct spot *s, const char *workspace, bool wants_review, char *const **words,
 	      struct err *e);
+/* What is in force in a sandbox, as far as files and its own options say; for what is protected. */
+int spot_policy(const struct host *h, const struct def *d, struct policy *ret, struct err *e);
 /* ERR_UNSUPPORTED: the engine of the sandbox cannot show layers, so what it has must not be put into some. */
 int spot_needs_layers(const struct host *h, const struct def *d, struct err *e);
 /* It must not run from here on. */

@@ -177,7 +177,8 @@ const struct verb verbs[] = {
 	  "and "
 	  "special files are left unless you say otherwise. What would run code on the host "
 	  "(hooks, "
-	  "editor tasks, agents' settings) is taken over only when that very path is named.\n\n"
+	  "editor tasks, agents' settings) is taken over only when that very path is named. What "
+	  "'diff' has not shown, or what changed since, is shown first.\n\n"
 	  "  vitrine apply box src/" },
 	{ "discard", cmd_discard, "discard [options] [NAME] [PATHS...]",
 	  "throw away changes that wait for review", discard_opts,

@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -173,10 +174,15 @@ void def_rename_done(struct owned *o)
 static bool is_running(int all, const char *name)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	_close_ int dir = openat(all, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	_close_ int fd = FD_NONE;
+	_close_ int dir = FD_NONE, fd = FD_NONE;
+	char control[NAME_MAX + 16];
 
-	if (dir < 0 || faccessat(dir, "control", F_OK, 0) < 0)
+	/* Most do not run, and this is asked at each start: one system call for those. */
+	(void)snprintf(control, sizeof(control), "%s/control", name);
+	if (faccessat(all, control, F_OK, 0) < 0)
+		return false;
+	dir = openat(all, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
 		return false;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/control", dir);

@@ -16,8 +16,10 @@
 #include "base/passwd.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "base/sabotage.h"
 #include "core/facts.h"
 #include "sys/scope.h"
+#include "view/known.h"
 
 /* ---- who ---- */
 
@@ -308,11 +310,30 @@ static void look_tables(struct host *h)
 		(void)host_look_at(&f->tools, path_join(h->home, plan_secret_paths[k]), false);
 }
 
+int host_mend(struct host *h, const char *dir, int fd, struct err *e)
+{
+	_free_ char *known = mem_fmt("%s/known", h->state_dir);
+	_free_ char *quarantine = mem_fmt("%s/quarantine/found-later", h->state_dir);
+	int r;
+
+	if (sabotaged("mend"))
+		return 0;
+	h->mended.dir = quarantine;
+	h->mended.dir_fd = FD_NONE;
+	r = known_recover(known, dir, fd, &h->mended, e);
+	fd_close(h->mended.dir_fd);
+	h->mended.dir_fd = FD_NONE;
+	h->mended.dir = NULL;
+	return r < 0 ? r : 0;
+}
+
 static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
-	int r = scan_run(h->ws_fd, p, &h->scan, e);
+	int r = host_mend(h, h->workspace, h->ws_fd, e);
 
+	if (r == 0)
+		r = scan_run(h->ws_fd, p, &h->scan, e);
 	if (r < 0)
 		return r;
 	/* In a clone nothing of the host's can be changed. */
@@ -510,6 +531,7 @@ void host_done(struct host *h)
 	entries_done(&h->facts.extra);
 	free(h->facts.covers);
 	scan_done(&h->scan);
+	sweep_done(&h->mended);
 	for (size_t i = 0; i < h->n_grounds; i++) {
 		free(h->grounds[i].real);
 		free(h->grounds[i].inside);

@@ -15,6 +15,7 @@ struct host {
 	struct account account; /* of whom we dropped to */
 	bool is_dropped;
 	struct scan scan;
+	struct sweep mended; /* what a killed keeper had left, and host_look() took */
 	struct cgroup_host cgroups;
 	struct ground *grounds; /* directories that are granted for writing */
 	size_t n_grounds;
@@ -41,6 +42,8 @@ int host_look(struct host *h, const struct policy *p, struct err *e);
 /* Between facts.c and grants.c: one entry; the covers of a scan; what the policy grants, looked at. */
 struct entry *host_look_at(struct entries *l, char *take_path, bool wants_none);
 struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n);
+/* A keeper that was killed while it guarded `dir` may have left what it was about to mend: taken, see `mended`. */
+int host_mend(struct host *h, const char *dir, int fd, struct err *e);
 int host_grants(struct host *h, const struct policy *p, struct err *e);
 /* For an engine other than native: finds the init that runs behind its walls. */
 int host_engine(struct host *h, struct err *e);

@@ -96,12 +96,20 @@ static int read_after(void *arg, const char *rel, struct buf *out)
 	return host_shows(t, rel) ? read_host(t, rel, out) : -ENOENT;
 }
 
+/* An index also holds names that stay as they are: what came out earlier is still in the layer it came from. */
 static bool is_old(void *arg, const char *rel)
 {
 	const struct takeover *t = arg;
+	const struct tree_entry *en = coming(t, rel);
+	const struct tree_entry *was = tree_find(t->d ? &t->d->before : t->now, rel);
 	mode_t mode;
 
-	return coming(t, rel) == NULL && type_of(arg, rel, &mode) != DT_UNKNOWN;
+	if (en == NULL)
+		return type_of(arg, rel, &mode) != DT_UNKNOWN;
+	if (was == NULL || was->mode != en->mode)
+		return false;
+	return !S_ISREG(en->mode) || (was->size == en->size && !(was->flags & TREE_UNHASHED) &&
+				      memcmp(was->hash, en->hash, sizeof(en->hash)) == 0);
 }
 
 int takeover_begin(struct takeover *t, const struct policy *p, struct err *e)

@@ -16,6 +16,7 @@ struct takeover {
 	int ws_fd;         /* borrowed, as all below */
 	char *const *only; /* paths that are taken; NULL: all */
 	const struct overlay_diff *d;
+	const struct tree_index *now; /* without d: what the host has */
 	const struct tree_index *
 		target; /* without d: a checkpoint, complete but for directories that were left out */
 	struct store *store;

@@ -189,8 +189,8 @@ static bool is_refused(struct back *b, const struct change *c)
 	why = takeover_why(b->t, path);
 	if (why == NULL || is_hosts_own(b, c->b))
 		return false;
-	if (b->is_first && !(c->kind == CHANGE_ADDED && S_ISDIR(c->b->mode))) {
-		text = mem_fmt("%s, and a sandbox ran when it was saved; 'vitrine restore N PATH' "
+	if (b->is_first && !(c->kind == CHANGE_ADDED && c->b && S_ISDIR(c->b->mode))) {
+		text = mem_fmt("%s, and a sandbox may have written it; 'vitrine restore N PATH' "
 			       "with this very path brings it back",
 			       why);
 		b->refused++;
@@ -334,9 +334,11 @@ static int judge(struct undo *u, struct back *b, const struct tree_index *target
 
 	if (target->is_alone)
 		return 0;
-	*t = (struct takeover){
-		.ws_fd = u->fd, .only = b->wish->only, .target = target, .store = u->store
-	};
+	*t = (struct takeover){ .ws_fd = u->fd,
+				.only = b->wish->only,
+				.now = b->now,
+				.target = target,
+				.store = u->store };
 	bug_on(u->policy == NULL);
 	r = takeover_begin(t, u->policy, e);
 	if (r == 0) {
@@ -374,7 +376,8 @@ static int go_back(struct undo *u, struct back *b, const struct tree_index *targ
 	if (r < 0)
 		return err_wrap(e, r, "the present could not be saved, so nothing was changed");
 	ret->present = saved.id;
-	r = store_set_pending(u->store, target->id, saved.id, e);
+	/* Cut off, all of it is finished later; of some paths only what is half-made is removed, for nobody asked for the rest. */
+	r = store_set_pending(u->store, b->wish->only ? saved.id : target->id, saved.id, e);
 	if (r == 0)
 		r = run_passes(u, b, target, &ret->sum, e);
 	if (r == 0)

@@ -74,6 +74,20 @@ int git_take_from(const struct git_take *t, const char *sandbox, const char *pat
 int git_take_host(const struct git_take *t, const char *gitdir, struct git_taken *ret,
 		  struct err *e);
 
+/* What a checkout of branches that are new since `before` would bring: paths that differ from what the host has checked
+ * out, sorted. */
+struct git_path {
+	char *path;
+	unsigned mode; /* git's: 0100644, 0100755, 0120000 a link, 0160000 another repository */
+};
+struct git_paths {
+	struct git_path *v;
+	size_t n, cap;
+};
+int git_brings(const char *state_dir, const char *bare, const struct git_refs *before,
+	       const struct git_refs *now, struct git_paths *ret, struct err *e);
+void git_paths_done(struct git_paths *p);
+
 /* ---- workspace mode `clone` ---- */
 
 #define GIT_CLONE_REPO                                                                             \

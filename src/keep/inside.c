@@ -244,6 +244,8 @@ static void on_shared(struct keeper *k, const struct init_msg *m, int take_fd)
 		shared_add(&k->shared, take_fd);
 	else
 		fd_close(take_fd);
+	if (k->in->plan->ids.root != ROOT_NONE) /* its processes are not the caller's to look at */
+		k->shared.user_ns = k->native.user_ns;
 }
 
 static void on_frozen(struct keeper *k, const struct init_msg *m, int take_fd)

@@ -17,6 +17,10 @@
 #define KEEP_KEYS 8 /* the longest sequence that detaches */
 #define KEEP_VALUES 12
 
+/* The note that says how many names were quarantined, when they are too many to be named one by one. */
+#define QUARANTINE_TOTAL "quarantined in all: "
+#define QUARANTINE_LIST "names.jsonl" /* in the quarantine of a sandbox, all its runs */
+
 enum keep_msg_type {
 	/* from the client */
 	KEEP_PLAN =

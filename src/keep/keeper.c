@@ -237,6 +237,7 @@ static void settle(struct keeper *k)
 		story_numbers(k);
 	k->started = (uint64_t)time(NULL);
 	limits_start(k);
+	setid_start(k);
 	(void)sched_yield();
 	masks_start(k);
 	(void)sched_yield();
@@ -329,6 +330,7 @@ static void finish(struct keeper *k)
 	}
 	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
+	setid_finish(k);
 	seal_settle(k);
 	gate_finish(k);
 	receiver_finish(k);

@@ -81,6 +81,12 @@ struct keeper {
 	enum end_reason why;
 	struct err err;
 	uint64_t started, started_ns;
+	struct {
+		int64_t real_ns; /* both clocks at the start */
+		uint64_t mono_ns;
+		const char *root; /* being walked */
+		size_t told;
+	} setid;                     /* setid.c */
 	uint64_t timed_ns;           /* since when a limit on time counts */
 	struct gate *gate;           /* gate.c; NULL: no network */
 	struct origins *origins;     /* origin.c; NULL: no network */
@@ -226,6 +232,7 @@ void tell_process(struct keeper *k, const char *pid, const struct process *p, co
 		  size_t n);
 void tell_quarantined(void *keeper, const char *rel, const char *rule);
 void tell_masked(struct keeper *k, const char *path);
+void tell_set_id(struct keeper *k, const char *path, const char *why);
 /* < 0: a verdict that is not on record. */
 int tell_net(struct keeper *k, const struct gate_msg *m);
 void tell_gate(struct keeper *k, const char *reason);
@@ -265,5 +272,9 @@ void masks_start(struct keeper *k);
 void masks_on_frozen(struct keeper *k);
 bool masks_want_freeze(const struct keeper *k);
 void masks_finish(struct keeper *k);
+
+/* Set-user-id and set-group-id bits that were made inside are taken off at the end (setid.c). */
+void setid_start(struct keeper *k);
+void setid_finish(struct keeper *k);
 
 #endif

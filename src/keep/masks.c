@@ -3,8 +3,8 @@
  *
  * A mask is a mount on a file. When the host replaces that file (editors and git save by rename), the kernel takes
  * the mount away with the old file and the new one lies bare. So the parents of all masked names are watched; when
- * one changes, every process inside is stopped, a helper enters the mount namespace and covers the name again, and
- * the processes go on. docs/SECURITY.md states the window.
+ * one changes, every process inside is stopped, what lies there now is judged and put right (view/known.h), a helper
+ * enters the mount namespace and covers the name again, and the processes go on. docs/SECURITY.md states the window.
  *
  * All of this is done for the workspace and for every directory that was granted for writing (struct guarded).
  *
@@ -14,17 +14,23 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "engine/engine.h"
 #include "keep/keeper.h"
 #include "view/fswatch.h"
+#include "view/known.h"
 
 #define STEP_NS (2 * NS_PER_MS)
 #define STEP_EVERY_NS (20 * NS_PER_MS)
 #define CALM_NS NS_PER_MS
 #define NEW_DIR_NS (100 * NS_PER_MS)
 #define NOTES_MAX 100
+#define NOTE_LEN 440
+#define KNOWN_FIRST 128 /* masked files that are opened at once; the others in slices */
+#define KNOWN_SLICE 512
+#define ROUNDS 8
 
 /* A directory of the host that can be written inside: the workspace, or one that was granted. */
 struct guarded {
@@ -33,7 +39,9 @@ struct guarded {
 	const char *named;  /* what its names begin with for people: "" for the workspace */
 	struct scan *scan;
 	int fd;
-	bool is_kept; /* nothing that is written reaches the host: nothing to take away */
+	bool is_kept;        /* nothing that is written reaches the host: nothing to take away */
+	struct known *known; /* NULL where what the host replaces cannot be written to inside */
+	char *record;        /* what is known, for the case that we die */
 	struct fswatch *watch;
 	struct watch *on_fd, *on_step, *on_calm, *on_new;
 	char **replaced; /* names to cover again, once everything inside stands still */
@@ -68,21 +76,100 @@ static void on_take(void *guarded, const char *rel, const char *rule)
 	tell_quarantined(g->k, buf_cstr(&b), rule);
 }
 
+/* All of them, one JSON object in a line, beside what was taken. */
+static void list_swept(int fd, const char *name, const struct swept *s)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_puts(&b, "{\"path\":");
+	buf_json(&b, name);
+	buf_puts(&b, ",\"rule\":");
+	buf_json(&b, s->rule);
+	if (s->saved) {
+		buf_puts(&b, ",\"saved\":");
+		buf_json(&b, s->saved);
+	}
+	buf_puts(&b, "}\n");
+	if (fd >= 0 && !b.is_over)
+		(void)io_write_all(fd, b.p, b.n); /* the record has it too */
+}
+
+/* What was taken may be the host's own save: how to have it. Written in place it stays masked, so nobody inside can add
+ * to it on the way. */
+static void tell_way_back(struct guarded *g, const struct swept *s)
+{
+	const struct keeper *k = g->k;
+	const char *top = g->named[0] ? g->named : k->in->plan->workspace;
+	_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+	if (s->saved == NULL || !str_starts(s->rule, "replaced while"))
+		return;
+	buf_printf(&b, "if that was your own save: look at it, then cat '%s/%s' >'%s/%s'",
+		   k->masks->quarantine, s->saved, top, s->rel);
+	if (b.n > NOTE_LEN) { /* half a command is worse than none */
+		buf_done(&b);
+		b = BUF(KIB);
+		buf_printf(&b, "if that was your own save: it is '%s' in the quarantine", s->saved);
+	}
+	keeper_note(g->k, buf_cstr(&b));
+}
+
+/* The first are named; how many there were, and where all are named, is said at the end (tell_all_swept). */
 static void tell_swept(struct guarded *g)
 {
 	struct keeper *k = g->k;
+	_close_ int list = FD_NONE;
 
+	if (k->masks->told < k->swept.n && k->swept.dir_fd >= 0)
+		list = openat(k->swept.dir_fd, QUARANTINE_LIST,
+			      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	for (; k->masks->told < k->swept.n; k->masks->told++) {
 		const struct swept *s = &k->swept.v[k->masks->told];
-		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+		_cleanup_(buf_done) struct buf b = BUF(16 * KIB), name = BUF(16 * KIB);
 
+		name_of(g, s->rel, &name);
+		list_swept(list, buf_cstr(&name), s);
 		if (k->masks->told >= NOTES_MAX)
 			continue;
-		buf_puts(&b, "quarantined ");
-		name_of(g, s->rel, &b);
-		buf_printf(&b, " (%s)", s->rule);
+		buf_printf(&b, "quarantined %.280s%s (%.120s)", buf_cstr(&name),
+			   name.n > 280 ? "..." : "", s->rule);
+		keeper_note(k, buf_cstr(&b));
+		tell_way_back(g, s);
+	}
+}
+
+static void tell_all_swept(struct keeper *k)
+{
+	_free_ char *text = mem_fmt(QUARANTINE_TOTAL "%zu names; the list is in %.300s/%s",
+				    k->swept.n, k->swept.dir, QUARANTINE_LIST);
+
+	if (k->swept.n > NOTES_MAX)
+		keeper_note(k, text);
+}
+
+/* The caller must not be told that all is well: each name in a note of its own, and the run ends with an error. */
+static void tell_left(struct guarded *g, const struct err *e)
+{
+	struct keeper *k = g->k;
+	const struct sweep *s = &k->swept;
+
+	for (size_t i = 0; i < s->n_left; i++) {
+		_cleanup_(buf_done) struct buf b = BUF(16 * KIB);
+
+		buf_puts(&b, "LEFT ");
+		name_of(g, s->left[i].rel, &b);
+		buf_printf(&b, " (%s)", s->left[i].rule);
 		keeper_note(k, buf_cstr(&b));
 	}
+	if (sabotaged("left") || (k->why == END_ERROR && k->err.kind != ERR_NONE))
+		return;
+	err_put_(&k->err, ERR_SYSTEM, e->num,
+		 "%s could not be searched to its end, and what was made inside may still lie "
+		 "there: %.200s%s. Look at it before you run git, an editor or an agent there",
+		 g->named[0] ? g->named : "the workspace", e->msg,
+		 s->left_count > 1 ? " (and others, see the notes)" : "");
+	k->why = END_ERROR;
+	k->status = 0;
 }
 
 /* The whole directory, or one path in it. */
@@ -139,7 +226,8 @@ static void on_change(void *arg, enum fswatch_kind kind, const char *rel)
 			(void)sweep(g, rel, &e);
 		break;
 	case FSWATCH_REPLACED:
-		replace(g, rel);
+		if (g->known == NULL || !known_is_own(g->known, rel))
+			replace(g, rel);
 		break;
 	case FSWATCH_OVERFLOW:
 		g->is_all = true;
@@ -196,29 +284,97 @@ static void cover_again(const struct guarded *g, const char *rel)
 	}
 }
 
-static void cover_replaced(struct guarded *g)
+/* Without it the next start cannot mend what a killed keeper left; while we live nothing depends on it. */
+static void write_record(struct guarded *g)
+{
+	if (g->known)
+		(void)known_record(g->known, g->record,
+				   g->named[0] ? g->named : g->k->in->plan->workspace);
+}
+
+/* What lies there is judged, and what must not is taken. */
+static int settle_known(struct guarded *g, const char *rel, struct err *e)
+{
+	struct keeper *k = g->k;
+	int r;
+
+	if (g->known == NULL)
+		return 0;
+	k->swept.arg = g;
+	r = known_settle(g->known, rel, &k->swept, e);
+	tell_swept(g);
+	return r;
+}
+
+static void settle_or_end(struct guarded *g, const char *rel)
 {
 	struct err e = ERR_INIT;
 
-	for (size_t i = 0; i < g->n; i++) {
-		const struct hit *hit = scan_find(g->scan, g->replaced[i]);
-		bool is_hidden = is_gone(g, g->replaced[i]) ||
-				 (hit && (hit->kind == HIT_HIDE || hit->shown));
+	if (settle_known(g, rel, &e) >= 0)
+		return;
+	g->k->err = e;
+	keeper_end(g->k, END_ERROR); /* as for a cover that cannot be put back */
+}
 
-		if (scan_refresh(g->scan, g->fd, g->replaced[i], &e) != 0 || is_hidden)
-			cover_again(g, g->replaced[i]);
-		if (is_hidden && !is_gone(g, g->replaced[i])) {
-			vec_reserve(g->gone, g->n_gone, g->cap_gone);
-			g->gone[g->n_gone++] = mem_str(g->replaced[i]);
-		}
-		free(g->replaced[i]);
+/* What the host replaced lies bare: judged, put right, covered again. */
+static void put_right(struct guarded *g, const char *rel)
+{
+	const struct hit *hit = scan_find(g->scan, rel);
+	bool is_hidden = is_gone(g, rel) || (hit && (hit->kind == HIT_HIDE || hit->shown));
+	bool is_pin = hit && hit->kind == HIT_PIN;
+	struct err e = ERR_INIT;
+
+	settle_or_end(g, rel);
+	if (scan_refresh(g->scan, g->fd, rel, &e) != 0 || is_hidden)
+		cover_again(g, rel);
+	else if (g->known)
+		known_forget(g->known, rel);
+	if (is_hidden && !is_gone(g, rel)) {
+		vec_reserve(g->gone, g->n_gone, g->cap_gone);
+		g->gone[g->n_gone++] = mem_str(rel);
 	}
-	g->n = 0;
+	if (is_pin)
+		(void)sweep(g, rel, &e); /* parts of it that were not there before */
+}
+
+static enum known_state round_of(struct guarded *g)
+{
+	struct err e = ERR_INIT;
+
+	for (size_t i = 0; i < g->n; i++)
+		put_right(g, g->replaced[i]);
 	if (g->is_all) {
-		g->is_all = false;
+		settle_or_end(g, "");
 		cover_again(g, "");
 		(void)sweep(g, NULL, &e);
 	}
+	return g->known ? known_verify(g->known) : KNOWN_WHOLE;
+}
+
+static void cover_replaced(struct guarded *g)
+{
+	struct keeper *k = g->k;
+	enum known_state state = KNOWN_AGAIN;
+
+	if (g->n == 0 && !g->is_all)
+		return;
+	for (int i = 0; i < ROUNDS && state != KNOWN_WHOLE; i++)
+		state = round_of(g);
+	write_record(g);
+	if (state ==
+	    KNOWN_AGAIN) { /* the host saves faster than we look: all stay where they are */
+		ask_to_freeze(k);
+		return;
+	}
+	if (state == KNOWN_BROKEN) {
+		err_put_(&k->err, ERR_SYSTEM, EBUSY,
+			 "what the host replaced could not be kept from the sandbox");
+		keeper_end(k, END_ERROR);
+	}
+	for (size_t i = 0; i < g->n; i++)
+		free(g->replaced[i]);
+	g->n = 0;
+	g->is_all = false;
 }
 
 void masks_on_frozen(struct keeper *k)
@@ -244,7 +400,11 @@ static void on_step(void *arg)
 	struct guarded *g = arg;
 	struct err e = ERR_INIT;
 
-	if (fswatch_step(g->watch, STEP_NS, on_change, g, &e) <= 0)
+	bool has_more = g->known && known_step(g->known, KNOWN_SLICE);
+
+	if (!has_more)
+		write_record(g);
+	if (fswatch_step(g->watch, STEP_NS, on_change, g, &e) <= 0 && !has_more)
 		watch_set(g->on_step,
 			  false); /* done, or no more watches to be had: the sweep remains */
 }
@@ -276,6 +436,38 @@ static void on_calm(void *arg)
 	struct guarded *g = arg;
 
 	watch_set(g->on_fd, true);
+}
+
+static void on_written(void *arg)
+{
+	struct guarded *g = arg;
+
+	known_read(g->known);
+	write_record(g);
+}
+
+/* The workspace inside is the host's own, and can be written to. */
+static bool is_in_place(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_BIND && str_eq(p->mounts[i].dst, p->workspace))
+			return p->mounts[i].src && str_eq(p->mounts[i].src, p->workspace) &&
+			       !(p->mounts[i].flags & MOUNT_RO);
+	return false;
+}
+
+static void know_ground(struct guarded *g, size_t number)
+{
+	const struct plan *p = g->k->in->plan;
+
+	if (number == 0 && !is_in_place(p))
+		return;
+	g->record = number == 0 ? mem_fmt("%s/known/%s", p->state_dir, p->name)
+				: mem_fmt("%s/known/%s.%zu", p->state_dir, p->name, number);
+	g->known = known_new(g->fd, g->scan);
+	(void)known_step(g->known, KNOWN_FIRST);
+	if (known_fd(g->known) >= 0)
+		watch_fd(g->k->loop, known_fd(g->known), WATCH_READ, on_written, g);
 }
 
 static void watch_ground(struct guarded *g)
@@ -345,31 +537,44 @@ void masks_start(struct keeper *k)
 		}
 		m->n++;
 	}
-	for (size_t i = 0; i < m->n; i++)
+	for (size_t i = 0; i < m->n; i++) {
+		know_ground(&m->v[i], i);
 		watch_ground(&m->v[i]);
+	}
 }
 
 static void finish_ground(struct guarded *g)
 {
 	struct err e = ERR_INIT;
 
+	if (!g->is_kept)
+		sweep_unlock(g->fd);
 	/* A name the host removed in the last moment is no longer ours to call old. */
 	if (g->watch)
 		on_watch(g);
-	for (size_t i = 0; i < g->n; i++)
-		(void)scan_refresh(g->scan, g->fd, g->replaced[i], &e);
-	if (sweep(g, NULL, &e) < 0) {
-		_free_ char *note = mem_fmt("could not be quarantined, look at it before you use "
-					    "it: %.400s",
-					    e.msg);
+	for (size_t i = 0; i < g->n; i++) {
+		int r = scan_refresh(g->scan, g->fd, g->replaced[i], &e);
 
-		keeper_note(g->k, note);
+		if (r < 0)
+			scan_forget(g->scan, g->replaced[i]);
+		if (r == 0 && g->known)
+			known_forget(g->known, g->replaced[i]);
 	}
+	/* Nothing lives inside any more: whatever was replaced and not yet looked at. */
+	if (settle_known(g, "", &e) < 0)
+		tell_left(g, &e);
+	else if (g->known)
+		known_unrecord(g->known, g->record);
+	if (sweep(g, NULL, &e) < 0)
+		tell_left(g, &e);
 }
 
 void masks_finish(struct keeper *k)
 {
+	if (k->masks == NULL)
+		return;
 	k->swept.is_last = true;
-	for (size_t i = 0; k->masks && i < k->masks->n; i++)
+	for (size_t i = 0; i < k->masks->n; i++)
 		finish_ground(&k->masks->v[i]);
+	tell_all_swept(k);
 }

@@ -204,6 +204,12 @@ void tell_quarantined(void *keeper, const char *rel, const char *rule)
 				      ARRAY_LEN(f), &ignored);
 }
 
+void tell_set_id(struct keeper *k, const char *path, const char *why)
+{
+	TELL(k, EVENT_NO_SESSION, WALL_REFUSED, EVENT_STR(WALL, "set-id"), EVENT_STR(PATH, path),
+	     EVENT_STR(MESSAGE, why));
+}
+
 void tell_masked(struct keeper *k, const char *path)
 {
 	TELL(k, EVENT_NO_SESSION, FILE_MASKED, EVENT_STR(PATH, path),

@@ -104,7 +104,7 @@ int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
 		const struct limit *want = &pol->limits[id];
 		struct plan_limit *l = &p->limits[id];
 
-		if (!want->is_set)
+		if (!want->is_set && id != LIMIT_OPEN_FILES)
 			continue;
 		*l = decide(id, f);
 		if (id == LIMIT_DISK && p->is_named && pol->home == HOME_PRIVATE) {
@@ -112,7 +112,7 @@ int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f,
 			l->how = "what it keeps lies on the disk, where the keeper looks";
 		}
 		l->is_set = true;
-		l->max = want->max;
+		l->max = want->is_set ? want->max : UINT64_MAX;
 		if (id == LIMIT_OPEN_FILES && l->max > f->hard_open_files / 2)
 			l->max = f->hard_open_files / 2;
 		if (l->by != BY_KERNEL && id != LIMIT_IDLE && !want->is_optional)

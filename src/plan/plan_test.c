@@ -164,8 +164,10 @@ TEST(what_is_granted_is_that_inode)
 	size_t n = 0;
 
 	make_grants(&s);
-	for (size_t i = 0; i < s.facts.extra.n; i++)
-		s.facts.extra.v[i].dev = 5, s.facts.extra.v[i].ino = 100 + i;
+	for (size_t i = 0; i < s.facts.extra.n; i++) {
+		s.facts.extra.v[i].dev = 5;
+		s.facts.extra.v[i].ino = 100 + i;
+	}
 	CHECK_INT(setup_build(&s), 0);
 	for (size_t i = 0; i < s.plan.n_mounts; i++) {
 		const struct mount *m = &s.plan.mounts[i];
@@ -227,6 +229,41 @@ TEST(a_limit_the_kernel_cannot_enforce_is_refused)
 	setup_init(&s, "{\"limits\": {\"disk\": \"1g\"}}");
 	s.name = "box";
 	refused(&s, ENOTSUP, "limit disk");
+}
+
+/* Else one sandbox could have as many descriptors in flight as we may have open. */
+TEST(open_files_leave_us_half)
+{
+	static const struct {
+		const char *policy;
+		uint64_t hard, want;
+	} table[] = { { NULL, 1 << 20, 65536 },
+		      { NULL, 20000, 10000 },
+		      { "{\"limits\": {\"open_files\": 20000}}", 20000, 10000 },
+		      { "{\"limits\": {\"open_files\": 64}}", 20000, 64 },
+		      { "{\"limits\": {\"open_files\": \"none\"}}", 20000, 10000 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		struct setup s;
+
+		setup_init(&s, table[i].policy);
+		s.facts.hard_open_files = table[i].hard;
+		CHECK(setup_build(&s) == 0);
+		CHECK(s.plan.limits[LIMIT_OPEN_FILES].is_set);
+		CHECK(s.plan.limits[LIMIT_OPEN_FILES].max == table[i].want);
+		setup_done(&s);
+	}
+}
+
+/* What the kernel counts for an id is then a sandbox's own. */
+TEST(each_of_roots_sandboxes_has_an_id)
+{
+	struct facts f = { .is_root = true, .root_slot = 7 }, g = { .is_root = true };
+
+	CHECK(plan_ids(&f).uid_out == plan_ids(&g).uid_out + 7);
+	CHECK(plan_ids(&f).uid_in == plan_ids(&g).uid_in);
+	f.root_slot = PLAN_ROOT_SLOTS;
+	CHECK(plan_ids(&f).uid_out < PLAN_ROOT_SUBIDS);
 }
 
 static void grant_refused(const char *list, const char *path, const char *part)

@@ -58,9 +58,10 @@ struct task {
 };
 
 struct freezer {
-	int host, inner; /* /proc of the host and of the sandbox */
-	int signals;     /* SIGCHLD: a thread has stopped or ended */
-	bool is_over;    /* the keeper has hung up */
+	int host, inner;  /* /proc of the host and of the sandbox */
+	int signals;      /* SIGCHLD: a thread has stopped or ended */
+	bool is_over;     /* the freeze is; */
+	bool is_released; /* because the keeper says so, and not because it is dead */
 	pid_t root;
 	struct task *tasks; /* by tid, open addressing */
 	size_t n, cap;
@@ -142,8 +143,10 @@ static char look(const struct freezer *f, pid_t tid, long *ret_threads)
 	char text[1024];
 	const char *p =
 		read_proc(f->host, tid, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL;
-	char state = p && p[1] ? p[2] : 'X';
+	char state = 'X';
 
+	if (p && p[1])
+		state = p[2];
 	*ret_threads = 0;
 	for (int field = 2; p && *p; p++)
 		if (*p == ' ' && ++field == 20)
@@ -353,6 +356,10 @@ static size_t reap(struct freezer *f)
 		struct task *t = task_of(f, tid);
 
 		n++;
+		/* From here on it dies with us: nobody else could keep it stopped. */
+		if (WIFSTOPPED(status))
+			(void)ptrace(PTRACE_SETOPTIONS, tid, NULL,
+				     (void *)(uintptr_t)(EVENTS | PTRACE_O_EXITKILL));
 		t->state = WIFSTOPPED(status) ? TASK_STOPPED : TASK_NONE;
 		t->signo = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	}
@@ -387,9 +394,13 @@ static bool wait_for_word(struct freezer *f, int ms)
 	struct pollfd p[2] = { { .fd = CHANNEL, .events = POLLIN },
 			       { .fd = f->signals, .events = POLLIN } };
 	struct signalfd_siginfo info;
+	char word;
 	int n = poll(p, 2, ms);
 
-	f->is_over |= p[0].revents != 0;
+	if (p[0].revents) {
+		f->is_over = true;
+		f->is_released = io_read(CHANNEL, &word, 1) == 1;
+	}
 	if (p[1].revents)
 		(void)io_read(f->signals, &info, sizeof(info));
 	return n != 0;
@@ -492,7 +503,9 @@ static _Noreturn void helper(pid_t root, int channel, int user_ns, int mnt_ns)
 	while (!f.is_over)
 		if (wait_for_word(&f, -1))
 			(void)reap(&f);
-	let_go(&f);
+	/* A keeper that died takes all inside with it, and what is stopped must not run until that has happened. */
+	if (f.is_released)
+		let_go(&f);
 	_exit(0);
 }
 
@@ -524,6 +537,7 @@ void freeze_end(struct freeze *f)
 {
 	if (f->pid <= 0)
 		return;
+	(void)io_write_all(f->fd, "", 1); /* it may be dead */
 	fd_close(f->fd);
 	(void)waitpid(f->pid, NULL, 0);
 	*f = FREEZE_NONE;

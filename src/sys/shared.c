@@ -15,9 +15,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/loop.h"
@@ -159,20 +161,50 @@ static bool look_at(void *arg, const char *pid, const struct process *p)
 	return true;
 }
 
-uint64_t shared_take(struct shared *s, int proc)
+static uint64_t look_now(const struct shared *s, int proc)
 {
-	struct look l = { .proc = proc, .dev = memfd_dev(), .cap = 2 * INODES_MAX };
-	uint64_t began = clock_now();
+	struct look l = { .proc = proc, .dev = memfd_dev(), .cap = (size_t)2 * INODES_MAX };
 
-	if (began < s->next_ns)
-		return s->bytes;
 	l.seen = mem_new(l.cap, sizeof(*l.seen));
 	processes_each(proc, look_at, &l);
 	free(l.seen);
 	l.named += sysv_bytes(s->sysv);
 	for (size_t i = 0; i < ARRAY_LEN(s->tmpfs); i++)
 		l.named += tmpfs_bytes(s->tmpfs[i]);
-	s->bytes = l.named > l.mapped ? l.named : l.mapped;
+	return l.named > l.mapped ? l.named : l.mapped;
+}
+
+/* By a child that is in the sandbox's user namespace for that long. 0: it could not. */
+static uint64_t look_from_there(const struct shared *s, int proc)
+{
+	uint64_t bytes = 0;
+	int p[2];
+	pid_t pid;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return 0;
+	pid = fork();
+	if (pid == 0) {
+		if (setns(s->user_ns, CLONE_NEWUSER) == 0)
+			bytes = look_now(s, proc);
+		_exit(io_write_all(p[1], &bytes, sizeof(bytes)) < 0);
+	}
+	fd_close(p[1]);
+	if (pid > 0 && io_read(p[0], &bytes, sizeof(bytes)) != (ssize_t)sizeof(bytes))
+		bytes = 0;
+	fd_close(p[0]);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0);
+	return bytes;
+}
+
+uint64_t shared_take(struct shared *s, int proc)
+{
+	uint64_t began = clock_now();
+
+	if (began < s->next_ns)
+		return s->bytes;
+	s->bytes = s->user_ns < 0 ? look_now(s, proc) : look_from_there(s, proc);
 	s->next_ns = clock_now() + SHARE * (clock_now() - began);
 	return s->bytes;
 }

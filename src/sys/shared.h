@@ -6,13 +6,14 @@
 #include "base/base.h"
 
 struct shared {
-	int tmpfs
-		[2]; /* directories of file systems in memory, FD_NONE: none */
-	int sysv; /* /proc/sysvipc/shm as opened inside: it is that of the opener's namespace */
+	int tmpfs[2]; /* directories of file systems in memory, FD_NONE: none */
+	int sysv;     /* /proc/sysvipc/shm as opened inside: it is that of the opener's namespace */
+	int user_ns; /* borrowed: where only who is in it may look at the processes; FD_NONE: we may */
 	uint64_t bytes, next_ns;
 };
 
-#define SHARED_NONE ((struct shared){ .tmpfs = { FD_NONE, FD_NONE }, .sysv = FD_NONE })
+#define SHARED_NONE                                                                                \
+	((struct shared){ .tmpfs = { FD_NONE, FD_NONE }, .sysv = FD_NONE, .user_ns = FD_NONE })
 
 /* How much there is now, or was at the last look: one that takes long is made less often, so that all looks together take a
  * twentieth of a processor at most. `proc` is the sandbox's own /proc. */

@@ -43,6 +43,12 @@ static int save_one(struct saving *v, int root_fd, struct tree_index *x, struct 
 	_close_ int fd = content_open(root_fd, en);
 	int r = -ESTALE;
 
+	/* Whoever holds it may let go of it: a checkpoint without it would be called whole. */
+	if (fd == -EAGAIN)
+		return err_set(e, ERR_CONFLICT, EAGAIN,
+			       "'%.300s' is held by a process with a file lease; end that process, "
+			       "or run the command again",
+			       en->path);
 	if (fd < 0 || is_over_cap(v, en)) { /* or unreadable, or gone: known by its stat alone */
 		en->flags |= TREE_UNSAVED;
 		return 0;

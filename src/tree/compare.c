@@ -45,13 +45,21 @@ static bool same_content(const struct tree_entry *a, const struct tree_entry *b)
 	return memcmp(a->hash, b->hash, sizeof(a->hash)) == 0;
 }
 
-static bool same_meta(const struct tree_entry *a, const struct tree_entry *b)
+/* What is to be made equal to b cannot get a set-user-id or set-group-id bit that it lacks: restore.c gives none. */
+static bool same_mode(const struct tree_entry *a, const struct tree_entry *b, bool is_strict)
+{
+	uint32_t lacks = is_strict && S_ISREG(a->mode) ? (S_ISUID | S_ISGID) & ~a->mode : 0;
+
+	return a->mode == (b->mode & ~lacks);
+}
+
+static bool same_meta(const struct tree_entry *a, const struct tree_entry *b, bool is_strict)
 {
 	if (S_ISLNK(a->mode))
 		return true;
 	if ((a->flags | b->flags) & (TREE_UNHASHED | TREE_OPAQUE))
-		return a->mode == b->mode;
-	return a->mode == b->mode && a->xattr_len == b->xattr_len &&
+		return same_mode(a, b, is_strict);
+	return same_mode(a, b, is_strict) && a->xattr_len == b->xattr_len &&
 	       (a->xattr_len == 0 || memcmp(a->xattrs, b->xattrs, a->xattr_len) == 0);
 }
 
@@ -89,7 +97,7 @@ static void compare_two(struct changes *c, const struct pair *p, const struct tr
 		add(c, CHANGE_TYPE, a, b);
 	else if (!same_content(a, b))
 		add(c, CHANGE_MODIFIED, a, b);
-	else if (!same_meta(a, b) || !same_links(p, a, b))
+	else if (!same_meta(a, b, p->is_strict) || !same_links(p, a, b))
 		add(c, CHANGE_MODE, a, b);
 }
 

@@ -59,8 +59,9 @@ TEST(the_cost_is_bounded)
 
 	memset(name, 'a', 240);
 	for (int i = 0; i < 4000; i++) {
-		for (int k = 0; k < 60; k++)
-			buf_puts(&text, "*a");
+		buf_puts(&text, "*");
+		for (int k = 0; k < 119; k++)
+			buf_puts(&text, "a");
 		buf_puts(&text, "b\n");
 	}
 	ignore_add(&g, "", buf_cstr(&text), text.n);

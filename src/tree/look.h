@@ -11,9 +11,6 @@ void tree_from_stat(struct tree_entry *en, const struct stat *st);
 
 /* Has nobody the file open for writing now? See steady.c. True also where that cannot be known. */
 bool tree_may_be_written(int fd);
-/* Does the file system of root_fd move the times of a file at each first store through a mapping, and can we see who has
- * a file open for writing? Makes a nameless file there. */
-bool tree_times_hold(int root_fd);
 
 /* Attributes of a file or directory by its path; none when it cannot be read. */
 void tree_read_xattrs(int root_fd, struct tree_index *x, struct tree_entry *en);

@@ -15,6 +15,7 @@
 #include "tree/look.h"
 
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "view/walk.h"
 
 struct restore {
@@ -164,7 +165,22 @@ static void times_of(const struct tree_entry *en, struct timespec t[static 2])
 
 static mode_t mode_of(const struct restore *r, const struct tree_entry *en)
 {
-	return en->mode & (r->job->no_xattrs ? 0777 : 07777);
+	/* A checkpoint may have been made while the bits of a file were there that the end of a run takes off. */
+	mode_t most = r->job->no_xattrs                          ? 0777
+		      : S_ISDIR(en->mode) || sabotaged("set-id") ? 07777
+								 : 01777;
+
+	return en->mode & most;
+}
+
+/* Nobody knows who made the bit, so it is not put back; whoever wants it on the host can. */
+static void say_unset(const struct restore *r, const struct tree_entry *en)
+{
+	if (!r->job->no_xattrs && S_ISREG(en->mode) && en->mode & (S_ISUID | S_ISGID) &&
+	    r->job->conflict)
+		r->job->conflict(r->job->arg, en->path,
+				 "its set-user-id or set-group-id bit is not put back; 'chmod' "
+				 "does that");
 }
 
 static int fill_file(struct restore *r, int fd, const struct tree_entry *en)
@@ -182,6 +198,7 @@ static int fill_file(struct restore *r, int fd, const struct tree_entry *en)
 	times_of(en, t);
 	if (fchmod(fd, mode_of(r, en)) < 0 || futimens(fd, t) < 0)
 		return err_sys(r->e, "restore '%s'", en->path);
+	say_unset(r, en);
 	return 0;
 }
 
@@ -239,7 +256,7 @@ static int make_temp(struct restore *r, int dir, const char *temp, const struct 
 	if (S_ISLNK(en->mode))
 		return make_symlink(r, dir, temp, en);
 	if (S_ISFIFO(en->mode))
-		return mkfifoat(dir, temp, en->mode & 07777) < 0
+		return mkfifoat(dir, temp, mode_of(r, en)) < 0
 			       ? err_sys(r->e, "restore '%s'", en->path)
 			       : 0;
 	return en->link_of == TREE_NONE ? make_file(r, dir, temp, en) : make_link(r, dir, temp, en);

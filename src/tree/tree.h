@@ -132,6 +132,10 @@ struct tree_options {
 int tree_look(int root_fd, const struct tree_index *before, const struct tree_options *o,
 	      struct tree_index *ret, struct err *e);
 
+/* Does the file system of root_fd move the times of a file at each first store through a mapping, and can we see who has
+ * a file open for writing? Makes a nameless file there. */
+bool tree_times_hold(int root_fd);
+
 /* Hashes what is still unhashed, without saving it: all that `before` (may be NULL) knows with the same size, and of the
  * rest, whose hash serves only to find renames, what is under TREE_NEW_MAX. What is over that stays unhashed. */
 int tree_hash_all(int root_fd, const struct tree_index *before, struct tree_index *x,

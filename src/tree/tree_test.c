@@ -197,7 +197,7 @@ TEST(round_trip_of_everything)
 	put(&p, "empty", "");
 	bug_on(mkdirat(p.fd, "d", 0750) < 0 || mkdirat(p.fd, "d/e", 0700) < 0);
 	put(&p, "d/e/f", "deep");
-	bug_on(fchmodat(p.fd, "d/e/f", 04711, 0) < 0);
+	bug_on(fchmodat(p.fd, "d/e/f", 01711, 0) < 0);
 	bug_on(symlinkat("../nowhere", p.fd, "d/link") < 0);
 	bug_on(linkat(p.fd, "a", p.fd, "d/hard", 0) < 0);
 	bug_on(mkfifoat(p.fd, "d/fifo", 0600) < 0);

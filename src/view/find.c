@@ -4,17 +4,20 @@
  * Modes of a directory (what its entries are looked at for) are inherited, less what a match takes away:
  *   hidden     not entered
  *   protected  entered for hide patterns only: the read-only mount covers the rest, a hidden file in it not
- *   .git       entered with FIND_DOTGIT for itself; data directories of a git dir are left out
+ *   .git       entered with FIND_DOTGIT for itself
  *   !.git      a repository that the policy takes back: no git dir is recognised in it either
+ * Nothing else is left out: no directory is taken for data because of its name or of what lies beside it.
  * A negated pattern below a matched directory has no effect, as in .gitignore: the directory is one mount.
  */
 #include "view/find.h"
+#include "base/sabotage.h"
 #include "view/git.h"
 #include "view/ws.h"
 
 enum {
 	FIND_WALK = BIT(0),
 	FIND_DOTGIT = BIT(3),
+	FIND_NOT_PLAIN = BIT(16), /* beside the MATCH_* bits of a directory's names */
 };
 
 struct pending {
@@ -144,6 +147,8 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 	/* Whoever listens there does so on the host, and no mount or network namespace stops a connect(). */
 	if (type == DT_SOCK && d->mode & FIND_HIDE)
 		pend(f, d, name, type, HIT_HIDE, VIEW_SOCKET_RULE);
+	if (bits || type == DT_DIR || type == DT_SOCK)
+		d->bits |= FIND_NOT_PLAIN;
 	if (bits == 0)
 		return d->mode & ~(unsigned)FIND_DOTGIT;
 	d->bits |= git_bits_of_type(bits, type);
@@ -165,22 +170,31 @@ bool find_git_wanted(const struct policy *p, const char *rel)
 
 static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 {
+	static const char *const data[] = { "objects", "refs", "logs", "lfs" };
 	struct find *f = arg;
-	bool is_repo = git_bits_are_repo(d->bits);
 	int r = show_pending(f, d, e);
 
+	if (r >= 0 && f->ops->plain && !(d->bits & FIND_NOT_PLAIN))
+		f->ops->plain(f->arg, d->fd);
 	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
 		return r;
 	if (!(d->mode & FIND_DOTGIT)) {
-		if (!is_repo || (d->mode & FIND_NOGIT))
+		if ((d->mode & FIND_NOGIT) || !git_bits_are_repo(d->bits) || !git_is_repo(d->fd))
 			return 0;
 		if (!find_git_wanted(f->p, full_rel(f, d->rel, "")))
 			return 0;
 	}
-	if (is_repo)
-		for (size_t i = 0; git_data_dirs[i]; i++)
-			walk_leave_out(w, git_data_dirs[i]);
+	if (sabotaged("shelter"))
+		for (size_t i = 0; i < ARRAY_LEN(data); i++)
+			walk_leave_out(w, data[i]);
 	return f->ops->gitdir(f->arg, d->fd, full_rel(f, d->rel, ""), e);
+}
+
+static bool on_known(void *arg, int parent_fd, const char *name, uint64_t ino)
+{
+	struct find *f = arg;
+
+	return f->ops->is_known && f->ops->is_known(f->arg, parent_fd, name, ino);
 }
 
 static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
@@ -202,9 +216,9 @@ static bool has_git_rule(const struct policy *p)
 
 int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e)
 {
-	static const struct walk_ops walk = { .entry = on_entry,
-					      .end = on_end,
-					      .refused = on_refused };
+	static const struct walk_ops walk = {
+		.entry = on_entry, .end = on_end, .is_known = on_known, .refused = on_refused
+	};
 	_cleanup_(find_done) struct find f = { .under = job->under,
 					       .p = job->p,
 					       .m = job->m,

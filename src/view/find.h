@@ -30,6 +30,10 @@ struct find_ops {
 	int (*match)(void *arg, const struct find_spot *s, struct err *e);
 	/* A git dir (rel may be "": the workspace itself is a bare repository). */
 	int (*gitdir)(void *arg, int fd, const char *rel, struct err *e);
+	/* fd was read to its end: no directory in it, no socket, and no name that could matter wherever it lay. May be NULL. */
+	void (*plain)(void *arg, int fd);
+	/* As in walk.h. */
+	bool (*is_known)(void *arg, int parent_fd, const char *name, uint64_t ino);
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
 };
 

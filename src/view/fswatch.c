@@ -9,6 +9,9 @@
  * dead entries are squeezed out when they are the larger part. When a directory is renamed, everything known below
  * it is forgotten and, if it is still in the workspace, found again under its new name.
  *
+ * The first round begins after the scan, and while it lasts the first command already runs. So it reports the names in
+ * every directory that was changed since the scan began.
+ *
  * Only where an interesting name has appeared is the writing of files watched as well, from before it is told of: who
  * looks at the file then sees either the last words or another event.
  */
@@ -19,6 +22,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "view/fswatch.h"
 #include "view/git.h"
 #include "view/match.h"
@@ -40,7 +44,10 @@ struct watched {
 
 struct todo {
 	char *rel;
-	bool is_new; /* report what is in it */
+	bool is_new;   /* appeared: report what is in it, at every depth */
+	bool is_late;  /* changed since the scan: the names in it may be new */
+	bool is_moved; /* it, or a directory above it, may have got its name since the scan */
+	bool has_late_parent;
 };
 
 struct fswatch {
@@ -171,7 +178,7 @@ static void watch_writes(const struct fswatch *w, const char *rel)
 		(void)inotify_add(w, at, MASK_COVERED | IN_CLOSE_WRITE);
 }
 
-static void enqueue(struct fswatch *w, const char *rel, bool is_new)
+static void enqueue(struct fswatch *w, const char *rel, const struct todo *how)
 {
 	if (w->queue_n - w->queue_at >= QUEUE_MAX) {
 		w->is_full = true;
@@ -184,7 +191,8 @@ static void enqueue(struct fswatch *w, const char *rel, bool is_new)
 		w->queue_at = 0;
 	}
 	vec_reserve(w->queue, w->queue_n, w->queue_cap);
-	w->queue[w->queue_n++] = (struct todo){ .rel = mem_str(rel), .is_new = is_new };
+	w->queue[w->queue_n] = *how;
+	w->queue[w->queue_n++].rel = mem_str(rel);
 }
 
 /* Could a name of that path be protected or hidden, or turn its directory into a repository? */
@@ -192,20 +200,9 @@ static bool is_interesting(const struct fswatch *w, const char *dir, const char 
 {
 	const char *up = path_name(dir);
 
-	if (matcher_probe(&w->m, dir, strlen(dir), name, strlen(name)))
+	if (matcher_probe(&w->m, dir, strlen(dir), name, strlen(name)) & ~(unsigned)MATCH_ELSEWHERE)
 		return true;
 	return str_eq(up, "hooks");
-}
-
-/* Directories with nothing but data by generated names: loud, and of no interest. */
-static bool is_data_dir(const char *dir, const char *name)
-{
-	if (!str_eq(path_name(dir), ".git"))
-		return false;
-	for (size_t i = 0; git_data_dirs[i]; i++)
-		if (str_eq(name, git_data_dirs[i]))
-			return true;
-	return false;
 }
 
 static void close_dir(struct fswatch *w)
@@ -216,6 +213,21 @@ static void close_dir(struct fswatch *w)
 	w->dir = (struct todo){ 0 };
 }
 
+/* Has the directory been changed since the scan began? No name can be made, and no directory moved, without a change of
+ * this time, and nobody inside can set it. Where file systems keep whole seconds only, the two before count too. */
+static bool is_late(const struct fswatch *w, int at)
+{
+	const struct timespec *began = &w->s->began;
+	struct stat st;
+
+	if (began->tv_sec == 0 || fstat(at, &st) < 0)
+		return false;
+	if (st.st_ctim.tv_nsec == 0)
+		return st.st_ctim.tv_sec >= began->tv_sec - 2;
+	return st.st_ctim.tv_sec > began->tv_sec ||
+	       (st.st_ctim.tv_sec == began->tv_sec && st.st_ctim.tv_nsec >= began->tv_nsec);
+}
+
 static void open_next(struct fswatch *w)
 {
 	_close_ int at = FD_NONE;
@@ -224,6 +236,10 @@ static void open_next(struct fswatch *w)
 	at = walk_open(w->ws_fd, w->dir.rel, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	if (at >= 0 && add_watch(w, at, w->dir.rel) == 0)
 		w->dir_fd = walk_opendir(at, ".");
+	/* The watch stands: what is made from here on is an event. */
+	w->dir.is_late = at >= 0 && !sabotaged("late") && is_late(w, at);
+	/* A move changes the directory it goes into and what is moved. */
+	w->dir.is_moved = w->dir.is_moved || (w->dir.has_late_parent && w->dir.is_late);
 	if (w->dir_fd < 0)
 		close_dir(w);
 }
@@ -236,24 +252,40 @@ struct dent {
 	char name[];
 };
 
+/* Was the hit replaced between the scan and the watch? */
+static bool is_another(const struct fswatch *w, const char *name, const struct hit *h)
+{
+	struct stat st;
+
+	return fstatat(w->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != h->ino ||
+	       st.st_dev != h->dev;
+}
+
 static void take_name(struct fswatch *w, const char *name, unsigned char type, struct report *rep)
 {
-	bool is_told = w->dir.is_new && is_interesting(w, w->dir.rel, name);
+	bool is_new = w->dir.is_new || w->dir.is_late || w->dir.is_moved;
+	bool is_told = is_new && is_interesting(w, w->dir.rel, name);
 	_free_ char *rel = NULL;
 	const struct hit *h;
 
 	if (!is_told && type != DT_DIR)
 		return;
-	if (is_told)
-		(void)inotify_add(w, w->dir_fd, MASK_COVERED | IN_CLOSE_WRITE);
 	rel = ws_rel(w->dir.rel, name);
-	h = w->dir.is_new ? scan_find(w->s, rel) : NULL;
-	if (h && !h->is_link)
-		tell(rep, FSWATCH_REPLACED, rel);
-	else if (is_told)
+	h = is_new ? scan_find(w->s, rel) : NULL;
+	if (h && !h->is_link) {
+		if (w->dir.is_new || is_another(w, name, h))
+			tell(rep, FSWATCH_REPLACED, rel);
+	} else if (is_told) {
+		(void)inotify_add(w, w->dir_fd, MASK_COVERED | IN_CLOSE_WRITE);
 		tell(rep, FSWATCH_APPEARED, rel);
-	if (type == DT_DIR && !is_data_dir(w->dir.rel, name))
-		enqueue(w, rel, w->dir.is_new);
+	}
+	if (type == DT_DIR) {
+		const struct todo below = { .is_new = w->dir.is_new,
+					    .is_moved = w->dir.is_moved,
+					    .has_late_parent = w->dir.is_late };
+
+		enqueue(w, rel, &below);
+	}
 }
 
 static void take_dents(struct fswatch *w, const char *dents, size_t got, struct report *rep)
@@ -391,7 +423,7 @@ int fswatch_open(int ws_fd, const struct policy *p, const struct scan *s, struct
 	r = watch_parents(w, e);
 	if (r < 0)
 		return r;
-	enqueue(w, "", false);
+	enqueue(w, "", &(struct todo){ 0 });
 	*ret = take(w);
 	return 0;
 }
@@ -422,8 +454,8 @@ static void on_name(struct fswatch *w, const char *dir, uint32_t mask, const cha
 
 	if ((mask & IN_ISDIR) && (mask & (IN_MOVED_FROM | IN_DELETE)))
 		drop_below(w, rel);
-	if ((mask & IN_ISDIR) && (mask & (IN_CREATE | IN_MOVED_TO)) && !is_data_dir(dir, name))
-		enqueue(w, rel, true);
+	if ((mask & IN_ISDIR) && (mask & (IN_CREATE | IN_MOVED_TO)))
+		enqueue(w, rel, &(struct todo){ .is_new = true });
 	h = scan_find(w->s, rel);
 	if (h && !h->is_link) {
 		if (mask & moves)
@@ -445,7 +477,7 @@ static void on_event(struct fswatch *w, const struct inotify_event *ev, struct r
 
 	if (ev->mask & IN_Q_OVERFLOW) {
 		/* Directories may have come and gone unseen: start over. */
-		enqueue(w, "", false);
+		enqueue(w, "", &(struct todo){ 0 });
 		tell(rep, FSWATCH_OVERFLOW, "");
 		return;
 	}

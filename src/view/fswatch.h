@@ -3,6 +3,7 @@
  *
  * The parents of all hits are watched from fswatch_open() on. The rest of the workspace follows in slices
  * (fswatch_step), shallow directories first and FSWATCH_DIRS_MAX at most; new directories are added as they appear.
+ * Names that were made between the scan and the watch on their directory are reported when the watch is added.
  * This is an early warning: what it misses (bounds, overflow) the final sweep finds.
  */
 #ifndef VITRINE_VIEW_FSWATCH_H
@@ -34,7 +35,7 @@ void fswatch_free(struct fswatch *w);
 int fswatch_fd(const struct fswatch *w);
 
 /* Adds watches for about `ns` nanoseconds. 1: more to do, 0: done. Names that are met in directories which are themselves
- * new are reported like events. fn may be NULL during the first round. */
+ * new, or were changed since the scan, are reported like events. */
 typedef void (*fswatch_fn)(void *arg, enum fswatch_kind kind, const char *rel);
 int fswatch_step(struct fswatch *w, uint64_t ns, fswatch_fn fn, void *arg, struct err *e);
 

@@ -189,8 +189,40 @@ TEST(git_parts)
 	CHECK(said(&r, "A n/.git/config"));
 	GIT(&r.t, "n", "commit", "-q", "--allow-empty", "-m", "x");
 	settle(&r);
-	CHECK(strstr(buf_cstr(&r.log), "n/.git/objects/") == NULL);
+	CHECK(strstr(buf_cstr(&r.log), "n/.git/objects/pack/") == NULL);
 	CHECK(strstr(buf_cstr(&r.log), "index") == NULL);
+}
+
+TEST(among_gits_data_too)
+{
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", "n");
+	run_begin(&r, "", ".git .mcp.json");
+	settle(&r);
+	tree_file(&r.t, "n/.git/objects/aa/.mcp.json", "x");
+	CHECK(said(&r, "A n/.git/objects/aa/.mcp.json"));
+	tree_file(&r.t, "n/.git/refs/heads/.mcp.json", "x");
+	CHECK(said(&r, "A n/.git/refs/heads/.mcp.json"));
+}
+
+/* Between the scan and the watch: names, and directories that were there under another name. */
+TEST(what_was_made_before_the_watch_stood)
+{
+	RUN(r);
+
+	tree_file(&r.t, "kept/a", "x");
+	tree_file(&r.t, "kept/sub/w.yml", "x");
+	tree_file(&r.t, "quiet/a", "x");
+	run_begin(&r, ".env", ".mcp.json dir/sub/*.yml");
+	tree_file(&r.t, "kept/.mcp.json", "x");
+	tree_file(&r.t, "n/m/.mcp.json", "x");
+	bug_on(renameat(r.t.fd, "kept", r.t.fd, "dir") < 0);
+	settle(&r);
+	CHECK(said(&r, "A dir/.mcp.json"));
+	CHECK(said(&r, "A n/m/.mcp.json"));
+	CHECK(said(&r, "A dir/sub/w.yml"));
+	CHECK(strstr(buf_cstr(&r.log), "quiet") == NULL);
 }
 
 TEST(the_host_replaces_what_is_masked)

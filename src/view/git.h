@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view/git.h - what git on the host would take up from a repository: one table for scan, sweep and fswatch
  *
- * Internal to view/. A "git dir" is what git itself takes for one: a `.git` directory, or any directory with
+ * Internal to view/. A "git dir" is what git itself takes for one: a `.git` directory, or any directory with a valid
  * HEAD and either objects and refs (a bare repository, .git/modules/NAME) or commondir (.git/worktrees/NAME).
  */
 #ifndef VITRINE_VIEW_GIT_H
@@ -27,22 +27,21 @@ enum git_what {
 	GIT_COMMONDIR,
 	GIT_GITDIR,
 	GIT_ALTERNATES,
-	GIT_TODO,     /* the steps of a rebase that is not over */
-	GIT_VIA_LINK, /* a link where the directory of one of the above should be */
+	GIT_TODO,       /* the steps of a rebase that is not over */
+	GIT_VIA_LINK,   /* a link where the directory of one of the above should be */
+	GIT_UNREADABLE, /* the directory of one of the above, and it cannot be looked into */
 	GIT_WHAT_COUNT_
 };
 
 /* Is `.git` in this list the rule that stands for all of the above? */
 bool git_is_rule(const char *rule);
 
-/* MATCH_GIT_* bits that make a git dir. */
+/* Could a directory with names of these MATCH_GIT_* bits be a git dir, by the types of its names? Never no where git
+ * says yes; git_is_repo() decides. */
 bool git_bits_are_repo(unsigned bits);
-/* A name only counts with the type git accepts for it: the bits that remain. */
+/* A name only counts with a type git may accept for it: the bits that remain. */
 unsigned git_bits_of_type(unsigned bits, unsigned char type);
 bool git_is_repo(int dir_fd);
-
-/* Subdirectories of a git dir that hold only data by generated names: not walked for patterns. */
-extern const char *const git_data_dirs[];
 
 extern const char *const git_hook_names[]; /* NULL-ended */
 bool git_is_hook_name(const char *name);
@@ -58,5 +57,7 @@ int git_parts(int dir_fd, git_part_fn fn, void *arg, struct err *e);
 /* The path in a pointer file ("gitdir: x" with prefix, commondir and gitdir without): trimmed, or NULL when it is
  * not exactly one plain line. */
 char *git_pointer(const char *text, size_t n, const char *prefix);
+/* The same as git reads it: whatever bytes there are, up to the first NUL. */
+char *git_pointer_any(const char *text, size_t n, const char *prefix);
 
 #endif

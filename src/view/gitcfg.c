@@ -527,6 +527,17 @@ static int check_item(void *arg, const struct gitcfg_item *it)
 	return 1;
 }
 
+bool gitcfg_is_harmless(const struct gitcfg_item *it)
+{
+	struct objection o = { 0 };
+
+	(void)check_item(&o, it);
+	if (o.why == NULL)
+		return true;
+	free(o.why);
+	return false;
+}
+
 char *gitcfg_objection(const char *text, size_t n, gitcfg_path_fn is_beneath, void *arg)
 {
 	struct objection o = { .is_beneath = is_beneath, .arg = arg };

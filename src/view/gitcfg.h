@@ -33,6 +33,8 @@ int gitcfg_read(const char *text, size_t n, enum gitcfg_grammar grammar, gitcfg_
  * would resolve it, stays in the workspace; it is asked for core.worktree. */
 typedef bool (*gitcfg_path_fn)(void *arg, const char *path);
 char *gitcfg_objection(const char *text, size_t n, gitcfg_path_fn is_beneath, void *arg);
+/* The same for one entry; no path is taken to stay in the workspace. */
+bool gitcfg_is_harmless(const struct gitcfg_item *it);
 
 /* Does the value name something that git would run or read as more configuration or attributes? */
 enum gitcfg_ref {

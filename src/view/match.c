@@ -149,20 +149,23 @@ void matcher_done(struct matcher *m)
 	*m = (struct matcher){ 0 };
 }
 
-static bool glob_could(const struct match_glob *g, const char *rel, size_t rel_len,
-		       const char *name, size_t len)
+/* The glob's own bits, MATCH_ELSEWHERE, or nothing. */
+static unsigned glob_bits(const struct match_glob *g, const char *rel, size_t rel_len,
+			  const char *name, size_t len)
 {
 	if (len < g->prefix_len || len < g->suffix_len)
-		return false;
+		return 0;
 	if (memcmp(name, g->prefix, g->prefix_len) != 0)
-		return false;
+		return 0;
 	if (memcmp(name + len - g->suffix_len, g->suffix, g->suffix_len) != 0)
-		return false;
+		return 0;
 	if (g->dir_len == 0 || rel == NULL)
-		return true;
+		return g->bits;
 	/* dir ends in a slash, rel does not. */
-	return rel_len >= g->dir_len - 1 && memcmp(rel, g->dir, g->dir_len - 1) == 0 &&
-	       (rel_len == g->dir_len - 1 || rel[g->dir_len - 1] == '/');
+	if (rel_len >= g->dir_len - 1 && memcmp(rel, g->dir, g->dir_len - 1) == 0 &&
+	    (rel_len == g->dir_len - 1 || rel[g->dir_len - 1] == '/'))
+		return g->bits;
+	return MATCH_ELSEWHERE;
 }
 
 unsigned matcher_probe(const struct matcher *m, const char *rel, size_t rel_len, const char *name,
@@ -179,8 +182,7 @@ unsigned matcher_probe(const struct matcher *m, const char *rel, size_t rel_len,
 	if (!m->by_first[first] && !m->by_last[last] && !m->by_any)
 		return bits;
 	for (size_t i = 0; i < m->globs_n; i++)
-		if (glob_could(&m->globs[i], rel, rel_len, name, len))
-			bits |= m->globs[i].bits;
+		bits |= glob_bits(&m->globs[i], rel, rel_len, name, len);
 	return bits;
 }
 

@@ -20,7 +20,8 @@ enum {
 	MATCH_GIT_COMMONDIR = BIT(5),
 	MATCH_GIT_PART = BIT(
 		6), /* a name in a repository that git acts upon: config, hooks, pre-commit, ... */
-	MATCH_TOKEN = BIT(7), /* hidden when a token stands in it: names_hide_with_token */
+	MATCH_ELSEWHERE = BIT(8), /* the name could match, were its directory called otherwise */
+	MATCH_TOKEN = BIT(7),     /* hidden when a token stands in it: names_hide_with_token */
 };
 
 struct match_name {

@@ -154,6 +154,7 @@ char *outcome_part(const struct outcome_part *p, char **ret_follow)
 	case GIT_HOOKS: /* a file where a directory should be */
 		return mem_str("git hook");
 	case GIT_VIA_LINK:
+	case GIT_UNREADABLE:
 		return mem_str("git part behind a link");
 	case GIT_WHAT_COUNT_:
 		break;
@@ -438,6 +439,18 @@ static char *dotgit_why(struct outcome_tree *o, const char *rel)
 	return file_why(o, base, rel, GIT_WHAT_COUNT_, 0);
 }
 
+/* ".GIT" is ".git" where a file system takes no notice of case; git itself refuses to store such a name. */
+static bool has_folded_git(const char *rel)
+{
+	for (const char *p = rel; p; p = strchr(p, '/'), p = p ? p + 1 : NULL) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 4 && strncasecmp(p, ".git", 4) == 0 && strncmp(p, ".git", 4) != 0)
+			return true;
+	}
+	return false;
+}
+
 char *outcome_why(struct outcome_tree *o, const char *rel)
 {
 	const char *rule = matcher_rule(&o->p->protect, rel);
@@ -446,6 +459,8 @@ char *outcome_why(struct outcome_tree *o, const char *rel)
 
 	if (sabotaged("outcome"))
 		return NULL;
+	if (has_folded_git(rel))
+		return mem_str("'.git' in another case");
 	if (enter(o, rel) < 0)
 		return mem_str("deeper than can be judged");
 	if (o->dirs[o->depth - 1].rule)

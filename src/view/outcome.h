@@ -54,6 +54,8 @@ struct outcome_host {
 
 /* One walk of the workspace, as at a start. */
 int outcome_host_load(int ws_fd, const struct policy *p, struct outcome_host *ret, struct err *e);
+/* Of a directory that is not walked: what the configuration of the repository at its top names, and no more. */
+int outcome_host_top(int fd, struct outcome_host *ret, struct err *e);
 void outcome_host_done(struct outcome_host *h);
 
 /* ---- a path ---- */

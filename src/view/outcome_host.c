@@ -34,6 +34,15 @@ static int on_ref(void *arg, char *rel, unsigned flags, struct err *e)
 	return 0;
 }
 
+static int read_config(struct outcome_host *h, const struct ws *ws, const char *dir,
+		       const char *name, struct err *e)
+{
+	const struct scan_config c = { .ws = ws, .scan = &h->scan, .gitdir = dir, .name = name };
+	struct naming n = { .h = h, .ws = ws };
+
+	return scan_config_refs(&c, on_ref, &n, e);
+}
+
 static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e)
 {
 	struct naming n = { .h = h, .ws = ws };
@@ -42,17 +51,10 @@ static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e
 	for (size_t i = 0; r >= 0 && i < h->scan.n; i++) {
 		const char *rel = h->scan.v[i].rel, *name = path_name(rel);
 		_free_ char *dir = path_parent(rel);
-		const struct scan_config c = {
-			.ws = ws, .scan = &h->scan, .gitdir = dir, .name = name
-		};
+		bool is_config = str_eq(name, "config") || str_eq(name, "config.worktree");
 
-		if (h->scan.v[i].kind == HIT_PIN || (!str_eq(name, "config") && !str_eq(name, "conf"
-											      "ig."
-											      "work"
-											      "tre"
-											      "e")))
-			continue;
-		r = scan_config_refs(&c, on_ref, &n, e);
+		if (h->scan.v[i].kind != HIT_PIN && is_config)
+			r = read_config(h, ws, dir, name, e);
 	}
 	return r < 0 ? r : refs_outside(&h->scan, ws, on_ref, &n, e);
 }
@@ -75,6 +77,26 @@ int outcome_host_load(int ws_fd, const struct policy *p, struct outcome_host *re
 	h.abs = take(ws.abs);
 	*ret = h;
 	return 0;
+}
+
+int outcome_host_top(int fd, struct outcome_host *ret, struct err *e)
+{
+	struct outcome_host h = { 0 };
+	struct ws ws = { .fd = FD_NONE };
+	int r = ws_init(&ws, fd, e);
+
+	if (r == 0)
+		r = refs_load(&h.scan, &ws, e);
+	if (r >= 0)
+		r = read_config(&h, &ws, ".git", "config", e);
+	if (r >= 0)
+		r = read_config(&h, &ws, ".git", "config.worktree", e);
+	h.abs = take(ws.abs);
+	if (r < 0)
+		outcome_host_done(&h);
+	else
+		*ret = h;
+	return r < 0 ? r : 0;
 }
 
 void outcome_host_done(struct outcome_host *h)

@@ -155,6 +155,8 @@ TEST(a_new_repository_is_judged_by_content)
 	says(&a, "file/.git", "outside the workspace");
 	says(&a, "lh/.git/hooks", "behind a link");
 	says(&a, "lh/.git/info", "behind a link");
+	says(&a, "x/.GIT/config", "in another case");
+	says(&a, "x/.gitx/config", NULL);
 }
 
 TEST(a_bare_repository_needs_no_name)

@@ -362,7 +362,18 @@ static int take_as(int q_fd, const char *saved, int dir_fd, const char *name, bo
 	return move_across(q_fd, saved, dir_fd, name, ret_is_kept);
 }
 
+int quarantine_remove(int dir_fd, const char *name)
+{
+	return remove_any(dir_fd, name);
+}
+
 int quarantine_take(int q_fd, unsigned number, int dir_fd, const char *name, char **ret_saved)
+{
+	return quarantine_take_as(q_fd, number, dir_fd, name, name, ret_saved);
+}
+
+int quarantine_take_as(int q_fd, unsigned number, int dir_fd, const char *name, const char *as,
+		       char **ret_saved)
 {
 	char saved[NAME_KEEP + 16];
 	bool is_kept = false, is_loose = false;
@@ -370,7 +381,7 @@ int quarantine_take(int q_fd, unsigned number, int dir_fd, const char *name, cha
 	for (unsigned i = 0; i < NUMBERS_MAX; i++) {
 		int r;
 
-		quarantine_name(saved, sizeof(saved), number + i, name);
+		quarantine_name(saved, sizeof(saved), number + i, as);
 		r = take_as(q_fd, saved, dir_fd, name, &is_kept);
 		if (r == -EACCES && !is_loose) {
 			/* The directory, or the entry itself when it is one (its ".." changes), is not writable. */

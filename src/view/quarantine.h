@@ -14,6 +14,12 @@
  * what is too large to copy (64 MiB, 10000 entries) are removed. 0 with *ret_saved (NULL: removed), or -errno: -ENOENT
  * when there was nothing. */
 int quarantine_take(int q_fd, unsigned number, int dir_fd, const char *name, char **ret_saved);
+/* The same, saved as if its name were `as`. */
+int quarantine_take_as(int q_fd, unsigned number, int dir_fd, const char *name, const char *as,
+		       char **ret_saved);
+
+/* Removes whatever has the name. 0 or -errno. */
+int quarantine_remove(int dir_fd, const char *name);
 
 /* Gives ourselves u+rwx on a directory of ours: what was made inside may have been made unreadable on purpose.
  * name "." is dir_fd itself. 0 or -errno. */

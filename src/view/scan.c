@@ -12,17 +12,18 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/vfs.h>
 
+#include "base/loop.h"
 #include "base/redact.h"
 #include "base/sabotage.h"
 #include "view/find.h"
 #include "view/gitcfg_redact.h"
 #include "view/scan.h"
+#include "view/walk.h"
 
-#define ALIAS_ENTRIES_MAX 10000
 #define TOKEN_FILE_MAX (256 * KIB)
 #define CONFIG_MAX (1 * MIB)
-#define RULE_UNREADABLE "unreadable"
 
 static void hit_done(struct hit *h)
 {
@@ -39,6 +40,8 @@ void scan_done(struct scan *s)
 		matcher_done(s->matcher);
 	free(s->matcher);
 	refs_done(s);
+	free(s->plain);
+	free(s->unlisted);
 	*s = (struct scan){ 0 };
 }
 
@@ -115,6 +118,25 @@ int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 	return put(sc->s, &h, e);
 }
 
+/* A path from a link or a config that leads nowhere in the workspace: it names nothing to protect. Any other failure
+ * is a place that we may not look at, and whoever is inside can perhaps change that. */
+bool scan_is_nowhere(int r)
+{
+	return walk_is_gone(-r) || r == -EXDEV || sabotaged("unseen");
+}
+
+int scan_unseen(int r, const char *rel, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(KIB);
+
+	buf_esc(&text, rel, strnlen(rel, 200));
+	return err_set(e, ERR_UNSUPPORTED, -r,
+		       "'%s' cannot be looked at (%s), so what it leads to cannot be protected; "
+		       "make it readable, or move it out of the workspace",
+		       buf_cstr(&text),
+		       r == -EAGAIN ? "a process holds a file lease on it" : strerror(-r));
+}
+
 /* Adds the hit rel and, for a link, what it leads to. A target that is gone or outside needs nothing. */
 int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule,
 	     const struct stat *st, struct err *e)
@@ -126,8 +148,10 @@ int scan_add(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule
 	if (r < 0 || !S_ISLNK(st->st_mode))
 		return r;
 	r = ws_resolve(&sc->ws, "", rel, &target);
-	if (r < 0 || ws_lstat(sc->ws.fd, target, &at) < 0)
-		return 0;
+	if (r == 0)
+		r = ws_lstat(sc->ws.fd, target, &at);
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, rel, e);
 	return scan_put(sc, target, kind, rule, &at, e);
 }
 
@@ -180,6 +204,34 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 	return r;
 }
 
+static void on_plain(void *arg, int fd)
+{
+	struct scan *s = ((struct scanner *)arg)->s;
+	struct stat st;
+
+	if (s->plain_dev == 0 || fstat(fd, &st) < 0 || st.st_dev != s->plain_dev)
+		return;
+	vec_reserve(s->plain, s->n_plain, s->cap_plain);
+	s->plain[s->n_plain++] = st.st_ino;
+}
+
+/* The device of a file system that takes its times from the clock of this kernel; 0 for any other. */
+static dev_t own_device(int ws_fd)
+{
+	static const uint64_t known[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */,
+					  0x9123683e /* btrfs */, 0xf2f52010 /* f2fs */,
+					  0x01021994 /* tmpfs */ };
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(ws_fd, &fs) < 0 || fstat(ws_fd, &st) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if ((uint64_t)fs.f_type == known[i])
+			return st.st_dev;
+	return 0;
+}
+
 static int on_gitdir(void *arg, int fd, const char *rel, struct err *e)
 {
 	return scan_gitdir(arg, fd, rel, e);
@@ -191,16 +243,21 @@ static int on_refused(void *arg, int parent_fd, const char *rel, const char *nam
 	_free_ char *path = ws_rel(rel, name);
 	struct stat st;
 
-	if (num != EACCES || sc->failed < 0)
+	if (walk_is_gone(num) || sc->failed < 0)
 		return FD_NONE;
-	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (st.st_uid == geteuid())
-			sc->failed = scan_put(sc, path, HIT_HIDE, RULE_UNREADABLE, &st, &sc->err);
-	} else if (errno == EACCES && rel[0] && fstat(parent_fd, &st) == 0 &&
-		   st.st_uid == geteuid()) {
-		path[strlen(rel)] = '\0';
-		sc->failed = scan_put(sc, path, HIT_HIDE, RULE_UNREADABLE, &st, &sc->err);
+	if (num != EACCES || parent_fd < 0) {
+		sc->failed = scan_unseen(-num, path, &sc->err);
+		return FD_NONE;
 	}
+	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != EACCES || fstat(parent_fd, &st) < 0)
+			return FD_NONE;
+		path[strlen(rel)] = '\0'; /* no right to pass: the parent is the one to hide */
+	}
+	if (st.st_uid != geteuid())
+		return FD_NONE;
+	sc->failed = path[0] ? scan_put(sc, path, HIT_HIDE, RULE_UNREADABLE, &st, &sc->err)
+			     : scan_unseen(-num, ".", &sc->err);
 	return FD_NONE;
 }
 
@@ -378,7 +435,6 @@ struct aliases {
 	struct scanner *sc;
 	struct inode *v;
 	size_t n, cap;
-	size_t budget; /* entries that may still be looked at in hit directories */
 	const struct hit *dir;
 	int failed;
 	struct err err;
@@ -419,9 +475,6 @@ static unsigned note_entry(void *arg, struct walk_dir *d, const char *name, size
 	struct stat st;
 
 	(void)len;
-	if (a->budget == 0)
-		return 0;
-	a->budget--;
 	if (type == DT_REG && fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		note(a, &st, a->dir);
 	return 1;
@@ -432,16 +485,11 @@ static int note_dir(struct aliases *a, const struct hit *h, struct err *e)
 	static const struct walk_ops ops = { .entry = note_entry };
 	struct walk_stats unused = { 0 };
 	_close_ int fd = walk_open(a->sc->ws.fd, h->rel, O_PATH | O_DIRECTORY);
-	int r;
 
 	if (fd < 0 || str_eq(h->rule, RULE_UNREADABLE))
 		return 0;
 	a->dir = h;
-	a->budget = ALIAS_ENTRIES_MAX;
-	r = walk_run(fd, 1, &ops, a, &unused, e);
-	if (a->budget == 0)
-		a->sc->s->is_partial = true;
-	return r;
+	return walk_run(fd, 1, &ops, a, &unused, e);
 }
 
 static int note_hits(struct aliases *a, struct err *e)
@@ -575,9 +623,9 @@ static void show_configs(struct scanner *sc)
 
 static int run(struct scanner *sc, struct err *e)
 {
-	static const struct find_ops ops = { .match = on_match,
-					     .gitdir = on_gitdir,
-					     .refused = on_refused };
+	static const struct find_ops ops = {
+		.match = on_match, .gitdir = on_gitdir, .plain = on_plain, .refused = on_refused
+	};
 	struct matcher *m = sc->s->matcher = mem_new(1, sizeof(*m));
 	const struct find_job job = { .root_fd = sc->ws.fd,
 				      .under = "",
@@ -621,6 +669,10 @@ int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 
 	if (r < 0)
 		return r;
+	/* The clock that file systems take their times from. */
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &s.began);
+	s.began_mono = clock_now();
+	s.plain_dev = own_device(ws_fd);
 	r = run(&sc, e);
 	ws_done(&sc.ws);
 	if (r < 0) {
@@ -633,7 +685,7 @@ int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 
 /* ---- later ---- */
 
-static void forget(struct scan *s, const char *rel)
+void scan_forget(struct scan *s, const char *rel)
 {
 	size_t len = strlen(rel), n = 0;
 
@@ -658,7 +710,7 @@ int scan_refresh(struct scan *s, int ws_fd, const char *rel, struct err *e)
 		return 0;
 	r = ws_lstat(ws_fd, rel, &st);
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP) {
-		forget(s, rel);
+		scan_forget(s, rel);
 		return 0;
 	}
 	if (r < 0) {

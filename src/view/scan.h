@@ -15,6 +15,15 @@ struct scanner {
 	struct err err;
 };
 
+#define RULE_UNREADABLE "unreadable"
+
+/* What looking up a pointer's target failed with: does it lead nowhere, so that nothing is to be protected? Else the
+ * start is refused with scan_unseen(): what cannot be looked at is not harmless. */
+bool scan_is_nowhere(int r);
+int scan_unseen(int r, const char *rel, struct err *e);
+/* What its owner closed to us git cannot read for us either, and nobody inside can change that. */
+bool scan_is_anothers(int r, int dir_fd, const char *name);
+
 /* Adds one hit; scan_add also what a link leads to. st is the lstat of rel. */
 int scan_put(struct scanner *sc, char *rel, enum hit_kind kind, const char *rule,
 	     const struct stat *st, struct err *e);

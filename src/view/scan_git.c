@@ -13,7 +13,7 @@
 #include "view/git.h"
 #include "view/scan.h"
 
-#define POINTER_MAX (16 * KIB)
+#define POINTER_MAX (1 * MIB) /* as large as git reads */
 #define GITDIR_DEPTH 3
 
 struct gitdir {
@@ -32,21 +32,29 @@ static int follow(struct scanner *sc, const char *base, const char *text, unsign
 {
 	_free_ char *rel = NULL;
 	_close_ int fd = FD_NONE;
+	int r;
 
-	if (depth >= GITDIR_DEPTH || ws_resolve(&sc->ws, base, text, &rel) < 0)
+	if (depth >= GITDIR_DEPTH) /* git follows a .git file and a commondir, and no more */
 		return 0;
-	fd = walk_open(sc->ws.fd, rel, O_PATH | O_DIRECTORY);
-	return fd < 0 ? 0 : gitdir_at(sc, fd, rel, depth + 1, e);
+	r = ws_resolve(&sc->ws, base, text, &rel);
+	if (r == 0)
+		r = fd = walk_open(sc->ws.fd, rel, O_PATH | O_DIRECTORY);
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, text, e);
+	return gitdir_at(sc, fd, rel, depth + 1, e);
 }
 
 static int follow_file(const struct gitdir *g, const char *name, const char *prefix, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(POINTER_MAX);
 	_free_ char *text = NULL;
+	int r = ws_read(g->fd, name, &b);
 
-	if (ws_read(g->fd, name, &b) < 0)
+	if (r == -EINVAL || (r < 0 && (scan_is_nowhere(r) || scan_is_anothers(r, g->fd, name))))
 		return 0;
-	text = git_pointer(buf_cstr(&b), b.n, prefix);
+	if (r < 0)
+		return scan_unseen(r, name, e);
+	text = git_pointer_any(buf_cstr(&b), b.n, prefix);
 	return text ? follow(g->sc, g->rel, text, g->depth, e) : 0;
 }
 
@@ -58,9 +66,14 @@ int scan_ref(void *arg, char *rel, unsigned flags, struct err *e)
 	int r = ws_lstat(sc->ws.fd, rel, &st);
 
 	/* A link on the way. */
-	if (r == -ELOOP && ws_resolve(&sc->ws, "", rel, &target) == 0)
-		r = ws_lstat(sc->ws.fd, target, &st);
-	if (r < 0 || (flags & REF_FILE && S_ISDIR(st.st_mode)))
+	if (r == -ELOOP) {
+		r = ws_resolve(&sc->ws, "", rel, &target);
+		if (r == 0)
+			r = ws_lstat(sc->ws.fd, target, &st);
+	}
+	if (r < 0)
+		return scan_is_nowhere(r) ? 0 : scan_unseen(r, rel, e);
+	if (flags & REF_FILE && S_ISDIR(st.st_mode))
 		return 0;
 	sc->is_config = flags & REF_CONFIG;
 	r = scan_add(sc, target ? target : rel, HIT_PROTECT, FIND_GIT_RULE, &st, e);
@@ -85,6 +98,10 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 	_free_ char *rel = ws_rel(g->rel, name);
 	int r;
 
+	if (what == GIT_UNREADABLE) /* another's stays closed inside as well */
+		return st->st_uid == geteuid()
+			       ? scan_put(g->sc, rel, HIT_HIDE, RULE_UNREADABLE, st, e)
+			       : 0;
 	g->sc->is_config = what == GIT_CONFIG;
 	r = scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
 	g->sc->is_config = false;

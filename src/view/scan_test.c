@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <sys/resource.h>
 
 #include "policy/table.h"
@@ -126,15 +127,97 @@ TEST(repository)
 	tree_file(&t, "a/b/.git/info/attributes", "* text\n");
 	tree_file(&t, "a/b/.git/objects/info/alternates", "/x\n");
 	tree_file(&t, "a/b/.git/config.worktree", "");
-	tree_file(&t, "a/b/.git/refs/heads/.env", ""); /* data of git is not looked at */
+	tree_file(&t, "a/b/.git/refs/heads/.env", "");
 	SCANS(&t, ".env", ".git",
 	      "Nd a; Nd a/b; Nd a/b/.git; P a/b/.git/config; P a/b/.git/config.worktree; Pd "
 	      "a/b/.git/hooks; "
 	      "Nd a/b/.git/info; P a/b/.git/info/attributes; Nd a/b/.git/objects; Nd "
 	      "a/b/.git/objects/info; "
-	      "P a/b/.git/objects/info/alternates");
+	      "P a/b/.git/objects/info/alternates; Nd a/b/.git/refs; Nd a/b/.git/refs/heads; "
+	      "H a/b/.git/refs/heads/.env");
 	SCANS(&t, "", "**/.git !a/b/.git", "");
 	SCANS(&t, "", ".vscode", "");
+}
+
+static int scan_fails(const struct tree *t, const char *says)
+{
+	struct policy p;
+	struct scan s = { 0 };
+	struct err e = ERR_INIT;
+	int r;
+
+	policy_of(&p, "", ".git");
+	r = scan_run(t->fd, &p, &s, &e);
+	CHECK(strstr(e.msg, says) != NULL);
+	scan_done(&s);
+	policy_gone(&p);
+	return r;
+}
+
+/* Git reads ten includes in a row, and fails on more. */
+TEST(a_chain_of_includes)
+{
+	_cleanup_(tree_done) struct tree t = tree_new();
+
+	tree_file(&t, ".git/config", "[include]\n\tpath = ../c1\n");
+	for (int i = 1; i < 10; i++) {
+		_free_ char *name = mem_fmt("c%d", i);
+		_free_ char *text = mem_fmt("[include]\n\tpath = c%d\n", i + 1);
+
+		tree_file(&t, name, text);
+	}
+	tree_file(&t, "c10", "[core]\n\thooksPath = evil\n");
+	tree_dir(&t, "evil");
+	SCANS(&t, "", ".git",
+	      "Nd .git; P .git/config; P c1; P c10; P c2; P c3; P c4; P c5; P c6; P c7; P c8; "
+	      "P c9; Pd evil");
+	/* Each file includes itself: as many as there are, not ten times ten times ten. */
+	tree_file(&t, "c1", "[include]\n\tpath = c1\n\tpath = c1\n\tpath = c1\n\tpath = c1\n");
+	CHECK(scan_fails(&t, "includes more than") < 0);
+}
+
+/* What cannot be read is not harmless. */
+TEST(a_config_that_somebody_holds)
+{
+	_cleanup_(tree_done) struct tree t = tree_new();
+	_close_ int fd = FD_NONE;
+
+	tree_file(&t, ".git/config", "[core]\n\thooksPath = evil\n");
+	fd = openat(t.fd, ".git/config", O_RDWR | O_CLOEXEC);
+	(void)signal(SIGIO, SIG_IGN);
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return; /* a file system without leases */
+	CHECK(scan_fails(&t, "file lease") < 0);
+	CHECK_INT(fcntl(fd, F_SETLEASE, F_UNLCK), 0);
+	SCANS(&t, "", ".git", "Nd .git; P .git/config");
+}
+
+TEST(a_closed_config_is_not_harmless)
+{
+	_cleanup_(tree_done) struct tree t = tree_new();
+
+	tree_file(&t, ".git/config", "[core]\n\thooksPath = evil\n");
+	bug_on(fchmodat(t.fd, ".git/config", 0, 0) < 0);
+	if (geteuid() == 0) /* reads it all the same */
+		return;
+	CHECK(scan_fails(&t, "cannot be looked at") < 0);
+}
+
+/* A repository, or what looks like one, shelters nothing: not even by what lies beside it. */
+TEST(no_shelter)
+{
+	_cleanup_(tree_done) struct tree t = tree_new();
+
+	tree_file(&t, "p/HEAD", "x");
+	tree_dir(&t, "p/refs");
+	tree_file(&t, "p/objects/.env", "x");
+	tree_file(&t, ".git/HEAD", "ref: refs/heads/m\n");
+	tree_file(&t, ".git/logs/x/.git/config", "x");
+	tree_file(&t, ".git/objects/aa/.env", "x");
+	SCANS(&t, ".env", ".git",
+	      "Nd .git; Nd .git/logs; Nd .git/logs/x; Nd .git/logs/x/.git; P "
+	      ".git/logs/x/.git/config; Nd .git/objects; Nd .git/objects/aa; H "
+	      ".git/objects/aa/.env; Nd p; Nd p/objects; H p/objects/.env");
 }
 
 TEST(no_hooks_directory_is_made)
@@ -440,10 +523,8 @@ TEST(large_directory_is_quick)
 		bug_on(mknodat(fd, name, S_IFREG | 0600, 0) < 0);
 	}
 	policy_of(&p, "", "");
-	for_names(name, names_hide)
-		items_add(&p.hide, name, LAYER_BUILTIN);
-	for_names(name, names_protect)
-		items_add(&p.protect, name, LAYER_BUILTIN);
+	for_names(name, names_hide) items_add(&p.hide, name, LAYER_BUILTIN);
+	for_names(name, names_protect) items_add(&p.protect, name, LAYER_BUILTIN);
 	at = now_ns();
 	CHECK_INT(scan_run(t.fd, &p, &s, &e), 0);
 	at = now_ns() - at;

@@ -11,12 +11,24 @@
  */
 #include <fcntl.h>
 
+#include "base/loop.h"
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "view/find.h"
 #include "view/git.h"
 #include "view/quarantine.h"
 #include "view/scan.h"
 #include "view/sweep.h"
+
+static void forget_left(struct sweep *s)
+{
+	for (size_t i = 0; i < s->n_left; i++) {
+		free(s->left[i].rel);
+		free(s->left[i].rule);
+	}
+	s->n_left = 0;
+	s->left_count = 0;
+}
 
 void sweep_done(struct sweep *s)
 {
@@ -26,30 +38,40 @@ void sweep_done(struct sweep *s)
 		free(s->v[i].saved);
 	}
 	free(s->v);
+	forget_left(s);
+	free(s->left);
 	*s = (struct sweep){ 0 };
 }
 
-static void remember(struct sweeper *sw, int r, const char *rel)
+/* `what` is said of rel: that it is left, and why it was to go. */
+static void remember(struct sweeper *sw, int r, const char *rel, const char *what)
 {
 	_cleanup_(buf_done) struct buf text = BUF(KIB);
+	struct sweep *out = sw->out;
 
+	if (out->left_count++ < SWEEP_LEFT_MAX) {
+		vec_reserve(out->left, out->n_left, out->cap_left);
+		out->left[out->n_left++] =
+			(struct swept){ .rel = mem_str(rel),
+					.rule = mem_fmt("%s: %s", what, strerror(-r)) };
+	}
 	if (sw->failed < 0)
 		return;
 	buf_esc(&text, rel, strnlen(rel, 200));
 	errno = -r;
-	sw->failed =
-		err_sys(&sw->err, "'%s' is protected, appeared meanwhile and could not be removed",
-			buf_cstr(&text));
+	sw->failed = err_sys(&sw->err, "'%s' %s", buf_cstr(&text), what);
 }
 
+#define LEFT_TAKE "is protected, appeared meanwhile and could not be removed"
+#define LEFT_LOOK "could not be looked into"
+
 /* Most runs leave nothing behind: the directory is made for the first thing that goes into it. */
-static int quarantine_fd(const struct sweeper *sw)
+static int quarantine_fd(struct sweep *out)
 {
-	struct sweep *out = sw->out;
 	int r;
 
-	if (sw->q_fd >= 0 || out->dir_fd >= 0 || out->dir == NULL)
-		return sw->q_fd >= 0 ? sw->q_fd : out->dir_fd;
+	if (out->dir_fd >= 0 || out->dir == NULL)
+		return out->dir_fd;
 	r = path_make(out->dir, 0700);
 	if (r < 0)
 		return r;
@@ -57,25 +79,39 @@ static int quarantine_fd(const struct sweeper *sw)
 	return out->dir_fd < 0 ? -errno : out->dir_fd;
 }
 
-void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule)
+static int put_away(struct sweep *out, int q_fd, int dir_fd, const char *name, const char *rel,
+		    const char *rule)
 {
 	char *saved = NULL;
-	int q_fd = quarantine_fd(sw);
 	int r;
 
-	if (sw->out->on_take)
-		sw->out->on_take(sw->out->arg, rel, rule);
-	r = q_fd < 0 ? q_fd : quarantine_take(q_fd, (unsigned)sw->out->n + 1, dir_fd, name, &saved);
-	if (r == -ENOENT)
-		return;
-	if (r < 0) {
-		remember(sw, r, rel);
-		return;
-	}
-	vec_reserve(sw->out->v, sw->out->n, sw->out->cap);
-	sw->out->v[sw->out->n++] =
+	if (out->on_take)
+		out->on_take(out->arg, rel, rule);
+	r = q_fd < 0 ? q_fd
+		     : quarantine_take_as(q_fd, (unsigned)out->n + 1, dir_fd, name, path_name(rel),
+					  &saved);
+	if (r < 0)
+		return r;
+	vec_reserve(out->v, out->n, out->cap);
+	out->v[out->n++] =
 		(struct swept){ .rel = mem_str(rel), .rule = mem_str(rule), .saved = saved };
-	sw->moved++;
+	return 0;
+}
+
+int sweep_put_away(struct sweep *out, int dir_fd, const char *name, const char *rel,
+		   const char *rule)
+{
+	return put_away(out, quarantine_fd(out), dir_fd, name, rel, rule);
+}
+
+void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule)
+{
+	int q_fd = sw->q_fd >= 0 ? sw->q_fd : quarantine_fd(sw->out);
+	int r = put_away(sw->out, q_fd, dir_fd, name, rel, rule);
+
+	if (r < 0 && r != -ENOENT)
+		remember(sw, r, rel, LEFT_TAKE);
+	sw->moved += r == 0;
 }
 
 void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const char *name,
@@ -93,8 +129,8 @@ void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const ch
 	fd = walk_open(dir_fd, head, O_PATH | O_DIRECTORY);
 	if (fd >= 0)
 		sweep_take(sw, fd, slash + 1, rel, rule);
-	else if (fd != -ENOENT)
-		remember(sw, fd, rel);
+	else if (!walk_is_gone(-fd))
+		remember(sw, fd, rel, LEFT_TAKE);
 }
 
 static bool is_same_link(const struct hit *h, const struct stat *st)
@@ -154,25 +190,88 @@ static int on_gitdir(void *arg, int fd, const char *rel, struct err *e)
 	return sweep_gitdir(arg, fd, rel, e);
 }
 
+void sweep_unseen(struct sweeper *sw, int r, const char *rel)
+{
+	remember(sw, r, rel, LEFT_LOOK);
+}
+
+static bool is_anothers(int parent_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != geteuid();
+}
+
 /* Made unreadable inside, on purpose or not: by name, what is in it can still be used by the host. */
 static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
 {
 	struct sweeper *sw = arg;
 	_free_ char *path = ws_rel(rel, name);
-	int fd;
+	int fd = -num;
 
-	if (num != EACCES || scan_covers(sw->before, path) || scan_covers(sw->before, rel))
+	if (walk_is_gone(num) || scan_covers(sw->before, path) || scan_covers(sw->before, rel) ||
+	    sabotaged("loosen"))
 		return FD_NONE;
-	if (walk_type(parent_fd, name) == DT_UNKNOWN)
-		(void)quarantine_loosen(parent_fd, ".");
-	(void)quarantine_loosen(parent_fd, name);
-	fd = walk_opendir(parent_fd, name);
-	return fd >= 0 ? fd : FD_NONE;
+	if (num == EACCES && parent_fd >= 0) {
+		if (walk_type(parent_fd, name) == DT_UNKNOWN)
+			(void)quarantine_loosen(parent_fd, ".");
+		(void)quarantine_loosen(parent_fd, name);
+		fd = walk_opendir(parent_fd, name);
+		/* Nobody inside is another user: it was there before. */
+		if (fd >= 0 || walk_is_gone(-fd) || is_anothers(parent_fd, name))
+			return fd >= 0 ? fd : FD_NONE;
+	}
+	if (num == ENAMETOOLONG && parent_fd >= 0)
+		sweep_take(sw, parent_fd, name, path, "too deep to be looked into");
+	else
+		sweep_unseen(sw, fd, path);
+	return FD_NONE;
 }
 
-static const struct find_ops sweep_ops = { .match = on_match,
-					   .gitdir = on_gitdir,
-					   .refused = on_refused };
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Unless somebody set the clock back meanwhile: then times say nothing. */
+static void take_plain(struct sweeper *sw)
+{
+	const struct scan *s = sw->before;
+	uint64_t began = (uint64_t)s->began.tv_sec * NS_PER_SEC + (uint64_t)s->began.tv_nsec;
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	if (s->n_plain == 0 || (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec + NS_PER_SEC <
+				       began + (clock_now() - s->began_mono))
+		return;
+	sw->plain = mem_grow(NULL, s->n_plain, sizeof(*sw->plain));
+	memcpy(sw->plain, s->plain, s->n_plain * sizeof(*sw->plain));
+	sw->n_plain = s->n_plain;
+	qsort(sw->plain, sw->n_plain, sizeof(*sw->plain), by_number);
+}
+
+/* Most directories hold nothing of interest and are not changed: a stat tells so, in a sixth of the time. The time of
+ * change moves with every name that is made in a directory and with every move of it, and nobody inside can set it. */
+static bool on_known(void *arg, int parent_fd, const char *name, uint64_t ino)
+{
+	const struct sweeper *sw = arg;
+	const struct timespec *began = &sw->before->began;
+	struct stat st;
+
+	if (sw->n_plain == 0 ||
+	    bsearch(&ino, sw->plain, sw->n_plain, sizeof(*sw->plain), by_number) == NULL)
+		return false;
+	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_ino == ino && st.st_dev == sw->before->plain_dev &&
+	       (st.st_ctim.tv_sec < began->tv_sec ||
+		(st.st_ctim.tv_sec == began->tv_sec && st.st_ctim.tv_nsec < began->tv_nsec));
+}
+
+static const struct find_ops sweep_ops = {
+	.match = on_match, .gitdir = on_gitdir, .is_known = on_known, .refused = on_refused
+};
 
 static int sweep_tree(struct sweeper *sw, int fd, const char *under, unsigned want, struct err *e)
 {
@@ -188,6 +287,15 @@ static int sweep_tree(struct sweeper *sw, int fd, const char *under, unsigned wa
 	return find_run(&job, &unused, e);
 }
 
+void sweep_unlock(int ws_fd)
+{
+	struct stat st;
+
+	/* Nothing starts in a workspace that its owner cannot enter, so this was done since: for root too, whom it stops not. */
+	if (fstat(ws_fd, &st) == 0 && (st.st_mode & 0500) != 0500 && !sabotaged("loosen"))
+		(void)quarantine_loosen(ws_fd, "."); /* who uses it says what it failed with */
+}
+
 static int sweeper_init(struct sweeper *sw, int ws_fd, struct err *e)
 {
 	int r = ws_init(&sw->ws, ws_fd, e);
@@ -200,6 +308,7 @@ static int sweeper_init(struct sweeper *sw, int ws_fd, struct err *e)
 static int sweeper_end(struct sweeper *sw, int r, struct err *e)
 {
 	matcher_done(&sw->m);
+	free(sw->plain);
 	ws_done(&sw->ws);
 	if (r < 0)
 		return err_wrap(e, r, "sweeping the workspace");
@@ -218,6 +327,9 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 
 	if (r < 0)
 		return r;
+	forget_left(out);
+	sweep_unlock(ws_fd);
+	take_plain(&sw);
 	r = sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e);
 	if (r >= 0)
 		r = refs_outside(before, &sw.ws, sweep_ref, &sw, e);
@@ -309,6 +421,10 @@ int sweep_one(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 	if (r < 0)
 		return r;
 	d.fd = walk_opendir(ws_fd, ".");
+	if (d.fd == -EACCES) {
+		sweep_unlock(ws_fd);
+		d.fd = walk_opendir(ws_fd, ".");
+	}
 	if (d.fd < 0) {
 		errno = -d.fd;
 		r = err_sys(e, "open the workspace");

@@ -14,6 +14,8 @@ struct sweeper {
 	const struct scan *before;
 	struct matcher m;
 	struct sweep *out;
+	uint64_t *plain; /* before->plain, sorted; for sweep_run() only */
+	size_t n_plain;
 	unsigned moved;
 	int failed; /* the first path that is left, with its story */
 	struct err err;
@@ -22,6 +24,9 @@ struct sweeper {
 /* Takes name out of dir_fd. Failure is remembered, not returned: the rest is swept all the same. */
 void sweep_take(struct sweeper *sw, int dir_fd, const char *name, const char *rel,
 		const char *rule);
+/* The same without a sweeper, into the quarantine of `out`. 0 or -errno. */
+int sweep_put_away(struct sweep *out, int dir_fd, const char *name, const char *rel,
+		   const char *rule);
 /* The same for a path below dir_fd (which is `base` below the workspace). */
 void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const char *name,
 		      const char *rule);
@@ -29,6 +34,9 @@ void sweep_take_below(struct sweeper *sw, int dir_fd, const char *base, const ch
 /* A symbolic link under a protected name: leave the one that was there and leads where it led, take any other. */
 void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *rel, const char *rule,
 		const struct stat *st);
+
+/* Remembers a directory of ours, or a file in a repository, that could not be looked into. */
+void sweep_unseen(struct sweeper *sw, int r, const char *rel);
 
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e);
 int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *rel, struct err *e);

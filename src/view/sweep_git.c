@@ -31,13 +31,19 @@ struct gitdir {
 	const char *rel;
 	struct err *e;
 	bool has_refs;
+	bool is_closed; /* a directory in it could not be passed, and was opened */
 };
 
 static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
 {
-	_close_ int fd = walk_open(sw->ws.fd, rel, O_RDONLY | O_DIRECTORY);
+	_close_ int fd = walk_open(sw->ws.fd, rel, O_PATH | O_DIRECTORY);
 
-	return fd < 0 ? 0 : sweep_gitdir(sw, fd, rel, e);
+	if (fd < 0) {
+		if (!walk_is_gone(-fd))
+			sweep_unseen(sw, fd, rel);
+		return 0;
+	}
+	return sweep_gitdir(sw, fd, rel, e);
 }
 
 static int target_in_ws(void *arg, const char *base, const char *text, char **ret_rel)
@@ -170,9 +176,17 @@ static int config_refs(struct gitdir *g, const char *name, bool is_new, struct e
 				       .gitdir = g->rel,
 				       .name = name,
 				       .is_new = is_new };
+	int r;
 
 	g->has_refs = g->has_refs || str_eq(name, "config");
-	return scan_config_refs(&c, sweep_ref, g->sw, e);
+	r = scan_config_refs(&c, sweep_ref, g->sw, e);
+	/* The rest of the workspace is swept all the same. */
+	if (r < 0) {
+		_free_ char *rel = ws_rel(g->rel, name);
+
+		sweep_unseen(g->sw, r, rel);
+	}
+	return 0;
 }
 
 static int on_part(void *arg, const char *name, enum git_what what, const struct stat *st,
@@ -182,6 +196,13 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 	_free_ char *rel = ws_rel(g->rel, name), *head = path_parent(name);
 	_close_ int at = FD_NONE;
 
+	if (what == GIT_UNREADABLE) {
+		g->is_closed = true;
+		at = walk_open(g->fd, name, O_PATH | O_DIRECTORY);
+		if (at < 0 || quarantine_loosen(at, ".") < 0)
+			sweep_unseen(g->sw, -EACCES, rel);
+		return 0;
+	}
 	if (S_ISLNK(st->st_mode)) {
 		at = walk_open(g->fd, head, O_PATH | O_DIRECTORY);
 		if (at >= 0)
@@ -210,7 +231,13 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500)
 		(void)quarantine_loosen(fd,
 					"."); /* somebody else's stays closed to them and to us */
-	r = git_parts(fd, on_part, &g, e);
+	/* Opened from the top: one more round for each level. */
+	for (int i = 0; i < 3; i++) {
+		g.is_closed = false;
+		r = git_parts(fd, on_part, &g, e);
+		if (r < 0 || !g.is_closed)
+			break;
+	}
 	/* The user's own configuration counts for a repository made inside as well. */
 	return r < 0 || g.has_refs ? r : config_refs(&g, "config", true, e);
 }

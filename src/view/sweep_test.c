@@ -260,7 +260,7 @@ TEST(pointers)
 	tree_link(&r.t, "../elsewhere/.git", "f");
 	tree_dir(&r.t, "g");
 	tree_link(&r.t, "/home/other/.git", "g/.git");
-	/* In the workspace, but where the walk does not look. */
+	/* In the workspace, and no repository but for the pointer: its HEAD is none. */
 	tree_file(&r.t, "h/.git", "gitdir: ../.git/refs/evil\n");
 	tree_file(&r.t, ".git/refs/evil/HEAD", "x");
 	tree_file(&r.t, ".git/refs/evil/config", "[core]\n\tfsmonitor = x\n");
@@ -268,7 +268,7 @@ TEST(pointers)
 	tree_link(&r.t, "dir", "link");
 	tree_file(&r.t, "i/.git", "gitdir: ../link/x\n");
 	/* A shared directory needs no HEAD, so only the pointer gives it away. */
-	tree_file(&r.t, "j/worktrees/w/HEAD", "x");
+	tree_file(&r.t, "j/worktrees/w/HEAD", "ref: refs/heads/m\n");
 	tree_file(&r.t, "j/worktrees/w/commondir", "../..\n");
 	tree_file(&r.t, "j/hooks/pre-commit", "x");
 	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
@@ -278,6 +278,90 @@ TEST(pointers)
 	      !tree_has(&r.t, "i/.git"));
 	CHECK(!tree_has(&r.t, "j/hooks/pre-commit"));
 	CHECK_INT(r.out.n, 7);
+}
+
+/* What looks like git's data is no shelter, whatever lies beside it. */
+TEST(no_shelter_among_gits_data)
+{
+	static const char *const dirs[] = { "objects/aa", "objects/pack", "refs/heads", "logs/refs",
+					    "lfs/objects/aa/bb" };
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", "real");
+	run_begin(&r, "", ".git .mcp.json");
+	tree_file(&r.t, "fake/HEAD", "x");
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		for (int k = 0; k < 2; k++) {
+			_free_ char *in = mem_fmt("%s/%s", k ? "fake" : "real/.git", dirs[i]);
+			_free_ char *mcp = mem_fmt("%s/.mcp.json", in);
+			_free_ char *hook = mem_fmt("%s/x/.git/hooks/pre-commit", in);
+
+			tree_file(&r.t, mcp, "{}");
+			tree_file(&r.t, hook, "x");
+		}
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 4 * ARRAY_LEN(dirs));
+}
+
+/* Directories that are not read again because they did not change: each kind of change is seen. */
+TEST(what_changed_is_read_again)
+{
+	RUN(r);
+	static const struct timespec tick = { .tv_nsec = 30 * 1000 * 1000 };
+
+	for (int i = 0; i < 8; i++) {
+		_free_ char *name = mem_fmt("plain%d/file", i);
+
+		tree_file(&r.t, name, "x");
+	}
+	tree_file(&r.t, "flows/sub/w.yml", "x");
+	tree_file(&r.t, "files/h", "#!/bin/sh\n");
+	(void)nanosleep(&tick, NULL);
+	run_begin(&r, "", ".git .mcp.json .vscode rules/sub/*.yml");
+	CHECK(r.before.n_plain >= 8 || r.before.plain_dev == 0);
+	(void)nanosleep(&tick, NULL);
+	tree_file(&r.t, "plain0/.mcp.json", "x");
+	tree_dir(&r.t, "plain1/.vscode");
+	tree_file(&r.t, "plain2/n/.mcp.json", "x");
+	bug_on(renameat(r.t.fd, "plain3/file", r.t.fd, "plain3/.mcp.json") < 0);
+	tree_hard(&r.t, "plain4/file", "plain4/.mcp.json");
+	bug_on(renameat(r.t.fd, "plain5", r.t.fd, "plain6/.vscode") < 0);
+	/* Its own directory did not change, the one above got another name. */
+	bug_on(renameat(r.t.fd, "flows", r.t.fd, "rules") < 0);
+	tree_link(&r.t, "x", "plain7/.mcp.json");
+	bug_on(utimensat(r.t.fd, "plain7", (struct timespec[]){ { 1, 0 }, { 1, 0 } }, 0) < 0);
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 8);
+	CHECK(tree_has(&r.t, "files/h"));
+}
+
+/* Closed on the way to a part: what is in it is judged before it is opened. */
+TEST(closed_parts_of_a_repository)
+{
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", "n");
+	run_begin(&r, "", ".git");
+	tree_file(&r.t, "n/.git/info/attributes", "* filter=x\n");
+	tree_file(&r.t, "n/.git/objects/info/alternates", "/x\n");
+	bug_on(fchmodat(r.t.fd, "n/.git/info", 0, 0) < 0 ||
+	       fchmodat(r.t.fd, "n/.git/objects/info", 0, 0) < 0 ||
+	       fchmodat(r.t.fd, "n/.git/objects", 0, 0) < 0);
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 2);
+}
+
+/* chmod 000 . as the last act. */
+TEST(a_closed_workspace)
+{
+	RUN(r);
+
+	run_begin(&r, "", ".mcp.json");
+	tree_file(&r.t, "d/.mcp.json", "{}");
+	bug_on(fchmodat(r.t.fd, "d", 0, 0) < 0 || chmod(r.t.path, 0) < 0);
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 1);
+	CHECK_INT(r.out.n_left, 0);
 }
 
 TEST(bare_repository_made_inside)

@@ -60,7 +60,14 @@ struct scan {
 		*matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
 	struct named_ref *refs;
 	size_t n_refs, cap_refs;
-	bool is_partial; /* a hit directory is so large that not all of its files were checked for hard links */
+	char *unlisted; /* by scan_sockets(): a directory of ours that can be passed but not listed */
+	struct timespec began; /* what changes later is not in here */
+	/* Directories (inodes of the device plain_dev) with nothing of interest in them and no directory: as long as one is
+	 * not changed there is nothing to be found in it. Empty on file systems whose times are another machine's. */
+	uint64_t *plain;
+	size_t n_plain, cap_plain;
+	dev_t plain_dev;
+	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
 };
 
 /* A directory of the host that was granted for writing: protected as the workspace is. */
@@ -105,11 +112,16 @@ int scan_shown(int ws_fd, const char *rel, char **ret);
  * is_dir are those of now, mask it again; 0: it is gone and so are the hits below it, what appears there is new. */
 int scan_refresh(struct scan *s, int ws_fd, const char *rel, struct err *e);
 
+/* Takes rel and what is below it out: what is there from now on is new. */
+void scan_forget(struct scan *s, const char *rel);
+
 struct swept {
 	char *rel;
 	char *rule;  /* the glob or reason, e.g. "git config key core.fsmonitor" */
 	char *saved; /* where it lies now, below the quarantine directory; NULL when it could not be moved and was removed */
 };
+
+#define SWEEP_LEFT_MAX 100
 
 struct sweep {
 	struct swept *v;
@@ -118,6 +130,11 @@ struct sweep {
 		dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
 	int dir_fd;   /* opened then; FD_NONE before */
 	bool is_last; /* nothing inside lives any more: what is unfinished stays so */
+	/* What the last sweep_run() could not take, or not look into, with the reason in `rule`. At most SWEEP_LEFT_MAX
+	 * are kept, all are counted. */
+	struct swept *left;
+	size_t n_left, cap_left;
+	uint64_t left_count;
 	/* Called before anything is taken, so that it is on record first; may be NULL. */
 	void (*on_take)(void *arg, const char *rel, const char *rule);
 	void *arg;
@@ -125,7 +142,8 @@ struct sweep {
 
 /* Moves every protected path that is on disk now and was not covered by `before` into q_fd (opened quarantine
  * directory, may be on another file system). Follows no link, stays beneath ws_fd, and is safe while a hostile
- * process still runs. Adds to *out. On failure the rest was still swept, and e names the first path that is left.
+ * process still runs. Adds to *out. On failure the rest was still swept, e names the first path that is left and
+ * out->left all of them. What we lack to look into a directory of ours, the workspace too, we give ourselves.
  *
  * A path that was a hit and is another file now is left alone: its mount made it impossible to replace from inside,
  * so the host did it (an editor's save). What the host *removed* must be taken out of `before` (scan_refresh), else
@@ -136,5 +154,7 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 int sweep_one(int ws_fd, int q_fd, const struct policy *p, const struct scan *before,
 	      const char *rel, struct sweep *out, struct err *e);
 void sweep_done(struct sweep *s);
+/* The inside may have closed the workspace itself (chmod 000 .): gives ourselves the right to look into it again. */
+void sweep_unlock(int ws_fd);
 
 #endif

@@ -11,12 +11,16 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/path.h"
 #include "view/walk.h"
 
 #define WINDOW 24
 #define DENTS_SIZE (64 * KIB)
+/* Another process holds a lease on a file: it was told to let go. Half a second in all. */
+#define LEASE_TRIES 25
+#define LEASE_WAIT_NS 20000000L
 #define REL_MAX MIB /* nobody can work that deep; it only bounds our memory */
 
 struct dent {
@@ -30,7 +34,8 @@ struct dent {
 struct frame {
 	int fd;
 	size_t rel_len;
-	size_t base, next, end; /* its children in the arena: a mode byte, the name, NUL */
+	size_t base, next,
+		end; /* its children in the arena: a mode byte, the inode, the name, NUL */
 	unsigned mode;
 };
 
@@ -69,6 +74,11 @@ unsigned char walk_type(int dir_fd, const char *name)
 	return (unsigned char)IFTODT(st.st_mode);
 }
 
+bool walk_is_gone(int num)
+{
+	return num == ENOENT || num == ENOTDIR || num == ELOOP;
+}
+
 int walk_open(int root_fd, const char *rel, int flags)
 {
 	const uint64_t how = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -94,7 +104,13 @@ int walk_open(int root_fd, const char *rel, int flags)
 		at = next;
 		rel += n + 1;
 	}
-	return path_openat2(at >= 0 ? at : root_fd, rel, flags, how);
+	for (unsigned i = 0;; i++) {
+		int fd = path_openat2(at >= 0 ? at : root_fd, rel, flags, how);
+
+		if (fd != -EAGAIN || !(flags & O_NONBLOCK) || i == LEASE_TRIES)
+			return fd;
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LEASE_WAIT_NS }, NULL);
+	}
 }
 
 static void walk_done(struct walk *w)
@@ -107,17 +123,20 @@ static void walk_done(struct walk *w)
 	free(w->dents);
 }
 
-static void arena_add(struct walk *w, unsigned mode, const char *name, size_t len)
+#define ARENA_NAME (1 + sizeof(uint64_t)) /* where a child's name begins */
+
+static void arena_add(struct walk *w, unsigned mode, uint64_t ino, const char *name, size_t len)
 {
-	size_t need = w->arena_n + len + 2;
+	size_t need = w->arena_n + ARENA_NAME + len + 1;
 
 	if (need > w->arena_cap) {
 		w->arena_cap = need * 2;
 		w->arena = mem_grow(w->arena, w->arena_cap, 1);
 	}
-	w->arena[w->arena_n++] = (char)mode;
-	memcpy(w->arena + w->arena_n, name, len + 1);
-	w->arena_n += len + 1;
+	w->arena[w->arena_n] = (char)mode;
+	memcpy(w->arena + w->arena_n + 1, &ino, sizeof(ino));
+	memcpy(w->arena + w->arena_n + ARENA_NAME, name, len + 1);
+	w->arena_n = need;
 }
 
 static void take_dents(struct walk *w, struct walk_dir *d, size_t got)
@@ -135,11 +154,14 @@ static void take_dents(struct walk *w, struct walk_dir *d, size_t got)
 		len = strlen(name);
 		if (type == DT_UNKNOWN)
 			type = walk_type(d->fd, name);
+		/* Not to be looked at: to open it will tell whether that matters. */
+		if (type == DT_UNKNOWN)
+			type = DT_DIR;
 		w->stats->files += type != DT_DIR;
 		mode = w->ops->entry(w->arg, d, name, len, type);
 		bug_on(mode > WALK_MODE_MAX);
 		if (type == DT_DIR && mode)
-			arena_add(w, mode, name, len);
+			arena_add(w, mode, e->ino, name, len);
 	}
 }
 
@@ -201,22 +223,27 @@ static void pop(struct walk *w)
 	w->arena_n = f->base;
 }
 
-/* What ends the walk is our own trouble; what a file system or a racing rename says is only a skipped directory. */
+/* What ends the walk is our own trouble; what a file system or a racing rename says is refused()'s to judge. */
 static bool is_ours(int num)
 {
 	return num == EMFILE || num == ENFILE || num == ENOMEM || num == ENOSYS;
 }
 
-static int open_child(struct walk *w, struct frame *f, const char *name)
+/* FD_NONE: nothing is to be read there. */
+static int open_child(struct walk *w, struct frame *f, const char *name, uint64_t ino)
 {
 	int fd;
 
 	w->rel[f->rel_len] = '\0';
 	if (f->fd < 0)
 		f->fd = walk_open(w->root_fd, w->rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	if (f->fd < 0)
-		return f->fd;
-	fd = walk_opendir(f->fd, name);
+	fd = f->fd;
+	if (fd >= 0 && w->ops->is_known && w->ops->is_known(w->arg, fd, name, ino))
+		return FD_NONE;
+	if (fd >= 0 && f->rel_len + strlen(name) + 1 > REL_MAX)
+		fd = -ENAMETOOLONG;
+	else if (fd >= 0)
+		fd = walk_opendir(f->fd, name);
 	if (fd < 0 && !is_ours(-fd) && w->ops->refused) {
 		int got = w->ops->refused(w->arg, f->fd, w->rel, name, -fd);
 
@@ -230,20 +257,20 @@ static int step(struct walk *w, struct err *e)
 {
 	struct frame *f = &w->v[w->n - 1];
 	unsigned mode = (unsigned char)w->arena[f->next];
+	size_t len = strlen(w->arena + f->next + ARENA_NAME);
+	uint64_t ino;
 	char name[NAME_MAX * 4 + 1]; /* some file systems have names over NAME_MAX bytes */
-	size_t len = strlen(w->arena + f->next + 1);
 	int fd;
 
-	if (mode && (len >= sizeof(name) || f->rel_len + len + 1 > REL_MAX)) {
-		w->stats->skipped++;
-		mode = 0;
-	}
-	if (mode)
-		memcpy(name, w->arena + f->next + 1, len + 1);
-	f->next += len + 2;
+	if (len >= sizeof(name))
+		return err_set(e, ERR_UNSUPPORTED, ENAMETOOLONG, "a name in '%.200s' is too long",
+			       w->rel);
+	memcpy(&ino, w->arena + f->next + 1, sizeof(ino));
+	memcpy(name, w->arena + f->next + ARENA_NAME, len + 1);
+	f->next += ARENA_NAME + len + 1;
 	if (!mode)
 		return 0;
-	fd = open_child(w, f, name);
+	fd = open_child(w, f, name, ino);
 	if (fd < 0 && is_ours(-fd)) {
 		errno = -fd;
 		return err_sys(e, "open directory '%s' in '%s'", name, w->rel);
@@ -253,7 +280,7 @@ static int step(struct walk *w, struct err *e)
 		f->fd = FD_NONE;
 	}
 	if (fd < 0) {
-		w->stats->skipped++;
+		w->stats->skipped += fd != FD_NONE;
 		return 0;
 	}
 	return push_take_fd(w, fd, mode, name, e);
@@ -263,8 +290,9 @@ void walk_leave_out(struct walk *w, const char *name)
 {
 	const struct frame *f = &w->v[w->n - 1];
 
-	for (size_t at = f->base; at < w->arena_n; at += strlen(w->arena + at + 1) + 2)
-		if (str_eq(w->arena + at + 1, name))
+	for (size_t at = f->base; at < w->arena_n;
+	     at += strlen(w->arena + at + ARENA_NAME) + ARENA_NAME + 1)
+		if (str_eq(w->arena + at + ARENA_NAME, name))
 			w->arena[at] = 0;
 }
 

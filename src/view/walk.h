@@ -30,7 +30,10 @@ struct walk_ops {
 			  unsigned char type);
 	/* All entries of d were seen, none of its children yet. May be NULL. Negative ends the walk. */
 	int (*end)(void *arg, struct walk *w, struct walk_dir *d, struct err *e);
-	/* Could not be opened (-num is an errno such as EACCES). Returns a descriptor, or FD_NONE to skip. May be NULL. */
+	/* Need name in parent_fd, whose inode the parent lists as ino, not be read at all? May be NULL: no. */
+	bool (*is_known)(void *arg, int parent_fd, const char *name, uint64_t ino);
+	/* Could not be opened: num is an errno such as EACCES, ENAMETOOLONG when it lies too deep. parent_fd is negative when
+	 * the parent could not be opened again. Returns a descriptor, or FD_NONE to skip. May be NULL. */
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
 };
 
@@ -49,11 +52,15 @@ void walk_leave_out(struct walk *w, const char *name);
 /* From anywhere: stop as soon as possible, without error. */
 void walk_stop(struct walk *w);
 
-/* Opens rel beneath root however long it is, no links: fd or -errno. Directories for a path over PATH_MAX only
+/* Opens rel beneath root however long it is, no links: fd or -errno; -EAGAIN with O_NONBLOCK when another process holds
+ * a lease on the file and did not let go of it within half a second. Directories for a path over PATH_MAX only
  * in the middle; `flags` are for the last part. "" is root itself. */
 int walk_open(int root_fd, const char *rel, int flags);
 
-/* The type of a name when the directory did not say: DT_*, DT_UNKNOWN when it is gone. */
+/* Did a name go away, or become something else, between two looks? num is an errno. */
+bool walk_is_gone(int num);
+
+/* The type of a name when the directory did not say: DT_*, DT_UNKNOWN when it is gone or cannot be looked at. */
 unsigned char walk_type(int dir_fd, const char *name);
 
 /* A directory, opened for reading, by one name. atime stays as it is where the kernel lets us. fd or -errno. */

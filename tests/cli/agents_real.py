@@ -7,6 +7,7 @@ events; exit statuses of agents mislead. tools/deps --test installs them."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,12 +65,22 @@ class World:
         return [c for c in self.net.lines() if c["kind"] == "api" and c["host"] == host and "results" in c]
 
 
+def needs_node(program):
+    """Some agents need a newer node than the distribution has, and say so."""
+    package = next(p / "package.json" for p in program.resolve().parents if (p / "package.json").exists())
+    least = re.search(r">=\s*(\d+)", json.loads(package.read_text()).get("engines", {}).get("node", ""))
+    here = re.match(r"v(\d+)", subprocess.run(["node", "--version"], capture_output=True, text=True).stdout)
+    if least and here and int(here[1]) < int(least[1]):
+        raise Skip(f"{program.name} needs node {least[1]}, and here is {here[0]}")
+
+
 def there(program):
     global world
     if os.geteuid() != 0:
         raise Skip("a fake internet needs root")
     if not (AGENTS / "node_modules" / ".bin" / program).exists():
         raise Skip(f"{program} is not installed; tools/deps --test does it")
+    needs_node(AGENTS / "node_modules" / ".bin" / program)
     if world is None:
         world = World()
     world.net.clear()

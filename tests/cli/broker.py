@@ -167,7 +167,15 @@ def a_person_is_asked(box):
         soon(lambda: pending(box), "a question", 20)
         q = pending(box)[0]
         eq((q["sandbox"], q["title"]), ("asks", f"push to {up}, refs/heads/agent/x"))
-        has(box.cli("broker", "show", "asks", q["id"]).out, "+from inside", "n.txt | 1 +")
+        if word == "approve":    # what was not shown, or is another question, is not approved
+            refused(box.cli("broker", "approve", "--shown", "0" * 64, "asks", q["id"]), "is not what was shown", rc=125)
+            r = box.cli("broker", "approve", "asks", q["id"])
+            eq(r.rc, 125, r.err)
+            has(r.out, "+from inside")
+            has(r.err, "was not shown before")
+        shown = box.cli("broker", "show", "asks", q["id"])
+        has(shown.out, "+from inside", "n.txt | 1 +")
+        has(shown.err, "broker approve --shown ")
         eq(tip(box, up, "refs/heads/agent/x"), "")
         eq(box.cli("broker", word, "asks", q["id"]).rc, 0)
         r = box.finish(p)
@@ -176,6 +184,13 @@ def a_person_is_asked(box):
         box.cli("stop", "asks")
     has(r.err, "waits for a person")
     eq(tip(box, up, "refs/heads/agent/x"), git(box, "rev-parse", "agent/x"))
+    p = box.start("run", "--name", "asks", *rules(up, "refs/heads/agent/* approve"), "--", "sh", "-c",
+                  "git commit -q --allow-empty -m three; git push origin HEAD:refs/heads/agent/y")
+    soon(lambda: pending(box), "a question", 20)
+    (box.state / "sandboxes/asks/broker/pending" / (pending(box)[0]["id"] + ".allow")).write_text("0" * 64)
+    r = box.finish(p)
+    has(r.err, "what was approved is another question")
+    eq(tip(box, up, "refs/heads/agent/y"), "")
     refused(box.cli("broker", "approve", "asks", "00000000"), "nothing waits", rc=125)
     refused(box.cli("broker", "approve"), "broker ls")
 

@@ -33,6 +33,24 @@ COMMIT = "git -c user.name=agent -c user.email=a@a commit -qm agent"
 
 
 @test
+def what_commits_bring_is_named(box):
+    """A checkout would bring what direct mode quarantines: named when the commits come out."""
+    repo(box)
+    r = inside(box, "mkdir -p .vscode b/objects b/refs; echo x > .vscode/tasks.json; echo ref: refs/heads/main > b/HEAD;"
+               "echo x > b/config; touch b/objects/x b/refs/x; echo p > plain; git add -f .; " + COMMIT)
+    has(r.err, ".vscode/tasks.json: protected by '.vscode'", "b/config: git config", "2 paths in these commits")
+    has_not(r.err, "plain")
+    head = box.host("git", "ls-remote", "vitrine/box", "refs/heads/main").split()[0]
+    inside(box, f"echo q > plain; git add .; {COMMIT}")
+    refused(box.cli("fetch", "--commit", "old=" + "1" * 40, "box"), "the commits were not taken", rc=125)
+    refused(box.cli("fetch", "--commit", "main=abc", "box"), "whole id")
+    r = box.cli("fetch", "--commit", f"old={head}", "box")
+    eq(r.rc, 1, r.err)
+    has(r.err, ".vscode/tasks.json")
+    has(r.out, head + "  old")
+
+
+@test
 def commits_come_out_as_a_remote(box):
     repo(box)
     before = sorted(os.listdir(box.ws))

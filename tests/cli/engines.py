@@ -6,7 +6,6 @@ cannot honour it refuses by name. The other suites take --engine NAME; this one 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from harness import TEST_USER, Skip, account_home, as_account, eq, has, lasting,
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import daemons  # noqa: E402
+import ground  # noqa: E402
 from tiny import tiny  # noqa: E402
 
 LOCAL = ("bwrap", "crun", "runc", "gvisor")
@@ -292,7 +292,7 @@ def what_root_is_told_works_with_docker(box):
     place.chmod(0o755)
     host = daemons.docker(place)
     if host is None:
-        shutil.rmtree(place, ignore_errors=True)
+        ground.remove_tree(place)
         raise Skip("no docker daemon can be started")
     lasting.update(p.pid for p in daemons.started)
     a, home = account_home(box)
@@ -316,7 +316,7 @@ def what_root_is_told_works_with_docker(box):
         eq(left, "", "containers that were not removed")
     finally:
         daemons.stop()
-        shutil.rmtree(place, ignore_errors=True)
+        ground.remove_tree(place)
 
 
 @test(who=("user",), timeout=90)

@@ -7,7 +7,6 @@ Each engine that is here; the internet is the fake one of tests/internet.py, and
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import daemons  # noqa: E402
+import ground  # noqa: E402
 from far import net  # noqa: E402
 from harness import Skip, below, children, describe, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 
@@ -115,7 +115,7 @@ def containers(box):
         reaper.join()
         daemons.stop()
         daemons.stop_podman(run)
-        shutil.rmtree(run, ignore_errors=True)
+        ground.remove_tree(run)
 
 
 @test(who=("user",), timeout=60)

@@ -498,7 +498,7 @@ def run_identity(who, chosen, base, program, out):
     if is_machine():  # it boots once, and not on the time of the first test
         box = Box(base, f"boot-{who}", who, program)
         box.run("--", "true", timeout=300)
-        shutil.rmtree(box.dir, ignore_errors=True)
+        ground.remove_tree(box.dir)
     for name, fn, _, timeout in chosen:
         t0 = time.monotonic()
         box, why = Box(base, f"{name}-{who}", who, program), None
@@ -511,7 +511,7 @@ def run_identity(who, chosen, base, program, out):
         said = f" {why}" if why else ""
         out.write(f"{word} {name}@{who} {time.monotonic() - t0:.2f}s{said}\n")
         out.flush()
-        shutil.rmtree(box.dir, ignore_errors=True)
+        ground.remove_tree(box.dir)
     out.write(json.dumps(counts) + "\n")
     out.flush()
 
@@ -560,7 +560,7 @@ def main():
 
 
 def run_all(source, wanted):
-    base = Path(tempfile.mkdtemp(prefix="vitrine-cli-"))
+    base = Path(tempfile.mkdtemp(prefix="vitrine-cli-" if tempfile.gettempdir() == "/tmp" else "c"))
     base.chmod(0o755)
     # A copy, so that building anew does not change what is being tested.
     program = base / "vitrine"
@@ -612,7 +612,7 @@ def run_all(source, wanted):
         for word, n in json.loads(lines[-1]).items():
             total[word] += n
     for place in {place_of(who, base) for who in present} | {base}:
-        shutil.rmtree(place, ignore_errors=True)
+        ground.remove_tree(place)
     # Without root there are scripts of which nothing can be tried.
     if not total["ok"] and not total["FAIL"] and (os.geteuid() == 0 or not total["SKIP"]):
         print("FAIL nothing was tested")

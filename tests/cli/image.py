@@ -88,7 +88,7 @@ def podman_loads_it(box):
     fill(box)
     tar = box.home / "box.tar"
     done(box, "save", "box", "box:1", "-o", str(tar))
-    store = ["--root", str(box.dir / "pr"), "--runroot", str(box.dir / "prr"), "--storage-driver", "vfs"]
+    store = ["--root", str(box.dir / "pr"), "--runroot", str(box.dir / "r"), "--storage-driver", "vfs"]
     has(box.host("podman", *store, "load", "-q", "-i", str(tar)), "localhost/box:1")
     box.host("podman", *store, "rmi", "-a", "-f")
 

@@ -67,6 +67,41 @@ def words_that_mean_nothing(box):
 
 
 @test
+def copies_obey_the_rules_of_writing(box):
+    """What direct mode would quarantine is left out of a copy, both ways, and named; a file that is named itself comes."""
+    out = box.dir / "out"
+    out.mkdir()
+    box.own(out)
+    eq(box.cli("run", "--name", "cpj", "--mode", "review", "--", "sh", "-c",
+               "mkdir -p ~/d/.vscode ~/d/n/.git/hooks ~/d/b/objects ~/d/b/refs; echo x > ~/d/.vscode/tasks.json; echo x > ~/d/plain;"
+               "echo x > ~/d/n/.git/hooks/pre-commit; echo ref: refs/heads/main > ~/d/b/HEAD;"
+               "printf '[core]\\n\\tfsmonitor = ./x\\n' > ~/d/b/config; touch ~/d/b/objects/x ~/d/b/refs/x").rc, 0)
+    home = box.cli("exec", "cpj", "--", "sh", "-c", "echo ~").out.strip()
+    r = box.cli("cp", f"cpj:{home}/d", str(out))
+    eq(r.rc, 1, r.err)
+    has(r.err, ".vscode': protected by", "pre-commit': git hook", "b/config': git config key core.fsmonitor")
+    eq(sorted(str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()), ["d/b/HEAD", "d/b/objects/x", "d/b/refs/x", "d/plain"])
+    eq(box.cli("cp", f"cpj:{home}/d/b/config", str(out / "d/b/config")).rc, 0)
+    eq((out / "d/b/config").exists(), True, "its very path is the way")
+    # Into a workspace that is written in place.
+    src = box.dir / "src"
+    (src / "t/.vscode").mkdir(parents=True)
+    (src / "t/.vscode/tasks.json").write_text("x")
+    (src / "t/plain").write_text("x")
+    (src / ".envrc").write_text("x")
+    box.own(src)
+    eq(box.cli("run", "--name", "cpi", "--", "true").rc, 0)
+    r = box.cli("cp", str(src / "t"), f"cpi:{box.ws}/t")
+    eq(r.rc, 1, r.err)
+    has(r.err, "t/.vscode': protected by", "copy it there on the host")
+    eq((box.read("t/plain"), (box.ws / "t/.vscode").exists()), ("x", False))
+    r = box.cli("cp", str(src / ".envrc"), f"cpi:{box.ws}/.envrc")
+    eq(r.rc, 1, r.err)
+    has(r.err, ".envrc': protected by")
+    eq([p for p in out.rglob("*") if p.name.startswith(".vitrine")], [])
+
+
+@test
 def create_keeps_its_flags(box):
     extra = box.dir / "extra"
     extra.mkdir()

@@ -20,6 +20,8 @@ from harness import Skip, eq, has, has_not, main, test
 
 FIXTURE = Path(__file__).resolve().parent.parent / "state" / "0.1.0.tar.gz"
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
+LIBC = ctypes.CDLL(None, use_errno=True)
 HOME = Path("/mnt/home")
 PROJ = HOME / "proj"
 NAMES = ["cl", "direct", "loop-shell-proj", "rev"]
@@ -32,14 +34,20 @@ def go_apart():
     uid, gid = os.geteuid(), os.getegid()
     if is_apart:
         return
-    if ctypes.CDLL(None).unshare(CLONE_NEWNS | (CLONE_NEWUSER if uid else 0)):
+    if LIBC.unshare(CLONE_NEWNS | (CLONE_NEWUSER if uid else 0)):
         raise Skip("no mount namespace of its own can be had")
     if uid:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    mount("none", "/", MS_REC | MS_PRIVATE)
     is_apart = True
+
+
+def mount(what, where, flags):
+    """By this process itself: a program that is executed by an ordinary user has no capability, in his own namespace neither."""
+    if LIBC.mount(os.fsencode(what), os.fsencode(where), None, ctypes.c_ulong(flags), None):
+        raise OSError(ctypes.get_errno(), f"mount {where}")
 
 
 @contextmanager
@@ -54,11 +62,11 @@ def laid(box):
         if p.is_file():
             (top / "bin" / p.name).symlink_to(p)
     box.own(top / "home")
-    subprocess.run(["mount", "--bind", top, "/mnt"], check=True)
+    mount(top, "/mnt", MS_BIND)
     try:
         yield
     finally:
-        subprocess.run(["umount", "-l", "/mnt"], check=True)
+        LIBC.umount2(b"/mnt", MNT_DETACH)
 
 
 def done(box, *args, rc=0, **kw):

@@ -5,7 +5,6 @@ same walls, verbs and ends as behind podman itself; and a service that is root's
 
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from harness import Skip, eq, has, has_not, lasting, main, refused, soon, test
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import daemons  # noqa: E402
+import ground  # noqa: E402
 
 
 class Service:
@@ -38,7 +38,7 @@ class Service:
 
     def end(self):
         daemons.stop()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        ground.remove_tree(self.dir)
 
     def env(self, **more):
         return {"CONTAINER_HOST": self.host, **more}

@@ -234,7 +234,7 @@ def show_json(box):
     eq((r.rc, r.err), (0, ""))
     text = json.dumps(json.loads(r.out))
     has(text, "user", "built-in", "pids")
-    has_not(text, "project")
+    has_not(text, '"origin": "project"')
 
 
 @test

@@ -425,6 +425,20 @@ def at_every_call(box, args, what, check):
         raise AssertionError(f"only {tried} faults were tried")
 
 
+@test
+def a_restore_of_one_path_that_was_killed(box):
+    """What comes after it does not restore the rest, which nobody asked for."""
+    box.write("f", "1")
+    box.write("g", "1")
+    done(box, "checkpoint")
+    box.write("f", "2")
+    box.write("g", "2")
+    inject(box, ["restore", "1", "f"], "syncfs", 1, "signal=SIGKILL")
+    done(box, "checkpoints")
+    eq((box.read("f"), box.read("g")), ("1", "2"))
+    eq([n for n in os.listdir(box.ws) if n.startswith(".vitrine")], [])
+
+
 @test(timeout=240, who=("user",))
 def killed_during_a_checkpoint(box):
     box.needs("strace")

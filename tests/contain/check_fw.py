@@ -768,12 +768,19 @@ def fw30(c: Ctx):
 
 
 @check("FW-31", prio="P1", forms=("run",),
-       title="a save on the host over a protected file is not lost and not undone")
+       title="a save on the host over a protected file is never lost: there, or in the quarantine and named; in place, it is left alone")
 def fw31(c: Ctx):
     f = c.plant(c.ws / ".mcp.json", "{}\n")
-    polled(c, "while [ ! -e stop ]; do echo x >> .mcp.json; sleep 0.03; done 2>/dev/null; echo polled", [],
-           lambda: editor_save(c, f, '{"saved": 1}\n'))
-    c.must(f.exists() and '"saved"' in f.read_text(), "the host's own save was taken away")
+    r = polled(c, "while [ ! -e stop ]; do echo x >> .mcp.json; sleep 0.03; done 2>/dev/null; echo polled", [],
+               lambda: editor_save(c, f, '{"saved": 1}\n'))
+    c.must(f.exists() and "x" not in f.read_text(), "written to inside")
+    if '"saved"' not in f.read_text():
+        c.must(c.found_in(c.state, '"saved"', planted=True), "the host's own save is lost")
+        c.must(".mcp.json" in r.errtext, f"taken away without a word: {r}")
+    (c.ws / "stop").unlink()
+    r = polled(c, "while [ ! -e stop ]; do echo x >> .mcp.json; sleep 0.03; done 2>/dev/null; echo polled", [],
+               lambda: f.write_text('{"in place": 1}\n'))
+    c.must(f.read_text() == '{"in place": 1}\n' and "quarantined" not in r.errtext, f"a save in place was undone: {r}")
     return HELD
 
 

@@ -9,11 +9,12 @@ import itertools
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import time
 from pathlib import Path
 
-from harness import HELD, check, descendants
+from harness import HELD, check, descendants, needs_hosts_kernel
 
 # ------------------------------------------------------------------------- time: between two looks
 
@@ -201,14 +202,14 @@ SHAPES = {
     "teras": "[os.truncate(new(f't{i}'), 1 << 40) for i in range(20)]",
     "comb": "[poke(new('comb'), i << 20) for i in range(300)]",
     "links": "new('first'); [os.link('first', f'l{i}') for i in range(4000)]",
-    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(900)]",
+    "stars": "open('.gitignore', 'w').write(stars); [os.mkdir('a' * 240 + str(i)) for i in range(600)]",
     "everywhere": "open('.gitignore', 'w').write(stars); [(os.mkdir(f'e{i}'), os.link('.gitignore', f'e{i}/.gitignore')) for i in range(100)]",
     "ignored": "open('.gitignore', 'w').write('i*\\n'); [os.mkdir(f'i{i}') for i in range(4000)]",
     "long": "open('.gitignore', 'w').write('x' * 300000); os.mkdir('sub'); new('sub/f')",
 }
 MAKER = r"""
 import os, sys
-stars = ("*a" * 60 + "b\n") * 2100
+stars = ("*" + "a" * 119 + "b\n") * 2100
 def new(f): os.close(os.open(f, os.O_WRONLY | os.O_CREAT, 0o644)); return f
 def poke(f, at): fd = os.open(f, os.O_WRONLY); os.pwrite(fd, b"x", at); os.close(fd)
 os.mkdir(sys.argv[1])
@@ -291,4 +292,118 @@ def rx31(c):
     r = c.vitrine("save", name, "tag", timeout=30)
     c.must_say(r.ok, f"the next one does not work: {r}")
     c.vitrine("rm", "-f", name)
+    return HELD
+
+
+# --------------------------------------------------------------- set-user-id and set-group-id bits
+
+# Ways to make a file with bits of its mode, places for it, and what becomes of it then. All of it is tried; what the inside
+# has when it is done is printed.
+BITS = r'''
+import ctypes, itertools, os, struct, sys
+os.umask(0)
+libc = ctypes.CDLL(None, use_errno=True)
+call = lambda *a: libc.syscall(*[ctypes.c_long(x) if isinstance(x, int) else x for x in a])
+def b(f): return ctypes.c_char_p(os.fsencode(f))
+def plain(f):
+    with open(f, "w") as x: x.write("#!/bin/sh\nid\n")
+def w_chmod(f, m): plain(f); os.chmod(f, m)
+def w_fchmod(f, m): plain(f); fd = os.open(f, os.O_RDONLY); os.fchmod(fd, m); os.close(fd)
+def w_fchmodat(f, m): plain(f); call(268, -100, b(f), m)
+def w_fchmodat2(f, m): plain(f); call(452, -100, b(f), m, 0)
+def w_open(f, m): os.close(os.open(f, os.O_CREAT | os.O_WRONLY, m))
+def w_creat(f, m): call(85, b(f), m)
+def w_openat2(f, m): call(437, -100, b(f), ctypes.c_char_p(struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, m, 0)), 24)
+def w_mknod(f, m): call(133, b(f), 0o100000 | m, 0)
+def w_mknodat(f, m): call(259, -100, b(f), 0o100000 | m, 0)
+def w_tmpfile(f, m):
+    fd = os.open(os.path.dirname(f), os.O_TMPFILE | os.O_RDWR, m & 0o777); os.write(fd, b"x"); os.fchmod(fd, m)
+    os.link(f"/proc/self/fd/{fd}", f, follow_symlinks=True); os.close(fd)
+def w_mapped(f, m):
+    import mmap
+    w_open(f, 0o755); os.truncate(f, 4096); os.chmod(f, m & ~0o4000 | 0o2000); fd = os.open(f, os.O_RDWR); x = mmap.mmap(fd, 4096); x[:2] = b"#!"; os.close(fd)
+def t_stays(f): pass
+def t_moved(f): os.rename(f, f + ".moved")
+def t_linked(f): os.link(f, f + ".link")
+def t_closed(f): os.mkdir(f + ".d"); os.rename(f, f + ".d/x"); os.chmod(f + ".d", 0o011)
+ways = [v for k, v in sorted(globals().items()) if k.startswith("w_")]
+turns = [v for k, v in sorted(globals().items()) if k.startswith("t_")]
+for place in sys.argv[1:]:
+    os.makedirs(place, exist_ok=True)
+    for w, m, t in itertools.product(ways, (0o4755, 0o2755, 0o6711), turns):
+        f = f"{place}/{w.__name__}.{m:o}.{t.__name__}"
+        try:
+            w(f, m)
+            if os.path.exists(f) and os.stat(f).st_mode & 0o6000: print("has", f, flush=True)
+            t(f)
+        except OSError: pass
+os.makedirs("shared", exist_ok=True); os.chmod("shared", 0o2775)
+print("done", flush=True)
+sys.stdin.readline()
+'''
+
+
+def with_bits(*roots):
+    """Regular files with such a bit. We are root here, or their owner."""
+    found = []
+    for root in roots:
+        for d, _, files in os.walk(root):
+            found += [f"{d}/{f}" for f in files if os.lstat(f"{d}/{f}").st_mode & 0o6000 and stat.S_ISREG(os.lstat(f"{d}/{f}").st_mode)]
+    return found
+
+
+@check("FW-72", prio="P0", forms=("run",), catches=("set-id",), timeout=120,
+       title="no way of making a set-user-id or set-group-id file outlives the run; each is reported; directories keep theirs")
+def fw72(c):
+    needs_hosts_kernel(c, "files of the host")
+    grant = c.mkdir(c.root / "grant")
+    own = c.plant(c.ws / "own", "the host's\n")
+    own.chmod(0o4755)
+    c.plant(c.ws / "bits.py", BITS)
+    time.sleep(1.3)  # what the host made long before stays
+    name = c.new_name()
+    c.vitrine("run", "--name", name, "--", "true")
+    p = c.start(["python3", "bits.py", str(c.ws / "a/b"), str(c.ws / ".git/objects"), str(c.ws), str(grant)],
+                flags=["--name", name, "--write", str(grant), "--json"], stdin=subprocess.PIPE)
+    if not p.wait_for("done", 30):
+        c.inconclusive(f"not done: {p.stop()}")
+    r = c.vitrine("checkpoint", name)
+    c.need_control(r.ok and "checkpoint" in r.text, f"no checkpoint: {r}")
+    k = r.text.split()[1].rstrip(":")
+    p.send(b"\n")
+    r = p.wait(30)
+    made = [x for x in r.text.split("\n") if x.startswith("has ")]
+    c.need_control(len(made) > 100, f"only {len(made)} were made inside: {r}")
+    left = [f for f in with_bits(c.ws, grant) if f != str(own)]
+    c.must(not left, f"{len(left)} of {len(made)} are left: {left[:5]}")
+    told = r.json().get("unprivileged", [])
+    c.must_say(len(told) == 100 and all(x["rule"] and x["path"] for x in told), f"{len(told)} are reported, which should be the first 100")
+    c.must_say((c.ws / "shared").stat().st_mode & 0o2000, "a directory lost its set-group-id bit")
+    if "tmpfs" not in fs_of(c.ws):
+        c.must_say(own.stat().st_mode & 0o4000, "a file that the host had made long before lost its bit")
+    r = c.vitrine("restore", "--force", name, k)
+    left = [f for f in with_bits(c.ws) if f != str(own)]
+    c.must(not left, f"restore of a checkpoint that was made meanwhile brought {len(left)} back: {left[:5]}")
+    c.vitrine("rm", "-f", name)
+    return HELD
+
+
+def fs_of(path):
+    return subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, check=False).stdout
+
+
+@check("FW-73", prio="P1", forms=("run",), idents=("root",), catches=("set-id",), timeout=60,
+       title="on a file system in memory a host's own set-user-id file loses its bit: a mapping may have changed it")
+def fw73(c):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "none", str(c.ws)], check=False).returncode != 0:
+        c.inconclusive("no file system in memory can be mounted")
+    try:
+        own = c.plant(c.ws / "own", "the host's".ljust(4096))
+        own.chmod(0o4755)
+        time.sleep(1.3)
+        r = c.sandbox("python3 -c 'import mmap,os; m=mmap.mmap(os.open(\"own\",os.O_RDWR),0); m[0]; m[:4]=b\"evil\"'")
+        c.need_control(own.read_bytes().startswith(b"evil"), f"it was not changed: {r}")
+        c.must(not own.stat().st_mode & 0o6000, "changed by the inside, and still set-user-id")
+    finally:
+        subprocess.run(["umount", "-l", str(c.ws)], check=False)
     return HELD

@@ -10,6 +10,9 @@
  *   race plant DIR LINK MS NAME   meanwhile a second process makes DIR/NAME again and again: a name that the
  *                                 supervisor takes away. The host looks whether it took the link's one.
  *
+ *   race bare HOW TEXT DIR NAME   until there is a file "stop": get TEXT into DIR/NAME, which is masked, in the moments in
+ *                                 which it is not. HOW is one of the ways below.
+ *
  * Printed at the end: how many exchanges and writes succeeded, and how many of the former in three steps. A race that
  * never ran proves nothing.
  */
@@ -153,9 +156,187 @@ static int run(const char *dir, const char *link, const char *path, const char *
 	return 0;
 }
 
+/* ---- bare ---- */
+
+#define HELD_MAX 64
+
+struct bare {
+	const char *text, *dir, *name;
+	char path[PATH_MAX], mine[PATH_MAX];
+	int held[HELD_MAX];
+	unsigned n_held;
+};
+
+static int put(int fd, const char *text)
+{
+	int ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static int open_with(struct bare *b, int flags)
+{
+	return put(open(b->path, O_WRONLY | flags), b->text);
+}
+
+static int by_append(struct bare *b)
+{
+	return open_with(b, O_APPEND);
+}
+
+static int by_truncate(struct bare *b)
+{
+	return open_with(b, O_TRUNC);
+}
+
+static int by_create(struct bare *b)
+{
+	return put(open(b->path, O_WRONLY | O_CREAT | O_EXCL, 0755), b->text);
+}
+
+static int by_mode(struct bare *b)
+{
+	return chmod(b->path, 0777) == 0 && by_append(b);
+}
+
+static int by_map(struct bare *b)
+{
+	int fd = open(b->path, O_RDWR), ok = 0;
+	size_t n = strlen(b->text);
+	void *p;
+
+	if (fd >= 0 && ftruncate(fd, (off_t)n) == 0) {
+		p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (p != MAP_FAILED) {
+			memcpy(p, b->text, n); /* it stays mapped */
+			ok = 1;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static void make_mine(const struct bare *b)
+{
+	(void)put(open(b->mine, O_WRONLY | O_CREAT | O_TRUNC, 0755), b->text);
+}
+
+static int by_rename(struct bare *b)
+{
+	make_mine(b);
+	return rename(b->mine, b->path) == 0;
+}
+
+static int by_exchange(struct bare *b)
+{
+	make_mine(b);
+	return renameat2(AT_FDCWD, b->mine, AT_FDCWD, b->path, RENAME_EXCHANGE) == 0;
+}
+
+static int by_link(struct bare *b)
+{
+	make_mine(b);
+	return unlink(b->path) == 0 && link(b->mine, b->path) == 0;
+}
+
+static int by_symlink(struct bare *b)
+{
+	make_mine(b);
+	return unlink(b->path) == 0 && symlink(b->mine + strlen(b->dir) + 1, b->path) == 0;
+}
+
+/* An alias that outlives the moment. */
+static int by_alias(struct bare *b)
+{
+	(void)unlink(b->mine);
+	return link(b->path, b->mine) == 0 && put(open(b->mine, O_WRONLY | O_APPEND), b->text);
+}
+
+/* Descriptors of what the host is still writing, and of the name itself, used for ever after. */
+static int by_held(struct bare *b)
+{
+	static const char *const also[] = { "", ".lock", ".new", "~" };
+	int ok = 0;
+
+	for (unsigned i = 0; i < sizeof(also) / sizeof(*also) && b->n_held < HELD_MAX; i++) {
+		char path[PATH_MAX];
+		int fd;
+
+		if (snprintf(path, sizeof(path), "%s%s", b->path, also[i]) >= (int)sizeof(path))
+			continue;
+		fd = open(path, O_WRONLY | O_APPEND);
+		if (fd >= 0)
+			b->held[b->n_held++] = fd;
+	}
+	for (unsigned i = 0; i < b->n_held; i++)
+		ok |= write(b->held[i], b->text, strlen(b->text)) > 0;
+	return ok;
+}
+
+/* The same for a directory: what is made below the descriptor. */
+static int by_inside(struct bare *b)
+{
+	int ok = 0;
+
+	if (b->n_held < HELD_MAX) {
+		int fd = open(b->path, O_PATH | O_DIRECTORY);
+
+		if (fd >= 0)
+			b->held[b->n_held++] = fd;
+	}
+	for (unsigned i = 0; i < b->n_held; i++)
+		ok |= put(openat(b->held[i], "pre-commit", O_WRONLY | O_CREAT | O_APPEND, 0755),
+			  b->text);
+	return ok;
+}
+
+static int by_below(struct bare *b)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/pre-commit", b->path) >= (int)sizeof(path))
+		return 0;
+	return put(open(path, O_WRONLY | O_CREAT | O_APPEND, 0755), b->text);
+}
+
+static const struct way {
+	const char *name;
+	int (*fn)(struct bare *b);
+} ways[] = {
+	{ "append", by_append },     { "truncate", by_truncate }, { "create", by_create },
+	{ "mode", by_mode },         { "map", by_map },           { "rename", by_rename },
+	{ "exchange", by_exchange }, { "link", by_link },         { "symlink", by_symlink },
+	{ "alias", by_alias },       { "held", by_held },         { "inside", by_inside },
+	{ "below", by_below },
+};
+
+static int run_bare(const char *how, struct bare *b)
+{
+	unsigned long done = 0;
+
+	join(b->path, sizeof(b->path), b->dir, b->name);
+	join(b->mine, sizeof(b->mine), b->dir, "mine");
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		if (strcmp(ways[i].name, how) != 0)
+			continue;
+		for (unsigned long n = 0; n % 64 || access("stop", F_OK) != 0; n++)
+			done += (unsigned long)ways[i].fn(b);
+		printf("bare %s: %lu\n", how, done);
+		return 0;
+	}
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	char path[PATH_MAX];
+
+	if (argc == 6 && strcmp(argv[1], "bare") == 0)
+		return run_bare(argv[2],
+				&(struct bare){ .text = argv[3], .dir = argv[4], .name = argv[5] });
 
 	if (argc == 6 && strcmp(argv[1], "write") == 0) {
 		join(path, sizeof(path), argv[2], "f");
@@ -165,6 +346,7 @@ int main(int argc, char **argv)
 		join(path, sizeof(path), argv[2], argv[5]);
 		return run(argv[2], argv[3], path, "planted\n", 1, 0, strtoul(argv[4], NULL, 10));
 	}
-	fprintf(stderr, "usage: race write DIR LINK N TEXT | race plant DIR LINK MS NAME\n");
+	fprintf(stderr, "usage: race write DIR LINK N TEXT | race plant DIR LINK MS NAME | race "
+			"bare HOW TEXT DIR NAME\n");
 	return 2;
 }

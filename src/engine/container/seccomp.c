@@ -19,6 +19,7 @@ enum {
 	IOCTL_,
 	PERSONALITY,
 	PRCTL_,
+	FCNTL_,
 	MKNOD,
 	MKNODAT,
 	CHMOD,
@@ -37,6 +38,7 @@ enum {
 #define RULE_OF_IOCTL IOCTL_
 #define RULE_OF_PERSONALITY PERSONALITY
 #define RULE_OF_PRCTL PRCTL_
+#define RULE_OF_FCNTL FCNTL_
 #define RULE_OF_MKNOD MKNOD
 #define RULE_OF_MKNODAT MKNODAT
 #define RULE_OF_CHMOD CHMOD
@@ -51,6 +53,8 @@ static const struct {
 #define IOCTL(lo, hi, verdict, name, why)
 #define IOCTL_TYPE(byte, name, why)
 #define PRCTL(value, name, why)
+#define FCNTL(value, name, why)
+#define FCNTL_LAST(value, name)
 #define PERSONA(value, verdict, name)
 #include "sys/filter/syscalls.def"
 };

@@ -330,6 +330,8 @@ void native_done(struct native *n)
 
 /* ---- masks ---- */
 
+#define COVER_TRIES 100
+
 /* The name may have kept its cover: then it is a mount of its own already. */
 static bool is_covered(int root, const struct mount *m)
 {
@@ -343,15 +345,19 @@ static bool is_covered(int root, const struct mount *m)
 static _Noreturn void cover_child(const struct native *n, const struct mount *m)
 {
 	_close_ int root = FD_NONE;
-	int r;
+	int r, tries = 0;
 
 	if (setns(n->user_ns, CLONE_NEWUSER) < 0 || setns(n->mnt_ns, CLONE_NEWNS) < 0)
 		_exit(errno);
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		_exit(errno);
-	r = is_covered(root, m) ? 0 : mounts_cover(root, m);
-	_exit(r < 0 ? -r : 0);
+	/* What was opened may be replaced before it is covered: the host may save many times in a row. A name that is gone
+	 * has nothing to cover, and is covered when it comes back. */
+	do {
+		r = is_covered(root, m) ? 0 : mounts_cover(root, m);
+	} while (r == -ENOENT && tries++ < COVER_TRIES);
+	_exit(r < 0 && r != -ENOENT ? -r : 0);
 }
 
 int native_cover(const struct native *n, const struct mount *m, struct err *e)

@@ -69,8 +69,8 @@ static void put_private(struct json_list *l, const struct plan *p, const struct 
 static void put_one(struct json_list *l, const struct render_in *in, const struct mount *m)
 {
 	static const char *const proc[] = { "nosuid", "nodev", "noexec", NULL };
-	static const char *const pts[] = { "nosuid",        "noexec",    "newinstance",
-					   "ptmxmode=0666", "mode=0620", NULL };
+	static const char *const pts[] = { "nosuid",    "noexec",  "newinstance", "ptmxmode=0666",
+					   "mode=0620", "max=256", NULL };
 
 	switch (m->kind) {
 	case MOUNT_BIND:

@@ -51,7 +51,7 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 		add_private(a, in->plan, m);
 		return 0;
 	case MOUNT_PTS:
-		args_addf(a, "--mount=none:%s:devpts:newinstance,ptmxmode=0666,mode=0620", m->dst);
+		args_addf(a, "--mount=none:%s:devpts:newinstance,ptmxmode=0666,mode=0620,max=256", m->dst);
 		return 0;
 	case MOUNT_PROC:
 		args_addf(a, "--proc_path=%s", m->dst);

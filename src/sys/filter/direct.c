@@ -132,6 +132,14 @@ static uint32_t eval_prctl(int option)
 	return SECCOMP_RET_ALLOW;
 }
 
+static uint32_t eval_fcntl(unsigned int command)
+{
+	for (size_t i = 0; i < fcntl_row_count; i++)
+		if (command == fcntl_rows[i].option)
+			return refuse(EPERM);
+	return allow_if(command <= fcntl_last.option);
+}
+
 static uint32_t eval_personality(const struct variant *v, unsigned int value)
 {
 	for (size_t i = 0; i < persona_row_count; i++)
@@ -196,6 +204,8 @@ static uint32_t eval_row(const struct variant *v, enum rule rule, const __u64 *a
 		return eval_personality(v, (unsigned int)arg[0]);
 	case RULE_PRCTL:
 		return eval_prctl((int)arg[0]);
+	case RULE_FCNTL:
+		return eval_fcntl((unsigned int)arg[1]);
 	case RULE_MKNOD:
 		return eval_mknod((unsigned short)arg[1]);
 	case RULE_MKNODAT:

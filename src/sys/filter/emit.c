@@ -663,6 +663,15 @@ static void put_prctl(struct build *b)
 		      i + 1 == prctl_row_count ? b->allow : NEXT);
 }
 
+static void put_fcntl(struct build *b)
+{
+	as_place(&b->as, b->check[RULE_FCNTL]);
+	as_load(&b->as, ARG_LO(1));
+	for (size_t i = 0; i < fcntl_row_count; i++)
+		as_if(&b->as, BPF_JEQ, fcntl_rows[i].option, b->eperm, NEXT);
+	as_if(&b->as, BPF_JGE, fcntl_last.option + 1, b->eperm, b->allow);
+}
+
 static void put_personality(struct build *b)
 {
 	as_place(&b->as, b->check[RULE_PERSONALITY]);
@@ -709,6 +718,7 @@ static void put_checks(struct build *b)
 		put_socket(b);
 		put_ioctl(b);
 		put_prctl(b);
+		put_fcntl(b);
 		put_personality(b);
 		put_mknod(b);
 		put_chmod(b);

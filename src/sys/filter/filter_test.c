@@ -157,6 +157,15 @@ static const struct {
 	{ "personality query", X64, 135, { 0xffffffff }, OK, OK },
 	{ "READ_IMPLIES_EXEC", X64, 135, { 0x400000 }, ERR(EPERM), ERR(EPERM) },
 	{ "ADDR_NO_RANDOMIZE", X64, 135, { 0x40000 }, ERR(EPERM), OK },
+	{ "fcntl F_DUPFD_CLOEXEC", X64, 72, { 3, 1030 }, OK, OK },
+	{ "fcntl F_OFD_SETLK", X64, 72, { 3, 37 }, OK, OK },
+	{ "fcntl F_SETOWN", X64, 72, { 3, 8 }, OK, OK },
+	{ "fcntl F_SETLEASE", X64, 72, { 3, 1024 }, ERR(EPERM), ERR(EPERM) },
+	{ "fcntl F_SETLEASE, bit 32", X64, 72, { 3, 0x100000400 }, ERR(EPERM), ERR(EPERM) },
+	{ "fcntl F_NOTIFY", X64, 72, { 3, 1026 }, ERR(EPERM), ERR(EPERM) },
+	{ "fcntl F_SETDELEG (6.19)", X64, 72, { 3, 1040 }, ERR(EPERM), ERR(EPERM) },
+	{ "fcntl F_SETLEASE, 32-bit", X86, 55, { 3, 1024 }, ERR(EPERM), ERR(EPERM) },
+	{ "fcntl64 F_SETLEASE, 32-bit", X86, 221, { 3, 1024 }, ERR(EPERM), ERR(EPERM) },
 	{ "prctl PR_SET_NAME", X64, 157, { 15 }, OK, OK },
 	{ "prctl PR_SET_SECCOMP", X64, 157, { 22 }, OK, OK },
 	{ "prctl PR_SET_MM", X64, 157, { 35 }, ERR(EPERM), ERR(EPERM) },
@@ -384,6 +393,9 @@ static void compare_arguments(struct run *r, uint32_t arch, uint32_t nr)
 		compare_around(r, arch, nr, 0x40080000 | ioctl_type_rows[i].type << 8);
 	for (size_t i = 0; i < prctl_row_count; i++)
 		compare_around(r, arch, nr, prctl_rows[i].option);
+	for (size_t i = 0; i < fcntl_row_count; i++)
+		compare_around(r, arch, nr, fcntl_rows[i].option);
+	compare_around(r, arch, nr, fcntl_last.option);
 	for (size_t i = 0; i < persona_row_count; i++)
 		compare_around(r, arch, nr, persona_rows[i].value);
 }

@@ -101,6 +101,8 @@ static const char *check_text(enum rule rule)
 		return "the values below; else EPERM";
 	case RULE_PRCTL:
 		return "all but the options below";
+	case RULE_FCNTL:
+		return "all but the commands below";
 	case RULE_MKNOD:
 	case RULE_MKNODAT:
 		return "regular files, FIFOs and sockets; devices EPERM";
@@ -214,6 +216,12 @@ static void doc_arguments(void)
 	for (size_t i = 0; i < prctl_row_count; i++)
 		printf("| `%s` | %u | %s |\n", prctl_rows[i].name, prctl_rows[i].option,
 		       prctl_rows[i].why);
+	printf("\n### fcntl\n\n| refused command | number | reason |\n|---|---|---|\n");
+	for (size_t i = 0; i < fcntl_row_count; i++)
+		printf("| `%s` | %u | %s |\n", fcntl_rows[i].name, fcntl_rows[i].option,
+		       fcntl_rows[i].why);
+	printf("| any other | above `%s` (%u) | closed until somebody writes a line for it |\n",
+	       fcntl_last.name, fcntl_last.option);
 	printf("\n### personality\n\n| value | meaning | filter |\n|---|---|---|\n");
 	for (size_t i = 0; i < persona_row_count; i++)
 		printf("| 0x%x | %s | %s |\n", persona_rows[i].value, persona_rows[i].name,

@@ -23,6 +23,7 @@ enum rule {
 	RULE_IOCTL,
 	RULE_PERSONALITY,
 	RULE_PRCTL,
+	RULE_FCNTL,
 	RULE_MKNOD,
 	RULE_MKNODAT,
 	RULE_CHMOD,
@@ -57,6 +58,7 @@ struct ioctl_type_row {
 	const char *name, *why;
 };
 
+/* An option of prctl() or a command of fcntl(). */
 struct prctl_row {
 	uint32_t option;
 	const char *name, *why;
@@ -76,6 +78,9 @@ extern const struct ioctl_type_row ioctl_type_rows[];
 extern const size_t ioctl_type_row_count;
 extern const struct prctl_row prctl_rows[];
 extern const size_t prctl_row_count;
+extern const struct prctl_row fcntl_rows[];
+extern const size_t fcntl_row_count;
+extern const struct prctl_row fcntl_last; /* what a later kernel adds is refused */
 extern const struct persona_row persona_rows[];
 extern const size_t persona_row_count;
 

@@ -23,6 +23,8 @@ const struct sys_row sys_rows[] = {
 #define IOCTL(...)
 #define IOCTL_TYPE(...)
 #define PRCTL(...)
+#define FCNTL(...)
+#define FCNTL_LAST(...)
 #define PERSONA(...)
 #include "sys/filter/syscalls.def"
 };
@@ -35,6 +37,8 @@ const struct ioctl_row ioctl_rows[] = {
 	{ .lo = low, .hi = high, .rule = RULE_##verdict, .name = request, .why = reason },
 #define IOCTL_TYPE(...)
 #define PRCTL(...)
+#define FCNTL(...)
+#define FCNTL_LAST(...)
 #define PERSONA(...)
 #include "sys/filter/syscalls.def"
 };
@@ -46,6 +50,8 @@ const struct ioctl_type_row ioctl_type_rows[] = {
 #define IOCTL(...)
 #define IOCTL_TYPE(byte, driver, reason) { .type = byte, .name = driver, .why = reason },
 #define PRCTL(...)
+#define FCNTL(...)
+#define FCNTL_LAST(...)
 #define PERSONA(...)
 #include "sys/filter/syscalls.def"
 };
@@ -57,10 +63,37 @@ const struct prctl_row prctl_rows[] = {
 #define IOCTL(...)
 #define IOCTL_TYPE(...)
 #define PRCTL(number, word, reason) { .option = number, .name = word, .why = reason },
+#define FCNTL(...)
+#define FCNTL_LAST(...)
 #define PERSONA(...)
 #include "sys/filter/syscalls.def"
 };
 const size_t prctl_row_count = COUNT(prctl_rows);
+
+const struct prctl_row fcntl_rows[] = {
+#define GROUP(...)
+#define SYS(...)
+#define IOCTL(...)
+#define IOCTL_TYPE(...)
+#define PRCTL(...)
+#define FCNTL(number, word, reason) { .option = number, .name = word, .why = reason },
+#define FCNTL_LAST(...)
+#define PERSONA(...)
+#include "sys/filter/syscalls.def"
+};
+const size_t fcntl_row_count = COUNT(fcntl_rows);
+
+const struct prctl_row fcntl_last = {
+#define GROUP(...)
+#define SYS(...)
+#define IOCTL(...)
+#define IOCTL_TYPE(...)
+#define PRCTL(...)
+#define FCNTL(...)
+#define FCNTL_LAST(number, word) .option = number, .name = word
+#define PERSONA(...)
+#include "sys/filter/syscalls.def"
+};
 
 const struct persona_row persona_rows[] = {
 #define GROUP(...)
@@ -68,6 +101,8 @@ const struct persona_row persona_rows[] = {
 #define IOCTL(...)
 #define IOCTL_TYPE(...)
 #define PRCTL(...)
+#define FCNTL(...)
+#define FCNTL_LAST(...)
 #define PERSONA(number, verdict, word) { .value = number, .rule = RULE_##verdict, .name = word },
 #include "sys/filter/syscalls.def"
 };
