@@ -523,8 +523,10 @@ TEST(large_directory_is_quick)
 		bug_on(mknodat(fd, name, S_IFREG | 0600, 0) < 0);
 	}
 	policy_of(&p, "", "");
-	for_names(name, names_hide) items_add(&p.hide, name, LAYER_BUILTIN);
-	for_names(name, names_protect) items_add(&p.protect, name, LAYER_BUILTIN);
+	for_names(name, names_hide)
+		items_add(&p.hide, name, LAYER_BUILTIN);
+	for_names(name, names_protect)
+		items_add(&p.protect, name, LAYER_BUILTIN);
 	at = now_ns();
 	CHECK_INT(scan_run(t.fd, &p, &s, &e), 0);
 	at = now_ns() - at;
