@@ -9,8 +9,6 @@
 #include "base/path.h"
 #include "view/scan.h"
 
-#define GIT_WORKTREE_CONFIG "config.worktree"
-
 static void add_name(struct outcome_host *h, char *take_rel)
 {
 	vec_reserve(h->named, h->n, h->cap);
@@ -36,13 +34,13 @@ static int on_ref(void *arg, char *rel, unsigned flags, struct err *e)
 	return 0;
 }
 
-static int read_config(struct naming *n, const char *dir, const char *name, struct err *e)
+static int read_config(struct outcome_host *h, const struct ws *ws, const char *dir,
+		       const char *name, struct err *e)
 {
-	const struct scan_config c = {
-		.ws = n->ws, .scan = &n->h->scan, .gitdir = dir, .name = name
-	};
+	const struct scan_config c = { .ws = ws, .scan = &h->scan, .gitdir = dir, .name = name };
+	struct naming n = { .h = h, .ws = ws };
 
-	return scan_config_refs(&c, on_ref, n, e);
+	return scan_config_refs(&c, on_ref, &n, e);
 }
 
 static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e)
@@ -53,10 +51,10 @@ static int read_names(struct outcome_host *h, const struct ws *ws, struct err *e
 	for (size_t i = 0; r >= 0 && i < h->scan.n; i++) {
 		const char *rel = h->scan.v[i].rel, *name = path_name(rel);
 		_free_ char *dir = path_parent(rel);
+		bool is_config = str_eq(name, "config") || str_eq(name, "config.worktree");
 
-		if (h->scan.v[i].kind != HIT_PIN &&
-		    (str_eq(name, "config") || str_eq(name, GIT_WORKTREE_CONFIG)))
-			r = read_config(&n, dir, name, e);
+		if (h->scan.v[i].kind != HIT_PIN && is_config)
+			r = read_config(h, ws, dir, name, e);
 	}
 	return r < 0 ? r : refs_outside(&h->scan, ws, on_ref, &n, e);
 }
@@ -85,13 +83,14 @@ int outcome_host_top(int fd, struct outcome_host *ret, struct err *e)
 {
 	struct outcome_host h = { 0 };
 	struct ws ws = { .fd = FD_NONE };
-	struct naming n = { .h = &h, .ws = &ws };
 	int r = ws_init(&ws, fd, e);
 
 	if (r == 0)
-		r = read_config(&n, ".git", "config", e);
+		r = refs_load(&h.scan, &ws, e);
 	if (r >= 0)
-		r = read_config(&n, ".git", GIT_WORKTREE_CONFIG, e);
+		r = read_config(&h, &ws, ".git", "config", e);
+	if (r >= 0)
+		r = read_config(&h, &ws, ".git", "config.worktree", e);
 	h.abs = take(ws.abs);
 	if (r < 0)
 		outcome_host_done(&h);

@@ -39,9 +39,9 @@ void scan_done(struct scan *s)
 	if (s->matcher)
 		matcher_done(s->matcher);
 	free(s->matcher);
+	refs_done(s);
 	free(s->plain);
 	free(s->unlisted);
-	refs_done(s);
 	*s = (struct scan){ 0 };
 }
 

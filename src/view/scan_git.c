@@ -16,13 +16,6 @@
 #define POINTER_MAX (1 * MIB) /* as large as git reads */
 #define GITDIR_DEPTH 3
 
-bool scan_is_anothers(int r, int dir_fd, const char *name)
-{
-	struct stat st;
-
-	return r == -EACCES && ws_lstat(dir_fd, name, &st) == 0 && st.st_uid != geteuid();
-}
-
 struct gitdir {
 	struct scanner *sc;
 	int fd;
@@ -73,10 +66,11 @@ int scan_ref(void *arg, char *rel, unsigned flags, struct err *e)
 	int r = ws_lstat(sc->ws.fd, rel, &st);
 
 	/* A link on the way. */
-	if (r == -ELOOP)
+	if (r == -ELOOP) {
 		r = ws_resolve(&sc->ws, "", rel, &target);
-	if (r == 0 && target)
-		r = ws_lstat(sc->ws.fd, target, &st);
+		if (r == 0)
+			r = ws_lstat(sc->ws.fd, target, &st);
+	}
 	if (r < 0)
 		return scan_is_nowhere(r) ? 0 : scan_unseen(r, rel, e);
 	if (flags & REF_FILE && S_ISDIR(st.st_mode))

@@ -189,16 +189,33 @@ static int on_source_item(void *arg, const struct gitcfg_item *it)
 	return s->failed < 0 ? 1 : 0;
 }
 
-/* In the workspace no link is followed but as the inside would follow it. */
-static int read_any(const struct ws *ws, const char *path, struct buf *ret)
+bool scan_is_anothers(int r, int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return r == -EACCES && ws_lstat(dir_fd, name, &st) == 0 && st.st_uid != geteuid();
+}
+
+/* Returns 1 when it was read, 0 when git does not read it either. In the workspace no link is followed but as the inside
+ * would follow it, and what cannot be looked at is not harmless. */
+static int read_any(const struct source *s, const char *path, struct buf *ret)
 {
 	_free_ char *rel = NULL;
 	int r;
 
-	if (!path_is_beneath(path, ws->abs))
-		return read_abs(path, CONFIG_MAX, ret);
-	r = ws_resolve(ws, "", path, &rel);
-	return r < 0 ? r : ws_read(ws->fd, rel, ret);
+	if (!path_is_beneath(path, s->ws->abs)) {
+		r = read_abs(path, CONFIG_MAX, ret);
+		return r < 0 && r != -EMSGSIZE ? 0 : r < 0 ? r : 1;
+	}
+	r = ws_resolve(s->ws, "", path, &rel);
+	if (r == 0)
+		r = ws_read(s->ws->fd, rel, ret);
+	if (r >= 0 || r == -EMSGSIZE)
+		return r < 0 ? r : 1;
+	if (r == -EINVAL || s->is_alone || scan_is_nowhere(r) ||
+	    (rel && scan_is_anothers(r, s->ws->fd, rel)))
+		return 0;
+	return scan_unseen(r, path_below(path, s->ws->abs), s->e);
 }
 
 /* A file that is there and cannot be looked at is not harmless: in the workspace, where the inside can have closed or leased
@@ -206,19 +223,14 @@ static int read_any(const struct ws *ws, const char *path, struct buf *ret)
 static int read_source(struct source *s, const char *path)
 {
 	_cleanup_(buf_done) struct buf b = BUF(CONFIG_MAX);
-	int r = read_any(s->ws, path, &b);
+	int r = read_any(s, path, &b);
 
-	if (r == -EMSGSIZE && s->is_alone)
-		return 0; /* it is not left there */
 	if (r == -EMSGSIZE)
-		return err_set(s->e, ERR_UNSUPPORTED, EMSGSIZE,
-			       "git config '%.300s' is larger than 1 MiB", path);
-	if (r < 0 &&
-	    (r == -EINVAL || s->is_alone || !path_is_beneath(path, s->ws->abs) ||
-	     scan_is_nowhere(r) || scan_is_anothers(r, s->ws->fd, path_below(path, s->ws->abs))))
-		return 0;
-	if (r < 0)
-		return scan_unseen(r, path, s->e);
+		return s->is_alone ? 0 /* it is not left there */
+				   : err_set(s->e, ERR_UNSUPPORTED, EMSGSIZE,
+					     "git config '%.300s' is larger than 1 MiB", path);
+	if (r <= 0)
+		return r;
 	(void)gitcfg_read(buf_cstr(&b), b.n, GITCFG_GIT, on_source_item, s);
 	return s->failed;
 }

@@ -30,8 +30,8 @@ struct gitdir {
 	int fd;
 	const char *rel;
 	struct err *e;
-	bool is_closed; /* a directory in it could not be passed, and was opened */
 	bool has_refs;
+	bool is_closed; /* a directory in it could not be passed, and was opened */
 };
 
 static int open_and_sweep(struct sweeper *sw, const char *rel, struct err *e)
@@ -176,9 +176,17 @@ static int config_refs(struct gitdir *g, const char *name, bool is_new, struct e
 				       .gitdir = g->rel,
 				       .name = name,
 				       .is_new = is_new };
+	int r;
 
 	g->has_refs = g->has_refs || str_eq(name, "config");
-	return scan_config_refs(&c, sweep_ref, g->sw, e);
+	r = scan_config_refs(&c, sweep_ref, g->sw, e);
+	/* The rest of the workspace is swept all the same. */
+	if (r < 0) {
+		_free_ char *rel = ws_rel(g->rel, name);
+
+		sweep_unseen(g->sw, r, rel);
+	}
+	return 0;
 }
 
 static int on_part(void *arg, const char *name, enum git_what what, const struct stat *st,
@@ -233,11 +241,9 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 	for (int i = 0; i < 3; i++) {
 		g.is_closed = false;
 		r = git_parts(fd, on_part, &g, e);
-		if (r < 0)
-			return r;
-		if (!g.is_closed)
+		if (r < 0 || !g.is_closed)
 			break;
 	}
 	/* The user's own configuration counts for a repository made inside as well. */
-	return g.has_refs ? 0 : config_refs(&g, "config", true, e);
+	return r < 0 || g.has_refs ? r : config_refs(&g, "config", true, e);
 }

@@ -58,6 +58,8 @@ struct scan {
 	uint64_t skipped;     /* directories of others that this user cannot read either */
 	struct matcher
 		*matcher; /* the patterns compiled, for the sweep; NULL in one made by hand */
+	struct named_ref *refs;
+	size_t n_refs, cap_refs;
 	char *unlisted; /* by scan_sockets(): a directory of ours that can be passed but not listed */
 	struct timespec began; /* what changes later is not in here */
 	/* Directories (inodes of the device plain_dev) with nothing of interest in them and no directory: as long as one is
@@ -65,9 +67,7 @@ struct scan {
 	uint64_t *plain;
 	size_t n_plain, cap_plain;
 	dev_t plain_dev;
-	uint64_t began_mono;    /* began on a clock that nobody sets, in ns */
-	struct named_ref *refs; /* what configs outside the workspace name in it */
-	size_t n_refs, cap_refs;
+	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
 };
 
 /* A directory of the host that was granted for writing: protected as the workspace is. */
@@ -128,13 +128,13 @@ struct sweep {
 	size_t n, cap;
 	const char *
 		dir; /* where the quarantine is made when it is first needed and q_fd is FD_NONE; borrowed */
-	int dir_fd; /* opened then; FD_NONE before */
+	int dir_fd;   /* opened then; FD_NONE before */
+	bool is_last; /* nothing inside lives any more: what is unfinished stays so */
 	/* What the last sweep_run() could not take, or not look into, with the reason in `rule`. At most SWEEP_LEFT_MAX
 	 * are kept, all are counted. */
 	struct swept *left;
 	size_t n_left, cap_left;
 	uint64_t left_count;
-	bool is_last; /* nothing inside lives any more: what is unfinished stays so */
 	/* Called before anything is taken, so that it is on record first; may be NULL. */
 	void (*on_take)(void *arg, const char *rel, const char *rule);
 	void *arg;
