@@ -532,7 +532,7 @@ refused = [b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n", b"G
            b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\nX: " + b"x" * 40000,
            b"\5\1\2", b"\4\1\0\x50\0\0\0\1x\0ok.test\0", b"\5\1\0\5\2\0\1\1\1\1\1\0\x50", b"\5\1\0\5\1\0\3\x09evil.test\0\x50"]
 held = []
-for i in range(160):
+for i in range(80):
     s = socket.create_connection(("127.0.0.1", 3128), 5)
     s.settimeout(5)
     s.sendall(refused[i % len(refused)])
@@ -576,7 +576,7 @@ print("left", left, flush=True)
 
 @test(timeout=60)
 def whoever_was_refused_gives_its_place_back(box):
-    """64 places, 160 clients that were refused and do not close: another one is served at once, and all of them are gone after
+    """64 places, 80 clients that were refused and do not close: another one is served at once, and all of them are gone after
     a moment."""
     net()
     p = box.popen(["sh", "-c", f"ulimit -n 192; exec {box.program} run --allow ok.test -- python3 -c \"$0\"", STUBBORN],
