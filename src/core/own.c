@@ -6,13 +6,26 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "core/own.h"
 
+#define OVERFLOW_UID 65534
+
+/* In a user namespace that does not map root, what is root's shows the id that stands for all that are not mapped. */
+static bool is_unmapped(uid_t id)
+{
+	_cleanup_(buf_done) struct buf map = BUF(64 * KIB);
+	struct err ignored = ERR_INIT;
+
+	return id == OVERFLOW_UID && io_read_file("/proc/self/uid_map", &map, &ignored) >= 0 &&
+	       strstr(buf_cstr(&map), "4294967295") == NULL;
+}
+
 const char *own_why_not(const struct stat *st, uid_t uid, gid_t gid)
 {
-	if (st->st_uid != uid && st->st_uid != 0)
+	if (st->st_uid != uid && st->st_uid != 0 && !is_unmapped(st->st_uid))
 		return "belongs to another user";
 	if (st->st_mode & S_IWOTH && !(S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX))
 		return "can be written by everybody";

@@ -214,7 +214,8 @@ void known_free(struct known *k)
 	free(k);
 }
 
-/* Only files and directories: to open a pipe or a device can do things. */
+/* Only files and directories: to open a pipe or a device can do things. A file that somebody holds with a lease is not
+ * waited for: it is not known then. */
 static int reopen(int at)
 {
 	char proc[40];
@@ -226,7 +227,7 @@ static int reopen(int at)
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return -EINVAL;
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", at);
-	fd = open(proc, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	fd = open(proc, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
 

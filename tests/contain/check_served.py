@@ -279,9 +279,9 @@ def fw95(c: Ctx):
                 new = replacement(c, at, i)
                 if at.is_dir():
                     os.rename(at, c.ws / f"aside{i}")
+                mine = new_number(new)
                 begin = time.monotonic()
                 os.rename(new, at)
-                mine = new_number(at)
             # Put right means: under the name lies a file of the keeper's.
             is_right = c.wait_until(lambda: new_number(at) not in (None, mine), 2.0, step=0.0002)
             c.must(is_right, f"{kind}: bare for two seconds: {p.alive} {p.err[-300:]!r}")

@@ -77,13 +77,23 @@ def build_tools(given, keep_in):
 def copy_program(binary, to):
     """The program and those that it finds beside itself, where every identity can read them: the repository may lie in
     root's home. Building anew does not change what is being tested either."""
-    to = Path(to) / "program"
+    build = Path(binary).resolve().parent
+    to = Path(to) / build.name
     to.mkdir(mode=0o755)
     to.parent.chmod(0o755)
-    for p in [Path(binary), *(q for q in Path(binary).resolve().parent.glob("vitrine-*") if q.is_file())]:
-        shutil.copyfile(p, to / p.name)
-        (to / p.name).chmod(0o755)
+    copy_files([Path(binary), *build.glob("vitrine-*")], to)
+    # Some checks need the build whose faults can be switched on (check_verdict.py).
+    if (build / "sabotage" / "vitrine").is_file():
+        (to / "sabotage").mkdir(mode=0o755)
+        copy_files((build / "sabotage").glob("vitrine*"), to / "sabotage")
     return str(to / Path(binary).name)
+
+
+def copy_files(files, to):
+    for p in files:
+        if p.is_file():
+            shutil.copyfile(p, to / p.name)
+            (to / p.name).chmod(0o755)
 
 
 def not_testable():
