@@ -71,6 +71,7 @@ struct freezer {
 	bool kills;
 	bool may_trace, is_forbidden; /* known once somebody refuses */
 	struct freeze_result result;
+	bool has_gone; /* the last pass met something that had ended */
 };
 
 /* ---- the table ---- */
@@ -235,11 +236,13 @@ static bool stop_refused(struct freezer *f, pid_t tid)
 }
 
 /* True: this thread executes nothing any more. */
-static bool stop(struct freezer *f, pid_t tid)
+/* True: it does not move. *ret_gone: because it has ended. */
+static bool stop(struct freezer *f, pid_t tid, bool *ret_gone)
 {
 	struct task *t = task_of(f, tid);
 	long ignored;
 
+	*ret_gone = false;
 	if (is_stopped(t))
 		return true;
 	if (t->state == TASK_SEIZED)
@@ -249,8 +252,10 @@ static bool stop(struct freezer *f, pid_t tid)
 		(void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL); /* if it ended, that is reported */
 		return false;
 	}
-	if (errno == ESRCH || is_dead(look(f, tid, &ignored)))
+	if (errno == ESRCH || is_dead(look(f, tid, &ignored))) {
+		*ret_gone = f->has_gone = true;
 		return true;
+	}
 	return stop_refused(f, tid);
 }
 
@@ -287,6 +292,8 @@ static int pass_process(struct freezer *f, pid_t pid)
 	const struct dirent *en;
 	long has = 0, seen = 0;
 	int fd, left = 0, r = 0;
+	bool is_gone = false;
+	pid_t tid;
 
 	(void)snprintf(name, sizeof(name), "%d/task", (int)pid);
 	fd = openat(f->host, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -299,9 +306,12 @@ static int pass_process(struct freezer *f, pid_t pid)
 		r = add_children(f, fd, en->d_name);
 		if (r < 0 && pid == f->root)
 			break;
-		seen++;
-		if (pid != f->root && !stop(f, (pid_t)number_at(en->d_name)))
+		tid = (pid_t)number_at(en->d_name);
+		if (pid != f->root && !stop(f, tid, &is_gone))
 			left++;
+		/* A thread that has ended may have begun another that the list left out: it must not stand for that one. The
+		 * first thread is counted until the last has ended. */
+		seen += !is_gone || tid == pid;
 	}
 	(void)closedir(d);
 	if (pid == f->root)
@@ -332,6 +342,7 @@ static int pass(struct freezer *f)
 
 	f->todo[0] = f->root;
 	f->n_todo = 1;
+	f->has_gone = false;
 	while (f->n_todo > 0) {
 		int r = pass_process(f, f->todo[--f->n_todo]);
 
@@ -419,13 +430,19 @@ static void wait_for_reports(struct freezer *f)
 
 static int stop_all(struct freezer *f)
 {
+	bool is_again = false;
+
 	f->began = clock_now();
 	while (!f->is_over) {
 		uint64_t took;
 		int left = pass(f);
 
-		if (left <= 0)
+		/* A process that ended during the pass may have been counted for its child: once more, then. */
+		if (left < 0 || (left == 0 && (!f->has_gone || is_again)))
 			return left;
+		is_again = left == 0;
+		if (is_again)
+			continue;
 		if (f->is_forbidden)
 			return -EPERM;
 		took = clock_now() - f->began;
