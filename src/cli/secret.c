@@ -101,6 +101,11 @@ static int read_stdin(struct buf *value, struct err *e)
 	if (value->n == 0 || value->is_over)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "the value on stdin is empty or over %zu bytes", SECRET_VALUE_MAX);
+	if (value->n < SECRET_VALUE_MIN)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "the value has fewer than %d characters: it could be neither put in "
+			       "nor masked without touching other text",
+			       SECRET_VALUE_MIN);
 	return 0;
 }
 

@@ -152,6 +152,71 @@ int http_parse_target(struct str method, struct str target, struct http_target *
 	return 0;
 }
 
+/* ---- the one form of a path ---- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = lower(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool is_unreserved(int c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+static const char *encoding_objection(struct str s, bool is_strict)
+{
+	int high = s.n >= 3 ? hex_digit(s.p[1]) : -1, low = s.n >= 3 ? hex_digit(s.p[2]) : -1;
+	int c = high * 16 + low;
+
+	if (high < 0 || low < 0)
+		return "a '%' that begins no encoding";
+	if (is_unreserved(c))
+		return "an encoding of a character that stands for itself";
+	if (c < 0x20 || c == 0x7f || c == '\\' || c == ';')
+		return "an encoded control character, '\\' or ';'";
+	return is_strict && (c == '/' || c == '%') ? "an encoded '/' or '%'" : NULL;
+}
+
+/* A part of the path that begins behind a slash: what is wrong with the way it begins? */
+static const char *part_objection(struct str s)
+{
+	size_t n = str_find(s, '/');
+
+	if (n == 0)
+		return "an empty part ('//')";
+	return (n == 1 && s.p[0] == '.') || (n == 2 && s.p[0] == '.' && s.p[1] == '.') ? "a part "
+											 "'.' or "
+											 "'..'"
+										       : NULL;
+}
+
+int http_check_canonical(struct str target, bool is_strict, struct err *e)
+{
+	struct str path = str_first(target, str_find(target, '?'));
+	const char *why = path.n > 0 && path.p[0] == '/' ? NULL : "no '/' at its beginning";
+
+	for (size_t i = 0; i < path.n && why == NULL; i++) {
+		struct str rest = str_from(path, i);
+
+		if (path.p[i] == '/' && rest.n > 1)
+			why = part_objection(str_from(rest, 1));
+		else if (path.p[i] == '%')
+			why = encoding_objection(rest, is_strict);
+		else if (path.p[i] == '\\' || path.p[i] == ';')
+			why = "a '\\' or ';'";
+	}
+	return why ? bad(e,
+			 "the path has %s, and servers read that in more than one way; send it in "
+			 "its plain form",
+			 why)
+		   : 0;
+}
+
 bool http_authority_is(const struct http_authority *a, const char *host, uint16_t port,
 		       uint16_t default_port)
 {

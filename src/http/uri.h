@@ -34,6 +34,11 @@ int http_parse_authority(struct str s, struct http_authority *ret, struct err *e
 /* CONNECT takes an authority with a port and nothing else; '*' is for OPTIONS; other methods take the rest. */
 int http_parse_target(struct str method, struct str target, struct http_target *ret, struct err *e);
 
+/* Is the path, without its query, in its one canonical form? No empty, "." or ".." part, no '\\' and no ';', and an encoding
+ * only of what cannot stand for itself. Encoded slashes and percent signs mean themselves to some servers and separators to
+ * others: `is_strict` refuses them too. -EBADMSG with the sentence. */
+int http_check_canonical(struct str path, bool is_strict, struct err *e);
+
 /* A Host field or :authority names host and port; default_port stands for a missing one. */
 bool http_authority_is(const struct http_authority *a, const char *host, uint16_t port,
 		       uint16_t default_port);

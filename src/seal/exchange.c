@@ -3,6 +3,11 @@
  *
  * Every request is judged anew, so a redirect, a second request on the same connection or another stream gains
  * nothing from the one before. What goes on the record is what was asked inside, placeholders and all.
+ *
+ * On a host for which we hold a secret, a login or git rules, a request has one form: a target that is a path in its canonical
+ * spelling, and a body only where its method has one. Everything below compares such paths as bytes. On a host with a
+ * secret or a login the answer has one form too: no encoding, no range and no extension is asked for, and one that comes all
+ * the same is refused, because a value in it could not be seen.
  */
 #include "seal/exchange.h"
 #include "base/loop.h"
@@ -21,6 +26,10 @@ void exchange_begin(struct exchange *x, const struct exchange_way *way, struct t
 				.is_begun = true };
 	if (!sabotaged("seal-mask"))
 		vault_mask(&rules->vault, way->host, x->mask);
+	x->is_masked = way->is_tls && (vault_holds_for(&rules->vault, way->host) ||
+				       logins_cover(&rules->logins, way->host));
+	x->is_strict =
+		logins_cover(&rules->logins, way->host) || git_rules_cover(&rules->git, way->host);
 }
 
 static int refuse(struct exchange *x, unsigned code, const char *why)
@@ -81,6 +90,14 @@ static int check_target(struct exchange *x, const struct http_head *in, struct s
 		return refuse(x, 400, "a request has one Host field");
 	if (check_authority(x, host) < 0)
 		return -EACCES;
+	if ((x->is_masked || x->is_strict)) {
+		if (t.form != HTTP_ORIGIN)
+			return refuse(x, 400,
+				      "a request to this host names its path alone, not a whole "
+				      "address and not '*'");
+		if (http_check_canonical(t.path, x->is_strict, &e) < 0)
+			return refuse(x, 400, e.msg);
+	}
 	if (t.form == HTTP_ABSOLUTE &&
 	    (t.is_https != x->way->is_tls ||
 	     !http_authority_is(&t.authority, x->way->host, x->way->port, t.is_https ? 443 : 80)))
@@ -89,9 +106,32 @@ static int check_target(struct exchange *x, const struct http_head *in, struct s
 	return 0;
 }
 
+static bool only_reads(struct str method)
+{
+	return str_is(method, "GET") || str_is(method, "HEAD") || str_is(method, "OPTIONS");
+}
+
+/* What a method that has no body by custom carries in one is read by some servers and skipped by others. */
+static int check_body(struct exchange *x, const struct http_head *in)
+{
+	static const char *const with_body[] = { "POST", "PUT", "PATCH", "DELETE" };
+	bool may_have = !x->is_masked && !x->is_strict;
+	struct str length;
+
+	for (size_t i = 0; i < ARRAY_LEN(with_body); i++)
+		may_have |= str_is(in->method, with_body[i]);
+	x->is_bodiless = !may_have;
+	if (x->is_bodiless &&
+	    (http_field_first(in, "Transfer-Encoding") ||
+	     (http_field_one(in, "Content-Length", &length) != 0 && !str_is(length, "0"))))
+		return refuse(x, 400, "a request of this method to this host has no body");
+	return 0;
+}
+
 /* ---- rules */
 
-static int judge_git(struct exchange *x, const struct http_head *in, struct str path)
+static int judge_git(struct exchange *x, const struct http_head *in, struct str path,
+		     const struct path_rule *rule)
 {
 	struct err e = ERR_INIT;
 	int r;
@@ -103,6 +143,11 @@ static int judge_git(struct exchange *x, const struct http_head *in, struct str 
 		r = git_judge(&x->rules->git, &x->git, &e);
 	if (r < 0)
 		return refuse(x, 403, e.msg);
+	if (x->git.kind == GIT_NOT && rule == NULL)
+		return refuse(x, 403,
+			      "this host has git rules, so its other pages are closed; an allow "
+			      "rule "
+			      "'METHOD HOST/PATH' would open this one");
 	if (x->git.kind != GIT_NOT)
 		(void)snprintf(x->rule, sizeof(x->rule), "git %.200s", x->git.repo);
 	x->is_held = x->git.kind == GIT_PUSH;
@@ -124,11 +169,6 @@ static int prepare_push(struct exchange *x, const struct http_head *in)
 	return 0;
 }
 
-static bool only_reads(struct str method)
-{
-	return str_is(method, "GET") || str_is(method, "HEAD") || str_is(method, "OPTIONS");
-}
-
 static int judge(struct exchange *x, const struct http_head *in, struct str path,
 		 const struct path_rule **ret_rule)
 {
@@ -139,7 +179,10 @@ static int judge(struct exchange *x, const struct http_head *in, struct str path
 		return refuse(x, r == -EBADMSG ? 400 : 403, e.msg);
 	if (*ret_rule)
 		(void)snprintf(x->rule, sizeof(x->rule), "%s", (*ret_rule)->text);
-	r = judge_git(x, in, path);
+	if (logins_judge(&x->rules->logins, x->way->host, in->method, path, &e) < 0 &&
+	    !sabotaged("seal-login"))
+		return refuse(x, 403, e.msg);
+	r = judge_git(x, in, path, *ret_rule);
 	return r < 0 || !x->is_held ? r : prepare_push(x, in);
 }
 
@@ -157,25 +200,26 @@ static void copy_field(struct exchange *x, const struct http_field *f, struct ht
 	add_field(out, f->name, swapped ? str_of(swapped) : f->value);
 }
 
+/* A part of an answer, or a compressed one: a value in it could not be seen. */
+static bool asks_for_another_form(struct str name)
+{
+	static const char *const names[] = { "Range", "If-Range", "Accept-Encoding",
+					     "Sec-WebSocket-Extensions", "A-IM" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_is_nocase(name, names[i]))
+			return true;
+	return false;
+}
+
 static bool is_dropped(const struct exchange *x, const struct http_head *in,
 		       const struct http_field *f)
 {
 	if (str_is_nocase(f->name, "TE"))
 		return !str_is_nocase(f->value, "trailers");
 	return http_field_is_hop(in, f->name) || str_is_nocase(f->name, "Host") ||
-	       (x->is_held && str_is_nocase(f->name, "Expect"));
-}
-
-/* Compressed, a secret that comes back could not be seen. */
-static void ask_for_identity(struct http_head *out)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < out->n; i++)
-		if (!str_is_nocase(out->v[i].name, "Accept-Encoding"))
-			out->v[kept++] = out->v[i];
-	out->n = kept;
-	add_field(out, STR("Accept-Encoding"), STR("identity"));
+	       (x->is_held && str_is_nocase(f->name, "Expect")) ||
+	       (x->is_masked && asks_for_another_form(f->name));
 }
 
 static int rewrite(struct exchange *x, const struct http_head *in, struct str path,
@@ -183,8 +227,10 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 {
 	char *target = NULL;
 
-	if (x->way->is_tls && !only_reads(in->method) && !sabotaged("seal-login"))
+	if (x->way->is_tls && !sabotaged("seal-login")) {
 		x->login = logins_find(&x->rules->logins, x->way->host, path);
+		x->watch = x->login ? NULL : logins_watch(&x->rules->logins, x->way->host, path);
+	}
 	*out = (struct http_head){ .minor = 1, .method = in->method, .target = path };
 	add_field(out, STR("Host"), http_field_first(in, "Host")->value);
 	for (size_t i = 0; i < in->n; i++)
@@ -196,8 +242,8 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 		keep_string(x, target);
 		out->target = str_of(target);
 	}
-	if (x->note.swapped || x->login)
-		ask_for_identity(out);
+	if (x->is_masked)
+		add_field(out, STR("Accept-Encoding"), STR("identity"));
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 431, "too many header fields") : 0;
 }
 
@@ -234,6 +280,8 @@ int exchange_request(struct exchange *x, const struct http_head *in, struct http
 	remember(x, in);
 	r = check_target(x, in, &path);
 	if (r >= 0)
+		r = check_body(x, in);
+	if (r >= 0)
 		r = judge(x, in, path, &rule);
 	if (r >= 0)
 		r = rewrite(x, in, path, out);
@@ -243,7 +291,7 @@ int exchange_request(struct exchange *x, const struct http_head *in, struct http
 		return r;
 	x->up_mask = mask_new();
 	if (x->way->is_tls)
-		vault_body_mask(&x->rules->vault, x->way->host, x->up_mask);
+		vault_body_mask(&x->rules->vault, x->way->host, x->login != NULL, x->up_mask);
 	return x->is_held;
 }
 
@@ -281,12 +329,15 @@ int exchange_hold_end(struct exchange *x)
 
 /* ---- bodies */
 
-void exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret)
+int exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret)
 {
 	x->up += n;
 	*ret = (struct str){ .p = p, .n = n };
+	if (n > 0 && x->is_bodiless && !x->frames)
+		return refuse(x, 400, "a request of this method to this host has no body");
 	if (!mask_is_empty(x->up_mask))
 		mask_feed(x->up_mask, p, n, ret);
+	return 0;
 }
 
 void exchange_up_end(struct exchange *x, struct str *ret)
@@ -296,16 +347,23 @@ void exchange_up_end(struct exchange *x, struct str *ret)
 		mask_end(x->up_mask, ret);
 }
 
-void exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret)
+int exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret)
 {
 	x->down += n;
 	*ret = (struct str){ .p = p, .n = n };
-	if (x->is_login) {
+	if (x->is_login || x->is_watched) {
 		buf_add(&x->answer, p, n);
 		*ret = STR("");
+	} else if (x->frames) {
+		if (frames_feed(x->frames, x->mask, p, n, ret) < 0)
+			return refuse(x, 502,
+				      "the server sent a message of WebSocket in a form that "
+				      "cannot "
+				      "be looked through");
 	} else if (!mask_is_empty(x->mask)) {
 		mask_feed(x->mask, p, n, ret);
 	}
+	return 0;
 }
 
 /* The whole answer is there: its tokens stay here. One that is not understood does not go inside at all. */
@@ -319,7 +377,8 @@ static int take_login(struct exchange *x)
 	if (x->answer.is_over)
 		(void)err_set(&e, ERR_DENIED, EMSGSIZE, "it is over %zu bytes", LOGIN_ANSWER_MAX);
 	else
-		r = login_take(&x->rules->logins, x->login, &x->rules->vault, &x->answer, &e);
+		r = login_take(&x->rules->logins, x->login, &x->rules->vault, x->is_success,
+			       &x->answer, &e);
 	if (r < 0) {
 		_free_ char *why = mem_fmt("the tokens of this login could not be taken out of the "
 					   "answer: %.200s",
@@ -327,24 +386,42 @@ static int take_login(struct exchange *x)
 
 		return refuse(x, 502, why);
 	}
-	if (r > 0 && x->rules->on_login)
+	if (r > 0 && x->is_success && x->rules->on_login)
 		x->rules->on_login(x->rules->arg, x->rules, x->login->name,
 				   (struct str){ .p = whole.p, .n = whole.n });
 	x->is_taken = r > 0;
 	return 0;
 }
 
+/* Another answer of JSON where a login gives out tokens: it holds none. */
+static int check_watched(struct exchange *x)
+{
+	const char *mark;
+
+	if (x->answer.is_over)
+		return refuse(x, 502,
+			      "an answer of JSON of this host is too long to be looked through");
+	mark = login_mark_in(x->watch, (struct str){ .p = x->answer.p, .n = x->answer.n });
+	if (mark) {
+		_free_ char *why = mem_fmt("the answer holds what begins like a token of %s ('%s')",
+					   x->watch->name, mark);
+
+		return refuse(x, 502, why);
+	}
+	return 0;
+}
+
 int exchange_down_end(struct exchange *x, struct str *ret)
 {
 	*ret = STR("");
-	if (x->is_login) {
-		if (take_login(x) < 0)
+	if (x->is_login || x->is_watched) {
+		if ((x->is_login ? take_login(x) : check_watched(x)) < 0)
 			return -EACCES;
 		(void)mask_text(x->mask, x->answer.p, x->answer.n); /* of tokens before these */
 		*ret = (struct str){ .p = buf_cstr(&x->answer), .n = x->answer.n };
-	} else if (!mask_is_empty(x->mask)) {
+	} else if (!mask_is_empty(x->mask) && !x->frames) {
 		mask_end(x->mask, ret);
-	}
+	} /* What is held of a message that breaks off stays here. */
 	return 0;
 }
 
@@ -373,16 +450,55 @@ static void copy_masked(struct exchange *x, const struct http_field *f, struct h
 		add_field(out, f->name, masked(x, f->value));
 }
 
-int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out)
+/* Did the server send the answer in a form that it was not asked for? */
+static const char *form_objection(const struct http_head *in)
 {
 	struct str coding;
 	int r = http_field_one(in, "Content-Encoding", &coding);
 
-	if ((x->note.swapped || x->login) && r != 0 && in->status >= 200 &&
-	    (r < 0 || !str_is_nocase(coding, "identity")))
+	if (in->status >= 200 && (r < 0 || (r > 0 && !str_is_nocase(coding, "identity"))))
+		return "the server compressed an answer, although it was asked not to; on a host "
+		       "with "
+		       "a secret it could hide the secret";
+	if (in->status == 206 || in->status == 226 || http_field_first(in, "Content-Range"))
+		return "the server sent a part of an answer that nobody asked for; on a host with "
+		       "a "
+		       "secret it could hide the secret";
+	if (http_field_first(in, "Sec-WebSocket-Extensions"))
+		return "the server uses an extension of WebSocket that was not asked for; on a "
+		       "host "
+		       "with a secret it could hide the secret";
+	return NULL;
+}
+
+/* A token in a field of the answer's head cannot be stood for: the answer is refused. */
+static bool has_mark_in_head(const struct exchange *x, const struct http_head *in)
+{
+	const struct login *l = x->login ? x->login : x->watch;
+
+	for (size_t i = 0; l && i < in->n; i++)
+		if (login_mark_in(l, in->v[i].value) || login_mark_in(l, in->v[i].name))
+			return true;
+	return l && login_mark_in(l, in->reason);
+}
+
+static bool is_json(const struct http_head *in)
+{
+	const struct http_field *f = http_field_first(in, "Content-Type");
+
+	return f && (memmem(f->value.p, f->value.n, "json", 4) ||
+		     memmem(f->value.p, f->value.n, "JSON", 4));
+}
+
+int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out)
+{
+	const char *why = x->is_masked ? form_objection(in) : NULL;
+
+	if (why)
+		return refuse(x, 502, why);
+	if (has_mark_in_head(x, in))
 		return refuse(x, 502,
-			      "the server compressed an answer to a request that carried a secret, "
-			      "although it was asked not to");
+			      "a field of the answer holds what begins like a token of a login");
 	*out = (struct http_head){ .minor = 1,
 				   .status = in->status,
 				   .reason = masked(x, in->reason) };
@@ -392,9 +508,13 @@ int exchange_response(struct exchange *x, const struct http_head *in, struct htt
 			copy_masked(x, &in->v[i], out);
 	if (in->status >= 200 || in->status == 101)
 		x->code = in->status;
-	x->is_login = x->login && in->status >= 200 && in->status < 300;
-	if (x->is_login && x->answer.p == NULL)
-		x->answer = secret_buf_of(LOGIN_ANSWER_MAX);
+	x->is_success = in->status >= 200 && in->status < 300;
+	x->is_login = x->login && in->status >= 200;
+	x->is_watched = x->watch && in->status >= 200 && (x->is_watched || is_json(in));
+	if ((x->is_login || x->is_watched) && x->answer.p == NULL)
+		x->answer = secret_buf_of(x->is_login ? LOGIN_ANSWER_MAX : WATCHED_ANSWER_MAX);
+	if (in->status == 101 && x->is_masked && x->frames == NULL)
+		x->frames = frames_new();
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 502, "too many header fields in the answer")
 					    : 0;
 }
@@ -488,6 +608,7 @@ void exchange_end(struct exchange *x)
 	secret_wipe(&x->answer);
 	mask_free(x->mask);
 	mask_free(x->up_mask);
+	frames_free(x->frames);
 	gunzip_free(x->gunzip);
 	git_push_done(&x->push);
 	terms_unref(x->rules);

@@ -16,6 +16,7 @@
 #define VITRINE_SEAL_EXCHANGE_H
 
 #include "http/uri.h"
+#include "seal/frames.h"
 #include "seal/gunzip.h"
 #include "seal/terms.h"
 
@@ -37,15 +38,20 @@ struct exchange {
 	char method[HTTP_METHOD_MAX + 1];
 	char path[512]; /* as asked for inside, without the query, for the record */
 	bool wants_json, is_head, is_upgrade, is_held, is_refused, is_begun;
+	bool is_masked; /* a secret or a login belongs to the host: nothing may hide it in the answer */
+	bool is_strict;   /* a login or git rules are decided by the path */
+	bool is_bodiless; /* a request that has no body on such a host */
 	struct git_request git;
 	struct git_push push;
 	struct gunzip *gunzip;
 	struct mask *mask, *up_mask;
 	struct vault_note note;
 	const struct login *login; /* its endpoint is asked */
-	struct buf answer;         /* of it, held until its tokens are taken out */
-	bool is_login, is_taken;
-	char **strings; /* values made for this exchange; wiped */
+	const struct login *watch; /* whose tokens an answer of JSON must not hold */
+	struct buf answer;         /* of either, held until it was looked through */
+	bool is_login, is_watched, is_success, is_taken;
+	struct frames *frames; /* of a WebSocket, whose messages are masked across them */
+	char **strings;        /* values made for this exchange; wiped */
 	size_t n_strings, cap_strings;
 	unsigned code; /* of the answer */
 	char rule[256];
@@ -65,11 +71,13 @@ int exchange_hold(struct exchange *x, const char *p, size_t n);
 /* The body ended while it was held. */
 int exchange_hold_end(struct exchange *x);
 
-void exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret);
+/* < 0: refused: a body that the request may not have. */
+int exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret);
 void exchange_up_end(struct exchange *x, struct str *ret);
 
 int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out);
-void exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret);
+/* < 0: refused: what comes cannot be looked through. */
+int exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret);
 /* < 0: what was held may not go inside: x->code and x->why are set, and the answer is cut off. */
 int exchange_down_end(struct exchange *x, struct str *ret);
 

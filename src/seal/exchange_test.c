@@ -2,6 +2,7 @@
 /* seal/exchange_test.c - one request judged and rewritten, its answer masked, without a wire */
 #include "base/test.h"
 #include "seal/exchange.h"
+#include "secret/secret.h"
 
 #define HOLDER "sk-hold-9876543210"
 #define SECRET "sk-real-0123456789"
@@ -132,8 +133,13 @@ TEST(refusals)
 	refused("GET / HTTP/1.1\r\nHost: ok.test\r\nHost: ok.test\r\n\r\n", 400);
 	refused("GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", 421);
 	refused("GET / HTTP/1.1\r\nHost: ok.test:80\r\n\r\n", 421);
-	refused("GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", 421);
-	refused("GET https://evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", 421);
+	refused("GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
+	refused("GET https://evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
+	refused("GET /a HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 1\r\n\r\n", 400);
+	refused("GET /a HTTP/1.1\r\nHost: ok.test\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
+	refused("SEARCH /a HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 1\r\n\r\n", 400);
+	refused("GET //a HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
+	refused("GET /%61 HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
 	refused("CONNECT ok.test:443 HTTP/1.1\r\nHost: ok.test\r\n\r\n", 405);
 	refused("GET /no HTTP/1.1\r\nHost: ok.test\r\n\r\n", 403);
 	refused("GET /../no HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
@@ -172,13 +178,69 @@ TEST(compression_hides_nothing)
 	for (int has_secret = 0; has_secret < 2; has_secret++) {
 		CHECK_INT(ask(&x, r, &way,
 			      has_secret ? "GET /a HTTP/1.1\r\nHost: ok.test\r\nX-A: " HOLDER "\r\n"
-					   "\r\n"
-					 : "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"),
+					   "Accept-Encoding: gzip\r\nRange: bytes=0-4\r\n\r\n"
+					 : "GET /a HTTP/1.1\r\nHost: ok.test\r\nIf-Range: x\r\n"
+					   "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
 			  0);
+		CHECK(str_is(sent("Accept-Encoding"), "identity"));
+		CHECK(str_is(sent("Range"), "(none)") && str_is(sent("If-Range"), "(none)"));
+		CHECK(str_is(sent("Sec-WebSocket-Extensions"), "(none)"));
 		CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
-		CHECK_INT(exchange_response(&x, &in, &out), has_secret ? -EACCES : 0);
+		CHECK_INT(exchange_response(&x, &in, &out), -EACCES);
 		exchange_end(&x);
 	}
+	terms_unref(r);
+}
+
+TEST(parts_and_extensions_hide_nothing)
+{
+	static const char *const answers[] = {
+		"HTTP/1.1 206 Partial Content\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Range: bytes 0-1/9\r\n\r\n",
+		"HTTP/1.1 226 IM Used\r\n\r\n",
+		"HTTP/1.1 101 Switching\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+	};
+	struct terms *r = make_rules();
+	struct exchange x;
+	struct err e = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+		CHECK(http_parse_response(answers[i], strlen(answers[i]), &in, &e) > 0);
+		CHECK_INT(exchange_response(&x, &in, &out), -EACCES);
+		exchange_end(&x);
+	}
+	terms_unref(r);
+}
+
+/* Masked with the value of now and with every one before. */
+TEST(a_value_that_was_replaced_stays_masked)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\n\r\n";
+	struct terms *r = make_rules(), *next = make_rules();
+	struct exchange x;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	for (int i = 0; i < 40; i++) {
+		_free_ char *value = mem_fmt("sk-new-%08d", i);
+
+		CHECK_INT(vault_set(&r->vault, r->vault.v[0].name, str_of(value)), 0);
+	}
+	CHECK_INT(vault_adopt(&next->vault, &r->vault), 0);
+	CHECK_INT(ask(&x, next, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
+	CHECK_INT(exchange_response(&x, &in, &out), 0);
+	CHECK_INT(exchange_down(&x, "1 " SECRET " sk-new-00000003 sk-new-00000039 z",
+				strlen("1 " SECRET " sk-new-00000003 sk-new-00000039 z"), &body),
+		  0);
+	CHECK(memmem(body.p, body.n, "sk-new-", 7) == NULL ||
+	      memmem(body.p, body.n, "0000003", 7) == NULL);
+	CHECK(memmem(body.p, body.n, SECRET, strlen(SECRET)) == NULL);
+	CHECK(memmem(body.p, body.n, "00000039", 8) == NULL);
+	exchange_end(&x);
+	CHECK_INT(vault_set(&next->vault, next->vault.v[0].name, STR("short")), -EINVAL);
+	terms_unref(next);
 	terms_unref(r);
 }
 
@@ -209,7 +271,11 @@ static struct terms *login_rules(void)
 {
 	static const char text[] = "{\"logins\":[{\"name\":\"l\",\"hosts\":[\"api.test\"],"
 				   "\"endpoints\":[\"ok.test/token\"],"
-				   "\"tokens\":[\"access_token\",\"refresh_token\"]}]}";
+				   "\"tokens\":[\"access_token\",\"refresh_token\"],"
+				   "\"closed\":[\"ok.test/token\",\"ok.test/oauth\"],"
+				   "\"pages\":[\"GET ok.test/oauth/profile\"],"
+				   "\"marks\":[\"sk-ant-\",\"1//0\"],"
+				   "\"texts\":[\"ok.test/v1\"]}]}";
 	struct terms *r = terms_new();
 	struct err e = ERR_INIT;
 
@@ -271,8 +337,9 @@ TEST(a_login_leaves_its_tokens_here)
 	for (int i = 0; i < 2; i++) { /* in a header for its hosts; in a body for the endpoint's */
 		const char *holder = next->vault.v[0].placeholder,
 			   *late = next->vault.v[1].placeholder;
-		_free_ char *text = mem_fmt("POST /a HTTP/1.1\r\nHost: %s\r\nX: %s\r\n\r\n",
-					    i ? "ok.test" : "api.test", holder);
+		_free_ char *text =
+			mem_fmt("POST %s HTTP/1.1\r\nHost: %s\r\nX: %s\r\n\r\n",
+				i ? "/token" : "/a", i ? "ok.test" : "api.test", holder);
 		_free_ char *form = mem_fmt("t=1%%2F%%2F%s&", late + 3);
 
 		CHECK_INT(ask(&x, next, i ? &way : &api, text), 0);
@@ -308,10 +375,227 @@ TEST(a_login_that_is_not_understood_does_not_come_inside)
 	r = login_rules();
 	_cleanup_(buf_done) struct buf elsewhere = BUF(4 * KIB);
 
-	CHECK_INT(log_in(&x, r, "/token/other", wrong[0], 7, &elsewhere), 0);
+	CHECK_INT(log_in(&x, r, "/v1/messages", wrong[0], 7, &elsewhere), 0);
 	CHECK_STR(buf_cstr(&elsewhere), wrong[0]);
 	exchange_end(&x);
 	terms_unref(r);
+}
+
+/* One request to ok.test and its answer as a whole: what came inside, or "-" where something was refused. */
+static char *visit(struct terms *r, const char *request, const char *head, const char *body)
+{
+	struct exchange x;
+	struct err e = ERR_INIT;
+	struct str text = STR("");
+	char *inside = NULL;
+
+	kept[0] = '\0';
+	if (ask(&x, r, &way, request) == 0) {
+		CHECK(http_parse_response(head, strlen(head), &in, &e) > 0);
+		if (exchange_response(&x, &in, &out) == 0 &&
+		    exchange_down(&x, body, strlen(body), &text) == 0) {
+			_free_ char *first = mem_strn(text.p, text.n);
+
+			if (exchange_down_end(&x, &text) == 0)
+				inside = mem_fmt("%s%.*s", first, (int)text.n, text.p);
+		}
+	}
+	exchange_end(&x);
+	return inside ? inside : mem_str("-");
+}
+
+#define POST_TOKEN "POST /token HTTP/1.1\r\nHost: ok.test\r\n\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: ok.test\r\n\r\n"
+#define JSON_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+TEST(a_token_comes_inside_in_no_other_way)
+{
+	static const struct {
+		const char *request, *head, *body;
+		bool is_seen; /* the answer goes inside, without the token */
+	} cases[] = {
+		{ POST_TOKEN, "HTTP/1.1 400 Bad\r\n\r\n", "{\"access_token\":\"" ACCESS "\"}",
+		  true },
+		{ POST_TOKEN, "HTTP/1.1 201 Made\r\n\r\n", "{\"other\":[{\"key\":\"" ACCESS "\"}]}",
+		  true },
+		{ POST_TOKEN, "HTTP/1.1 302 Found\r\n\r\n", "go to ?t=" ACCESS, false },
+		{ POST_TOKEN, "HTTP/1.1 500 Oops\r\n\r\n", "<html>an error of the server</html>",
+		  true },
+		{ POST_TOKEN, "HTTP/1.1 302 Found\r\nLocation: /?t=" ACCESS "\r\n\r\n", "", false },
+		{ POST_TOKEN, "HTTP/1.1 200 OK\r\n\r\n",
+		  "{\"x\":\"{\\\"access_token\\\":\\\"" ACCESS "\\\"}\"}", false },
+		{ GET("/oauth/profile"), JSON_HEAD, "{\"name\":\"me\"}", true },
+		{ GET("/oauth/profile"), JSON_HEAD, "{\"key\":\"" ACCESS "\"}", false },
+		{ GET("/oauth/other"), JSON_HEAD, "{}", false },
+		{ GET("/oauth/profile/"), JSON_HEAD, "{\"a\":1}", true },
+		{ GET("/OAuth/other"), JSON_HEAD, "{}", false },
+		{ GET("/token"), JSON_HEAD, "{}", false },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"key\":\"" ACCESS "\"}", false },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"n\":1}", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct terms *r = login_rules();
+		_free_ char *inside = visit(r, cases[i].request, cases[i].head, cases[i].body);
+
+		if (strstr(inside, ACCESS) || str_eq(inside, "-") == cases[i].is_seen) {
+			(void)fprintf(stderr, "case %zu: %s\n", i, inside);
+			CHECK(false);
+		}
+		terms_unref(r);
+	}
+	/* Models' words are never touched. */
+	struct terms *r = login_rules();
+	_free_ char *words = visit(r, GET("/v1/messages"), JSON_HEAD, "{\"text\":\"" ACCESS "\"}");
+
+	CHECK_STR(words, "{\"text\":\"" ACCESS "\"}");
+	terms_unref(r);
+}
+
+/* What a forgiving server makes of a path: everything decoded twice, parameters, dots and empty parts left out, in small
+ * letters. */
+static void forgive(const char *path, struct buf *ret)
+{
+	_free_ char *text = mem_strn(path, strcspn(path, "?#"));
+
+	for (int round = 0; round < 2; round++) {
+		char *to = text;
+
+		for (const char *p = text; *p; p++) {
+			unsigned v = (unsigned char)*p;
+
+			if (p[0] == '%' && strspn(p + 1, "0123456789abcdefABCDEF") >= 2) {
+				v = 0;
+				for (int i = 1; i < 3; i++)
+					v = v * 16 + (unsigned)(p[i] <= '9'
+									? p[i] - '0'
+									: (p[i] | 32) - 'a' + 10);
+				p += 2;
+			}
+			*to++ = (char)(v == '\\' ? '/' : v >= 'A' && v <= 'Z' ? v | 32 : v);
+		}
+		*to = '\0';
+	}
+	buf_add(ret, "", 0);
+	for (const char *p = text; *p;) {
+		size_t all = strcspn(p, "/"), n = strcspn(p, "/;");
+
+		if (n == 2 && memcmp(p, "..", 2) == 0) {
+			while (ret->n > 0 && ret->p[--ret->n] != '/')
+				;
+			ret->p[ret->n] = '\0';
+		} else if (n > 0 && !(n == 1 && *p == '.')) {
+			buf_printf(ret, "/%.*s", (int)n, p);
+		}
+		p += all + (p[all] == '/');
+	}
+}
+
+/* Ways to write one path anew at position i; NULL: there is no such way there. */
+static char *respell(const char *path, size_t way_n, size_t i)
+{
+	int n = (int)i;
+	const char *rest = path + i;
+
+	switch (way_n) {
+	case 0:
+		return mem_fmt("%.*s%%%02X%s", n, path, (unsigned char)*rest, rest + 1);
+	case 1:
+		return mem_fmt("%.*s%%%02x%s", n, path, (unsigned char)*rest, rest + 1);
+	case 2:
+		return mem_fmt("%.*s%%25%02X%s", n, path, (unsigned char)*rest, rest + 1);
+	case 3:
+		return *rest == '/' ? mem_fmt("%.*s/%s", n, path, rest) : NULL;
+	case 4:
+		return *rest == '/' ? mem_fmt("%.*s/.%s", n, path, rest) : NULL;
+	case 5:
+		return *rest == '/' ? mem_fmt("%.*s/x/..%s", n, path, rest) : NULL;
+	case 6:
+		return *rest == '/' ? mem_fmt("%.*s/x/%%2e%%2e%s", n, path, rest) : NULL;
+	case 7:
+		return *rest == '/' && i ? mem_fmt("%.*s;a=b%s", n, path, rest) : NULL;
+	case 8:
+		return *rest == '/' ? mem_fmt("%.*s\\%s", n, path, rest + 1) : NULL;
+	case 9:
+		return *rest >= 'a' && *rest <= 'z'
+			       ? mem_fmt("%.*s%c%s", n, path, *rest - 32, rest + 1)
+			       : NULL;
+	case 10:
+		return i == 0 ? mem_fmt("%s/", path) : NULL;
+	case 11:
+		return i == 0 ? mem_fmt("%s/.", path) : NULL;
+	case 12:
+		return i == 0 ? mem_fmt("%s;x", path) : NULL;
+	case 13:
+		return i == 0 ? mem_fmt("%s%%2f", path) : NULL;
+	case 14:
+		return i == 0 ? mem_fmt("%s?a=/b", path) : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* One spelling by one method: does it reach what the forgiving server takes for the endpoint, and is it not captured? */
+static bool gets_through(struct terms *r, const char *host, const char *path, const char *method)
+{
+	const struct exchange_way to = { .id = 9, .host = host, .port = 443, .is_tls = true };
+	_free_ char *text = mem_fmt("%s %s HTTP/1.1\r\nHost: %s\r\n\r\n", method, path, host);
+	struct exchange x;
+	bool is_bad = ask(&x, r, &to, text) == 0 && x.login == NULL;
+
+	exchange_end(&x);
+	return is_bad;
+}
+
+/* One spelling, alone and with something behind it, by every method. How many the server would have understood. */
+static size_t try_spelling(struct terms *r, const char *host, const char *path, size_t first,
+			   size_t at)
+{
+	static const char *const methods[] = { "POST", "GET",     "PUT",    "PATCH",
+					       "HEAD", "OPTIONS", "DELETE", "SEARCH" };
+	_free_ char *once = respell(path, first, at);
+	size_t tried = 0;
+
+	for (size_t last = 9; once && last < 15; last++) {
+		_cleanup_(buf_done) struct buf plain = BUF(4 * KIB);
+		_free_ char *odd = last == 9 ? mem_str(once) : respell(once, last, 0);
+
+		forgive(odd, &plain);
+		for (size_t k = 0; k < ARRAY_LEN(methods) && str_eq(buf_cstr(&plain), path); k++) {
+			tried++;
+			if (gets_through(r, host, odd, methods[k])) {
+				(void)fprintf(stderr, "%s %s%s\n", methods[k], host, odd);
+				CHECK(false);
+			}
+		}
+	}
+	return tried;
+}
+
+TEST(no_spelling_of_an_endpoint_gets_through)
+{
+	for (const struct secret_login *l = secret_logins; l->name; l++) {
+		_cleanup_(buf_done) struct buf rules = BUF(64 * KIB);
+		struct terms *r = terms_new();
+		struct err e = ERR_INIT;
+
+		buf_puts(&rules, "{\"logins\":[");
+		secret_login_terms(l, &rules);
+		buf_puts(&rules, "]}");
+		CHECK_INT(terms_parse(r, rules.p, rules.n, &e), 0);
+		for (size_t g = 0; g < ARRAY_LEN(l->gives) && l->gives[g]; g++) {
+			const char *path = strchr(l->gives[g], '/');
+			_free_ char *host = mem_strn(l->gives[g], (size_t)(path - l->gives[g]));
+			size_t tried = 0;
+
+			for (size_t a = 0; a < 15; a++)
+				for (size_t i = 0; path[i]; i++)
+					tried += try_spelling(r, host, path, a, i);
+			CHECK(tried >= 500);
+			CHECK(!gets_through(r, host, path, "POST"));
+		}
+		terms_unref(r);
+	}
 }
 
 TEST(wrong_rules_are_refused)

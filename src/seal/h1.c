@@ -233,7 +233,8 @@ static bool send_body(struct h1 *h)
 		return false;
 	if (r < 0)
 		return give_up(h, 400, e.msg);
-	exchange_up(&h->x, data.p, data.n, &out);
+	if (exchange_up(&h->x, data.p, data.n, &out) < 0)
+		return give_up(h, h->x.code, h->x.why);
 	put_data(&h->c->server.out, h->is_up_chunked, out);
 	if (r == 1)
 		end_up(h);
@@ -247,7 +248,7 @@ static void release(struct h1 *h)
 
 	fifo_force(&h->c->server.out, all.p, h->held_head);
 	all = str_from(all, h->held_head);
-	exchange_up(&h->x, all.p, all.n, &out);
+	(void)exchange_up(&h->x, all.p, all.n, &out); /* a push has a body */
 	put_data(&h->c->server.out, h->is_up_chunked, out);
 	fifo_done(&h->held);
 	h->up = UP_BODY;
@@ -384,7 +385,8 @@ static bool send_answer(struct h1 *h)
 		return false;
 	if (r < 0)
 		return give_up(h, 502, e.msg);
-	exchange_down(&h->x, data.p, data.n, &out);
+	if (exchange_down(&h->x, data.p, data.n, &out) < 0)
+		return give_up(h, h->x.code, h->x.why);
 	put_data(&h->c->client.out, h->is_down_chunked, out);
 	if (r == 0)
 		return true;
@@ -407,10 +409,9 @@ static bool carry(struct h1 *h, struct stream *from, struct stream *to, bool is_
 		v.n = room;
 	if (v.n == 0)
 		return false;
-	if (is_down)
-		exchange_down(&h->x, v.p, v.n, &out);
-	else
-		exchange_up(&h->x, v.p, v.n, &out);
+	if ((is_down ? exchange_down(&h->x, v.p, v.n, &out) : exchange_up(&h->x, v.p, v.n, &out)) <
+	    0)
+		return give_up(h, h->x.code, h->x.why);
 	fifo_force(&to->out, out.p, out.n);
 	fifo_take(&from->in, v.n);
 	return true;

@@ -339,7 +339,10 @@ static void add_up(struct h2_stream *s, const char *p, size_t n)
 {
 	struct str out;
 
-	exchange_up(&s->x, p, n, &out);
+	if (exchange_up(&s->x, p, n, &out) < 0) {
+		give_up(s, s->x.code, s->x.why);
+		return;
+	}
 	fifo_force(&s->up.q, out.p, out.n);
 	if (s->up_id)
 		(void)nghttp2_session_resume_data(s->h->up, s->up_id);
@@ -532,8 +535,16 @@ static int up_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 		(void)nghttp2_session_consume(session, id, n);
 		return 0;
 	}
-	s->down.owed += n;
-	exchange_down(&s->x, (const char *)p, n, &out);
+	if (exchange_down(&s->x, (const char *)p, n, &out) < 0) {
+		(void)nghttp2_session_consume(session, id, n);
+		give_up(s, s->x.code, s->x.why);
+		return 0;
+	}
+	/* An answer that is held as a whole must not wait for its own window. */
+	if (s->x.is_login || s->x.is_watched)
+		(void)nghttp2_session_consume(session, id, n);
+	else
+		s->down.owed += n;
 	fifo_force(&s->down.q, out.p, out.n);
 	(void)nghttp2_session_resume_data(s->h->down, s->down_id);
 	return 0;

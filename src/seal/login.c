@@ -9,6 +9,7 @@
 #include "secret/secret.h"
 
 _Static_assert(LOGIN_SEED == SECRET_SEED, "one kind of placeholder");
+_Static_assert(MASK_SHORTEST == SECRET_VALUE_MIN, "what can be kept can be masked");
 
 static void free_list(char **v, size_t n)
 {
@@ -27,6 +28,10 @@ void logins_done(struct logins *l)
 		free_list(g->endpoints, g->n_endpoints);
 		free_list(g->doors, g->n_doors);
 		free_list(g->tokens, g->n_tokens);
+		free_list(g->closed, g->n_closed);
+		free_list(g->marks, g->n_marks);
+		free_list(g->texts, g->n_texts);
+		path_rules_done(&g->pages);
 	}
 	explicit_bzero(l, sizeof(*l));
 }
@@ -36,8 +41,10 @@ static int read_strings(const struct json *o, const char *key, char ***ret, size
 {
 	const struct json *list = json_get(o, key);
 
-	if (list == NULL || list->type != JSON_ARRAY || list->n == 0)
+	if (list == NULL || list->type != JSON_ARRAY)
 		return err_set(e, ERR_CONFIG, EINVAL, "logins: '%s' is a list", key);
+	if (list->n == 0)
+		return 0;
 	*ret = mem_new(list->n, sizeof(char *));
 	for (const struct json *m = list->first; m; m = m->next) {
 		if (m->type != JSON_STRING || m->n == 0)
@@ -45,6 +52,20 @@ static int read_strings(const struct json *o, const char *key, char ***ret, size
 		(*ret)[(*ret_n)++] = mem_str(m->text);
 	}
 	return 0;
+}
+
+static int read_pages(const struct json *o, struct path_rules *ret, struct err *e)
+{
+	const struct json *list = json_get(o, "pages");
+	int r = list && list->type == JSON_ARRAY
+			? 0
+			: err_set(e, ERR_CONFIG, EINVAL, "logins: 'pages' is a list");
+
+	for (const struct json *m = r < 0 ? NULL : list->first; m && r >= 0; m = m->next)
+		r = m->type == JSON_STRING
+			    ? path_rules_add(ret, false, m->text, e)
+			    : err_set(e, ERR_CONFIG, EINVAL, "logins: 'pages' holds strings");
+	return r;
 }
 
 int logins_add(struct logins *l, const struct json *o, struct err *e)
@@ -64,6 +85,17 @@ int logins_add(struct logins *l, const struct json *o, struct err *e)
 		r = read_strings(o, "endpoints", &g->endpoints, &g->n_endpoints, e);
 	if (r >= 0)
 		r = read_strings(o, "tokens", &g->tokens, &g->n_tokens, e);
+	if (r >= 0)
+		r = read_strings(o, "closed", &g->closed, &g->n_closed, e);
+	if (r >= 0)
+		r = read_strings(o, "marks", &g->marks, &g->n_marks, e);
+	if (r >= 0)
+		r = read_strings(o, "texts", &g->texts, &g->n_texts, e);
+	if (r >= 0)
+		r = read_pages(o, &g->pages, e);
+	if (r >= 0 && (g->n_hosts == 0 || g->n_endpoints == 0 || g->n_tokens == 0))
+		r = err_set(e, ERR_CONFIG, EINVAL, "login '%s' has no host, endpoint or token",
+			    g->name);
 	if (r < 0)
 		return r;
 	g->doors = mem_new(g->n_endpoints, sizeof(char *));
@@ -83,6 +115,83 @@ const struct login *logins_find(const struct logins *l, const char *host, struct
 			if (at && str_eq(l->v[i].doors[k], host) && str_is(bare, at))
 				return &l->v[i];
 		}
+	return NULL;
+}
+
+bool logins_cover(const struct logins *l, const char *host)
+{
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t k = 0; k < l->v[i].n_doors; k++)
+			if (str_eq(l->v[i].doors[k], host))
+				return true;
+	return false;
+}
+
+/* Does the path lie at or below one of these "host/prefix"? */
+static bool is_below_any(char *const *v, size_t n, const char *host, struct str path)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *prefix = strchrnul(v[i], '/');
+		size_t host_n = (size_t)(prefix - v[i]), len = strlen(prefix);
+
+		if (strlen(host) != host_n || memcmp(v[i], host, host_n) != 0)
+			continue;
+		if (len <= 1 || (path.n >= len && strncasecmp(path.p, prefix, len) == 0 &&
+				 (path.n == len || path.p[len] == '/')))
+			return true;
+	}
+	return false;
+}
+
+static struct str without_query(struct str path)
+{
+	return str_first(path, str_find(path, '?'));
+}
+
+int logins_judge(const struct logins *l, const char *host, struct str method, struct str target,
+		 struct err *e)
+{
+	struct str path = without_query(target);
+	bool is_endpoint = str_is(method, "POST") && logins_find(l, host, path);
+
+	for (size_t i = 0; i < l->n && !is_endpoint; i++) {
+		const struct login *g = &l->v[i];
+		const struct path_rule *page = NULL;
+		struct err ignored = ERR_INIT;
+
+		if (!is_below_any(g->closed, g->n_closed, host, path) ||
+		    (path_judge(&g->pages, host, method, path, &page, &ignored) == 0 && page))
+			continue;
+		return err_set(e, ERR_DENIED, EACCES,
+			       "this is where %s gives out tokens, and %.*s %.*s is no request of "
+			       "its agent that is known; a newer agent may need a newer Vitrine",
+			       g->name, (int)method.n, method.p, (int)(path.n < 200 ? path.n : 200),
+			       path.p);
+	}
+	return 0;
+}
+
+const struct login *logins_watch(const struct logins *l, const char *host, struct str target)
+{
+	struct str path = without_query(target);
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct login *g = &l->v[i];
+		bool is_door = false;
+
+		for (size_t k = 0; k < g->n_doors; k++)
+			is_door |= str_eq(g->doors[k], host);
+		if (is_door && !is_below_any(g->texts, g->n_texts, host, path))
+			return g;
+	}
+	return NULL;
+}
+
+const char *login_mark_in(const struct login *l, struct str text)
+{
+	for (size_t i = 0; i < l->n_marks; i++)
+		if (text.n > 0 && memmem(text.p, text.n, l->marks[i], strlen(l->marks[i])))
+			return l->marks[i];
 	return NULL;
 }
 
@@ -109,7 +218,8 @@ static size_t replace_all(struct buf *text, struct str word, const char *by)
 
 static int take_token(struct taking *t, const struct json *v, struct err *e)
 {
-	_cleanup_(secret_done) struct secret s = { .name = mem_fmt("%s %s", t->l->name, v->key) };
+	_cleanup_(secret_done) struct secret s = { .name = mem_fmt("%s %.60s", t->l->name,
+								   v->key ? v->key : "value") };
 	_cleanup_(buf_done) struct buf holder = BUF(2 * SECRET_VALUE_MAX);
 	struct str value = { .p = v->text, .n = v->n };
 	const struct vault_entry entry = { .name = s.name,
@@ -123,21 +233,27 @@ static int take_token(struct taking *t, const struct json *v, struct err *e)
 	secret_take_claims(&s, value);
 	secret_placeholder(&s, t->all->seed, &holder);
 	if (holder.n != value.n || holder.is_over)
-		return err_set(e, ERR_DENIED, EBADMSG, "'%s' is too short to be stood for", v->key);
+		return err_set(e, ERR_DENIED, EBADMSG, "'%s' is too short to be stood for", s.name);
 	r = vault_capture(t->v, &entry, buf_cstr(&holder), value);
 	if (r < 0)
-		return err_set(e, ERR_DENIED, EBADMSG, "'%s' cannot be kept: %s", v->key,
+		return err_set(e, ERR_DENIED, EBADMSG, "'%s' cannot be kept: %s", s.name,
 			       strerror(-r));
 	if (replace_all(t->text, value, buf_cstr(&holder)) == 0)
-		return err_set(e, ERR_DENIED, EBADMSG, "'%s' is not written as it is", v->key);
+		return err_set(e, ERR_DENIED, EBADMSG, "'%s' is not written as it is", s.name);
 	t->n++;
 	return 0;
 }
 
+/* By the key under which it stands, or by how it begins. */
 static bool is_token(const struct login *l, const struct json *v)
 {
+	if (v->type != JSON_STRING || v->n == 0)
+		return false;
 	for (size_t i = 0; i < l->n_tokens; i++)
-		if (v->key && v->type == JSON_STRING && v->n > 0 && str_eq(v->key, l->tokens[i]))
+		if (v->key && str_eq(v->key, l->tokens[i]))
+			return true;
+	for (size_t i = 0; i < l->n_marks; i++)
+		if (str_starts(v->text, l->marks[i]))
 			return true;
 	return false;
 }
@@ -163,8 +279,26 @@ static void wipe_tree(struct json *v)
 			wipe_tree(c);
 }
 
-int login_take(const struct logins *all, const struct login *l, struct vault *v, struct buf *text,
-	       struct err *e)
+/* Tokens were replaced by placeholders that begin like them: what begins so and is no placeholder of ours is a token inside
+ * another text, or with escapes in it. */
+static int check_rest(const struct taking *t, struct err *e)
+{
+	for (size_t i = 0; i < t->l->n_marks; i++) {
+		const char *mark = t->l->marks[i], *at = t->text->p, *end = at + t->text->n;
+
+		while ((at = memmem(at, (size_t)(end - at), mark, strlen(mark))) != NULL) {
+			if (!vault_is_placeholder(t->v,
+						  (struct str){ .p = at, .n = (size_t)(end - at) }))
+				return err_set(e, ERR_DENIED, EBADMSG,
+					       "a token stands inside another text");
+			at++;
+		}
+	}
+	return t->n;
+}
+
+int login_take(const struct logins *all, const struct login *l, struct vault *v, bool is_success,
+	       struct buf *text, struct err *e)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	struct taking t = { .all = all, .l = l, .v = v, .text = text };
@@ -173,9 +307,14 @@ int login_take(const struct logins *all, const struct login *l, struct vault *v,
 	if (text->n == 0)
 		return 0;
 	r = json_parse_foreign(text->p, text->n, &doc, e);
+	if (r < 0 && !is_success)
+		return login_mark_in(l, (struct str){ .p = text->p, .n = text->n })
+			       ? err_set(e, ERR_DENIED, EBADMSG,
+					 "a token stands where none is expected")
+			       : 0;
 	if (r < 0)
 		return err_set(e, ERR_DENIED, EBADMSG, "it cannot be read");
 	r = take_below(&t, doc.root, e);
 	wipe_tree(doc.root);
-	return r < 0 ? -EBADMSG : t.n;
+	return r < 0 ? -EBADMSG : check_rest(&t, e);
 }

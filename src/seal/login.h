@@ -11,19 +11,25 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "policy/pathrule.h"
 #include "seal/vault.h"
 
 #define LOGINS_MAX 8
 #define LOGIN_ANSWER_MAX ((size_t)64 * 1024)
+#define WATCHED_ANSWER_MAX ((size_t)1024 * 1024)
 #define LOGIN_SEED 32
 
 struct login {
 	char *name;
 	char **hosts;     /* tokens are for these */
-	char **endpoints; /* host/path */
+	char **endpoints; /* host/path: a POST there gives out tokens */
 	char **doors;     /* the endpoints' hosts */
 	char **tokens;    /* keys of the answer, wherever they stand */
-	size_t n_hosts, n_endpoints, n_doors, n_tokens;
+	char **closed; /* host/prefix: below it nothing but the endpoints and the pages is asked for */
+	char **marks; /* how a token begins */
+	char **texts; /* host/prefix whose answers are models' words: never looked through for marks */
+	struct path_rules pages; /* METHOD host/path: known requests below closed */
+	size_t n_hosts, n_endpoints, n_doors, n_tokens, n_closed, n_marks, n_texts;
 };
 
 struct logins {
@@ -36,12 +42,26 @@ struct logins {
 int logins_add(struct logins *l, const struct json *o, struct err *e);
 void logins_done(struct logins *l);
 
-/* The login whose endpoint that is, or NULL. path may have a query. */
+/* The login whose endpoint that is, or NULL. path may have a query, and is in its canonical form. */
 const struct login *logins_find(const struct logins *l, const char *host, struct str path);
 
+/* Does a login have an endpoint on this host? */
+bool logins_cover(const struct logins *l, const char *host);
+
+/* May it be asked for? 0, or -EACCES with the sentence: it lies where a login gives out tokens, and is no request that the
+ * agent is known to make. Letters are compared without their case, because some servers do. */
+int logins_judge(const struct logins *l, const char *host, struct str method, struct str path,
+		 struct err *e);
+
+/* The login whose tokens an answer of JSON to this request must not hold, or NULL. */
+const struct login *logins_watch(const struct logins *l, const char *host, struct str path);
+
+/* The beginning of a token that stands in the text, or NULL. */
+const char *login_mark_in(const struct login *l, struct str text);
+
 /* Takes every token out of the answer in *text, which keeps its length, and into the vault. How many there were;
- * -EBADMSG: it cannot be told where they stand. */
-int login_take(const struct logins *all, const struct login *l, struct vault *v, struct buf *text,
-	       struct err *e);
+ * -EBADMSG: it cannot be told where they stand. An answer of failure need not be JSON, but holds no token. */
+int login_take(const struct logins *all, const struct login *l, struct vault *v, bool is_success,
+	       struct buf *text, struct err *e);
 
 #endif

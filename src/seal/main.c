@@ -129,7 +129,8 @@ static void on_login(void *arg, struct terms *r, const char *name, struct str an
 	struct program *p = arg;
 
 	if (p->seal.rules != r)
-		vault_adopt(&p->seal.rules->vault, &r->vault);
+		(void)vault_adopt(&p->seal.rules->vault,
+				  &r->vault); /* what does not fit is not used */
 	if (seal_send_all(SEAL_KEEPER_FD, SEAL_LOGIN, name, answer.p, answer.n) == 0)
 		(void)seal_send(SEAL_KEEPER_FD, SEAL_LOGIN, 1, name, NULL, 0);
 }
@@ -152,11 +153,14 @@ static void commit(struct program *p)
 
 	if (r >= 0)
 		r = end_value(p, e);
+	if (r >= 0 && vault_adopt(&p->next->vault, &p->seal.rules->vault) < 0)
+		r = err_set(e, ERR_CONFIG, ENOSPC,
+			    "no room is left to remember the former values of secrets, which must "
+			    "stay masked; start the sandbox again");
 	if (r < 0) {
 		(void)seal_send(SEAL_KEEPER_FD, SEAL_FAILED, 0, NULL, e->msg, strlen(e->msg));
 		terms_unref(p->next);
 	} else {
-		vault_adopt(&p->next->vault, &p->seal.rules->vault);
 		terms_unref(p->seal.rules);
 		p->seal.rules = p->next;
 		if (p->trust.n > 0) {

@@ -128,8 +128,16 @@ void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret)
 
 void mask_end(struct mask *m, struct str *ret)
 {
-	struct str held = fifo_view(&m->held);
+	struct str held;
 
+	for (size_t i = 0; i < m->n; i++) {
+		const struct word *w = &m->v[i];
+		size_t n = w->at < m->held.n ? w->at : m->held.n;
+
+		if (w->at > LET_GO)
+			memcpy(m->held.p + m->held.at + m->held.n - n, w->by + w->at - n, n);
+	}
+	held = fifo_view(&m->held);
 	m->out.n = 0;
 	m->out.at = 0;
 	fifo_force(&m->out, held.p, held.n);
@@ -137,6 +145,11 @@ void mask_end(struct mask *m, struct str *ret)
 	for (size_t i = 0; i < m->n; i++)
 		m->v[i].at = 0;
 	*ret = fifo_view(&m->out);
+}
+
+size_t mask_held(const struct mask *m)
+{
+	return m->held.n;
 }
 
 bool mask_text(const struct mask *m, char *p, size_t n)

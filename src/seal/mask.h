@@ -24,8 +24,12 @@ bool mask_is_empty(const struct mask *m);
 
 /* n more bytes; *ret is what may go on, valid until the next call. */
 void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret);
-/* The end: what was still held back. */
+/* The end: what was still held back. What may be the beginning of a word is replaced as well: an answer that breaks off, or
+ * a message that ends, inside a word shows no more of it than one that holds all of it. */
 void mask_end(struct mask *m, struct str *ret);
+
+/* How many bytes are held back. */
+size_t mask_held(const struct mask *m);
 
 /* Whole text in place: true when something was replaced. */
 bool mask_text(const struct mask *m, char *p, size_t n);

@@ -7,7 +7,7 @@ struct terms *terms_new(void)
 	struct terms *r = mem_new(1, sizeof(*r));
 
 	r->refs = 1;
-	vault_init(&r->vault, 64 * KIB);
+	vault_init(&r->vault, VAULT_BYTES);
 	return r;
 }
 

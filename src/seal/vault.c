@@ -23,7 +23,8 @@ void vault_init(struct vault *v, size_t bytes)
 	*v = (struct vault){ .size = bytes };
 	v->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bug_on(v->memory == MAP_FAILED);
-	v->is_locked = mlock(v->memory, bytes) == 0;
+	/* Pages are locked as they are used: most sandboxes need one or two of them. */
+	v->is_locked = mlock2(v->memory, bytes, MLOCK_ONFAULT) == 0 || mlock(v->memory, bytes) == 0;
 	(void)madvise(v->memory, bytes, MADV_DONTDUMP); /* beside RLIMIT_CORE 0 */
 	(void)madvise(v->memory, bytes, MADV_WIPEONFORK);
 }
@@ -44,6 +45,7 @@ void vault_done(struct vault *v)
 		free_list(v->v[i].headers, v->v[i].n_headers);
 		free_list(v->v[i].doors, v->v[i].n_doors);
 	}
+	free(v->former);
 	if (v->memory) {
 		explicit_bzero(v->memory, v->size);
 		(void)munmap(v->memory, v->size);
@@ -128,30 +130,53 @@ struct vault_entry *vault_find(struct vault *v, const char *name)
 	return NULL;
 }
 
+/* A copy in the locked memory, which is given back only as a whole: every value stays known. NULL: it is full. */
+static char *keep_value(struct vault *v, struct str value)
+{
+	char *to = v->memory + v->used;
+
+	if (v->size - v->used < value.n + 1)
+		return NULL;
+	memcpy(to, value.p, value.n);
+	to[value.n] = '\0';
+	v->used += value.n + 1;
+	return to;
+}
+
+static bool is_known(const struct vault *v, const struct vault_entry *s, struct str value)
+{
+	for (size_t i = 0; i < v->n_former; i++)
+		if (v->former[i].of == s && v->former[i].n == value.n &&
+		    memcmp(v->former[i].value, value.p, value.n) == 0)
+			return true;
+	return false;
+}
+
+static void add_former(struct vault *v, const struct vault_entry *s, const char *value, size_t n)
+{
+	if (is_known(v, s, (struct str){ .p = value, .n = n }))
+		return;
+	vec_reserve(v->former, v->n_former, v->cap_former);
+	v->former[v->n_former++] = (struct vault_former){ .of = s, .value = value, .n = n };
+}
+
 int vault_set(struct vault *v, const char *name, struct str value)
 {
 	struct vault_entry *s = vault_find(v, name);
+	char *kept;
 
 	if (s == NULL)
 		return -ENOENT;
-	if (value.n == 0 || value.n > VAULT_VALUE_MAX || !http_is_value(value))
+	if (value.n < MASK_SHORTEST || value.n > VAULT_VALUE_MAX || !http_is_value(value))
 		return -EINVAL;
-	if (s->value == NULL || value.n + 1 > s->room) {
-		size_t room = value.n + 1;
-
-		/* A later one is about as long; it should not take other memory every time. */
-		if (s->value && v->size - v->used >= room + room / 4)
-			room += room / 4;
-		if (v->size - v->used < room)
-			return -ENOSPC;
-		if (s->value)
-			explicit_bzero(s->value, s->room);
-		s->value = v->memory + v->used;
-		s->room = room;
-		v->used += room;
-	}
-	memcpy(s->value, value.p, value.n);
-	s->value[value.n] = '\0';
+	if (s->value && s->n == value.n && memcmp(s->value, value.p, value.n) == 0)
+		return 0;
+	kept = keep_value(v, value);
+	if (kept == NULL)
+		return -ENOSPC;
+	if (s->value)
+		add_former(v, s, s->value, s->n);
+	s->value = kept;
 	s->n = value.n;
 	return 0;
 }
@@ -189,14 +214,40 @@ int vault_capture(struct vault *v, const struct vault_entry *what, const char *p
 	return vault_set(v, what->name, value);
 }
 
-void vault_adopt(struct vault *v, const struct vault *from)
+/* A value that a secret of that name had elsewhere. */
+static int adopt_former(struct vault *v, const char *name, const char *value, size_t n)
 {
-	for (size_t i = 0; i < from->n; i++)
-		if (from->v[i].is_captured && from->v[i].value)
-			(void)vault_capture(
-				v, &from->v[i], from->v[i].placeholder,
-				(struct str){ .p = from->v[i].value,
-					      .n = from->v[i].n }); /* else it is gone */
+	const struct vault_entry *s = vault_find(v, name);
+	char *kept;
+
+	if (s == NULL || (s->value && s->n == n && memcmp(s->value, value, n) == 0) ||
+	    is_known(v, s, (struct str){ .p = value, .n = n }))
+		return 0;
+	kept = keep_value(v, (struct str){ .p = value, .n = n });
+	if (kept)
+		add_former(v, s, kept, n);
+	return kept ? 0 : -ENOSPC;
+}
+
+int vault_adopt(struct vault *v, const struct vault *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->n && r >= 0; i++) {
+		const struct vault_entry *s = &from->v[i];
+
+		if (s->value && s->is_captured)
+			r = vault_capture(v, s, s->placeholder,
+					  (struct str){ .p = s->value, .n = s->n });
+		else if (s->value)
+			r = adopt_former(v, s->name, s->value, s->n);
+		/* Under the new terms a secret may have the name that a captured one had. */
+		r = r == -EEXIST ? adopt_former(v, s->name, s->value, s->n) : r;
+	}
+	for (size_t i = 0; i < from->n_former && r >= 0; i++)
+		r = adopt_former(v, from->former[i].of->name, from->former[i].value,
+				 from->former[i].n);
+	return r;
 }
 
 static bool is_listed(char *const *v, size_t n, const char *host)
@@ -242,6 +293,11 @@ static const struct vault_entry *at_placeholder(const struct vault *v, struct st
 		if (str_has_prefix(text, v->v[i].placeholder))
 			return &v->v[i];
 	return NULL;
+}
+
+bool vault_is_placeholder(const struct vault *v, struct str text)
+{
+	return at_placeholder(v, text) != NULL;
 }
 
 /* Appends text to out with what may be swapped swapped; true when there was something. */
@@ -342,14 +398,35 @@ char *vault_swap_query(const struct vault *v, const char *host, struct str targe
 	return swap_into(&p, str_from(target, mark), &out) ? take_text(&out) : NULL;
 }
 
+/* Could an answer of this host hold it? */
+static bool is_known_to(const struct vault_entry *s, const char *host)
+{
+	return vault_is_for(s, host) || is_listed(s->doors, s->n_doors, host);
+}
+
+bool vault_holds_for(const struct vault *v, const char *host)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (is_known_to(&v->v[i], host))
+			return true;
+	return false;
+}
+
 void vault_mask(const struct vault *v, const char *host, struct mask *m)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vault_entry *s = &v->v[i];
 
-		if (s->value && (vault_is_for(s, host) || is_listed(s->doors, s->n_doors, host)))
-			(void)mask_add(m, (struct str){ .p = s->value, .n = s->n },
-				       str_of(s->placeholder));
+		if (s->value && is_known_to(s, host))
+			bug_on(!mask_add(m, (struct str){ .p = s->value, .n = s->n },
+					 str_of(s->placeholder)));
+	}
+	for (size_t i = 0; i < v->n_former; i++) {
+		const struct vault_former *f = &v->former[i];
+
+		if (is_known_to(f->of, host))
+			bug_on(!mask_add(m, (struct str){ .p = f->value, .n = f->n },
+					 str_of(f->of->placeholder)));
 	}
 }
 
@@ -376,13 +453,13 @@ static void add_body_word(struct mask *m, struct str holder, struct str value)
 		(void)mask_add(m, view(&a), view(&b));
 }
 
-void vault_body_mask(const struct vault *v, const char *host, struct mask *m)
+void vault_body_mask(const struct vault *v, const char *host, bool is_endpoint, struct mask *m)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vault_entry *s = &v->v[i];
 
 		if (s->value && (((s->places & VAULT_BODY) && vault_is_for(s, host)) ||
-				 is_listed(s->doors, s->n_doors, host)))
+				 (is_endpoint && is_listed(s->doors, s->n_doors, host))))
 			add_body_word(m, str_of(s->placeholder),
 				      (struct str){ .p = s->value, .n = s->n });
 	}

@@ -14,6 +14,8 @@
 
 #define VAULT_MAX 64                        /* secrets; a set of them is one uint64_t */
 #define VAULT_VALUE_MAX ((size_t)16 * 1024) /* bytes of one */
+#define VAULT_BYTES                                                                                \
+	((size_t)1024 * 1024) /* all values that all secrets have and had: 500 of a usual token */
 
 enum vault_place { VAULT_HEADER = 1, VAULT_QUERY = 2, VAULT_BODY = 4 };
 
@@ -29,12 +31,21 @@ struct vault_entry {
 	unsigned places;
 	bool is_captured; /* came from an answer, not from the keeper */
 	char *value;      /* in the locked memory; NULL: none yet */
-	size_t n, room;
+	size_t n;
+};
+
+/* A value that a secret had before: it is masked for as long as the sandbox lives. */
+struct vault_former {
+	const struct vault_entry *of;
+	const char *value; /* in the locked memory */
+	size_t n;
 };
 
 struct vault {
 	struct vault_entry v[VAULT_MAX];
 	size_t n;
+	struct vault_former *former;
+	size_t n_former, cap_former;
 	char *memory; /* locked, not dumped, wiped at the end */
 	size_t used, size;
 	bool is_locked;
@@ -46,15 +57,17 @@ void vault_done(struct vault *v);
 
 /* One of "secrets" in the configuration; ERR_CONFIG. */
 int vault_add(struct vault *v, const struct json *o, struct err *e);
-/* The value of an entry that was added: -ENOENT, -EEXIST, -ENOSPC. */
+/* The value of an entry that was added; one that it replaces goes on being masked. -ENOENT, -ENOSPC, -EINVAL: a value that
+ * cannot be sent, or is shorter than MASK_SHORTEST. */
 int vault_set(struct vault *v, const char *name, struct str value);
 
 /* A value that an answer gave out, with what it is for: replaces the one of that name. -ENOSPC, -EINVAL, -EEXIST (the
  * name is the keeper's). */
 int vault_capture(struct vault *v, const struct vault_entry *what, const char *placeholder,
 		  struct str value);
-/* What was captured there holds here too. */
-void vault_adopt(struct vault *v, const struct vault *from);
+/* What was captured there holds here too, and every value that a secret had there is masked here. */
+/* -ENOSPC: not all of them fit. */
+int vault_adopt(struct vault *v, const struct vault *from);
 
 struct vault_entry *vault_find(struct vault *v, const char *name);
 bool vault_is_for(const struct vault_entry *s, const char *host);
@@ -73,9 +86,15 @@ char *vault_swap_field(const struct vault *v, const char *host, struct str name,
 char *vault_swap_query(const struct vault *v, const char *host, struct str target,
 		       struct vault_note *note);
 
-/* Words to be masked in answers of host, and words to be swapped in bodies sent to it. */
+/* Does the text begin with one of our placeholders? */
+bool vault_is_placeholder(const struct vault *v, struct str text);
+
+/* Does a secret or a captured login belong to this host? */
+bool vault_holds_for(const struct vault *v, const char *host);
+
+/* Words to be masked in answers of host, and words to be swapped in bodies sent to it (of a login: to its endpoint alone). */
 void vault_mask(const struct vault *v, const char *host, struct mask *m);
-void vault_body_mask(const struct vault *v, const char *host, struct mask *m);
+void vault_body_mask(const struct vault *v, const char *host, bool is_endpoint, struct mask *m);
 
 void wipe_free(char *s);
 

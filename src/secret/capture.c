@@ -40,6 +40,10 @@ void secret_login_terms(const struct secret_login *l, struct buf *out)
 	put_list(out, "hosts", l->hosts, ARRAY_LEN(l->hosts));
 	put_list(out, "endpoints", l->gives, ARRAY_LEN(l->gives));
 	put_list(out, "tokens", tokens, ARRAY_LEN(tokens));
+	put_list(out, "closed", l->closed, ARRAY_LEN(l->closed));
+	put_list(out, "pages", l->pages, ARRAY_LEN(l->pages));
+	put_list(out, "marks", l->marks, ARRAY_LEN(l->marks));
+	put_list(out, "texts", l->texts, ARRAY_LEN(l->texts));
 	buf_putc(out, '}');
 }
 

@@ -15,6 +15,8 @@
 #include "base/str.h"
 
 #define SECRET_VALUE_MAX ((size_t)16 * 1024)
+#define SECRET_VALUE_MIN                                                                           \
+	8 /* a shorter one would be found by chance and could not be masked (seal/mask.h) */
 #define SECRET_NAME_MAX 64
 #define SECRETS_MAX 64
 #define SECRET_SEED 32
@@ -92,6 +94,10 @@ struct secret_login {
 		form; /* the client's word for itself: the endpoint wants a form, not JSON; or NULL */
 	const char *answers[4]; /* what the endpoint calls each of tokens */
 	const char *gives[4];   /* host/path of what gives out tokens to who logs in */
+	const char *closed[4];  /* host/prefix: below it only `gives` and `pages` are asked for */
+	const char *pages[12];  /* METHOD host/path: what the agent is known to ask for there */
+	const char *marks[6];   /* how a token begins */
+	const char *texts[3];   /* host/prefix whose answers are models' words */
 	const char *fresh;      /* a store made from such an answer (capture.c) */
 };
 

@@ -304,6 +304,12 @@ int secret_value(const char *state_dir, const struct secret *s, struct buf *ret,
 				    "character");
 	if (r >= 0 && ret->n == 0)
 		r = err_set(e, ERR_CONFIG, EINVAL, "its value is empty");
+	if (r >= 0 && ret->n < SECRET_VALUE_MIN)
+		r = err_set(e, ERR_CONFIG, EINVAL,
+			    "its value has fewer than %d characters: it could be neither put in "
+			    "nor "
+			    "masked without touching other text",
+			    SECRET_VALUE_MIN);
 	return r < 0 ? err_wrap(e, r, "secret '%s'", s->name) : 0;
 }
 

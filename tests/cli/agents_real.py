@@ -118,6 +118,34 @@ def nowhere(box, key):
                 raise AssertionError(f"the key lies in {f}")
 
 
+# Where the agents' own files name the endpoints of their logins: which files, which words in them, and which host they are on.
+LOGIN_WORDS = [
+    ("@anthropic-ai/claude-code-linux-x64/claude", rb"/(?:api|v1)/oauth/[a-z_]+(?:/[a-z_]+)*", "api.anthropic.com platform.claude.com"),
+    ("@openai/codex-linux-x64/vendor/*/bin/codex", rb"auth\.openai\.com/oauth/(?:token|authorize|revoke)|/deviceauth/(?:usercode|token|callback)",
+     "auth.openai.com"),
+    ("@google/gemini-cli/bundle/*.js", rb"(?:oauth2|www)\.googleapis\.com/(?:oauth2/v[0-9]/[a-z]+|token(?:info)?|revoke)\b",
+     "oauth2.googleapis.com www.googleapis.com"),
+]
+
+
+@test(who=("user",), timeout=120)
+def endpoints_of_logins_are_those_of_the_agents(box):
+    """Every word by which an agent asks where its login lives is in our table: a new version with another one fails here."""
+    table = (Path(__file__).resolve().parent.parent.parent / "src" / "secret" / "login.c").read_text()
+    table = re.sub(r'"\s*"', "", table)
+    known = set(re.findall(r'"(?:[A-Z,]+ )?[a-z0-9.]+(/[A-Za-z0-9_/.*]+)"', table))
+    for pattern, words, hosts in LOGIN_WORDS:
+        files = sorted((AGENTS / "node_modules").glob(pattern))
+        if not files:
+            raise Skip(f"{pattern}: not installed")
+        found = {m.decode() for f in files for m in re.findall(words, f.read_bytes())}
+        eq(len(found) >= 3, True, f"{pattern}: the agent's words are not found any more: {found}")
+        for word in found:
+            path = word[word.index("/"):]
+            covered = any(path == k or path == k.removesuffix("/**") or (k.endswith("/**") and path.startswith(k[:-2])) or k.endswith(path) for k in known)
+            eq(covered, True, f"{word} of {pattern} is not in src/secret/login.c ({hosts})")
+
+
 @test(timeout=60)
 def claude_works(box):
     """It runs commands and edits files; the model's host gets the real key, the inside never sees it."""

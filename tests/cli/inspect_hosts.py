@@ -555,7 +555,7 @@ def curl(*words):
 token = json.loads(curl("-H", "Content-Type: application/json", "-d", '{"grant_type": "authorization_code", "code": "c"}',
                         "https://platform.claude.com/v1/oauth/token"))["access_token"]
 key = json.loads(curl("-X", "POST", "-H", "Authorization: Bearer " + token,
-                      "https://api.anthropic.com/api/oauth/claude_code/create_api_key"))["raw_key"]
+                      "https://api.anthropic.com/api/oauth/claude_cli/create_api_key"))["raw_key"]
 for host in ("api.anthropic.com", "own.test"):
     curl("-H", "X-Api-Key: " + key, f"https://{host}/v1/messages")
 print(key)
@@ -577,7 +577,7 @@ def a_key_made_inside_stays_outside(box):
     key = r.out.strip()
     eq((len(key), key.startswith("sk-ant-api03-"), key == RAW_KEY), (len(RAW_KEY), True, False), "of the same shape")
     asked = {(q.get("host"), q.target): q for q in w.server.seen}
-    eq(asked["api.anthropic.com", "/api/oauth/claude_code/create_api_key"].get("authorization"), f"Bearer {given['access_token']}")
+    eq(asked["api.anthropic.com", "/api/oauth/claude_cli/create_api_key"].get("authorization"), f"Bearer {given['access_token']}")
     eq(asked["api.anthropic.com", "/v1/messages"].get("x-api-key"), RAW_KEY)
     eq(asked["own.test", "/v1/messages"].get("x-api-key"), key, "nowhere else")
     for p in box.state.rglob("*"):

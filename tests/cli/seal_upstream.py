@@ -164,13 +164,19 @@ class Server:
 
     @staticmethod
     def websocket(s, f, q):
-        """The handshake, then every byte back."""
+        """The handshake, then the payload of every frame back, in one frame of the same kind."""
         key = q.get("sec-websocket-key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
         s.sendall(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                   f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode())
-        while data := f.read1(65536):
-            s.sendall(data)
+        while len(head := f.read(2)) == 2:
+            n = head[1] & 127
+            if n >= 126:
+                n = int.from_bytes(f.read(2 if n == 126 else 8), "big")
+            key, data = f.read(4), f.read(n)
+            data = bytes(b ^ key[i % 4] for i, b in enumerate(data))
+            size = bytes([n]) if n < 126 else b"\x7e" + n.to_bytes(2, "big")
+            s.sendall(head[:1] + size + data)
         return False
 
     def git(self, s, q):
