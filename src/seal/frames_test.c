@@ -49,9 +49,9 @@ TEST(a_value_is_masked_whatever_frames_it_is_cut_into)
 			_cleanup_(buf_done) struct buf in = BUF(4 * KIB), want = BUF(4 * KIB),
 						       out = BUF(4 * KIB);
 			_free_ char *a = mem_fmt("x%.*s", (int)cut, SECRET),
-				    *b = mem_fmt("%sy", SECRET + cut),
+				    *b = mem_fmt("%sy", &(SECRET)[cut]),
 				    *c = mem_fmt("x%.*s", (int)cut, HOLDER),
-				    *d = mem_fmt("%sy", HOLDER + cut);
+				    *d = mem_fmt("%sy", &(HOLDER)[cut]);
 
 			put_frame(&in, 0x01, a);
 			put_frame(&in, 0x89, "ping");

@@ -6,7 +6,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char rules[] = "{\"logins\":[{\"name\":\"l\",\"hosts\":[\"h\"],\"endpoints\":[\"h/"
 			    "t\"],"
-			    "\"tokens\":[\"access_token\",\"refresh_token\"]}]}";
+			    "\"tokens\":[\"access_token\",\"refresh_token\"],\"closed\":[],"
+			    "\"pages\":[],\"marks\":[\"sk-ant-\"],\"texts\":[]}]}";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bug_on(terms_parse(r, rules, sizeof(rules) - 1, &e) < 0);
 	buf_add(&text, data, size);
 	size = text.n;
-	n = login_take(&r->logins, &r->logins.v[0], &r->vault, &text, &e);
+	n = login_take(&r->logins, &r->logins.v[0], &r->vault, size % 2, &text, &e);
 	bug_on(text.n != size);
 	for (size_t i = 0; n > 0 && i < r->vault.n; i++)
 		bug_on(memmem(text.p, text.n, r->vault.v[i].value, r->vault.v[i].n) != NULL &&

@@ -47,7 +47,7 @@ void vault_done(struct vault *v)
 	}
 	free(v->former);
 	if (v->memory) {
-		explicit_bzero(v->memory, v->size);
+		explicit_bzero(v->memory, v->used);
 		(void)munmap(v->memory, v->size);
 	}
 	*v = (struct vault){ 0 };

@@ -112,9 +112,13 @@ TEST(other_sources)
 	_cleanup_(secret_wipe) struct buf v = secret_buf();
 	struct err e = ERR_INIT;
 
-	s.from = mem_str("printf 'abc\\n'");
+	s.from = mem_str("printf 'abcdefgh\\n'");
 	CHECK_INT(secret_value("/nonexistent", &s, &v, &e), 0);
-	CHECK_STR(buf_cstr(&v), "abc");
+	CHECK_STR(buf_cstr(&v), "abcdefgh");
+	v.n = 0;
+	free(s.from);
+	s.from = mem_str("printf 'abcdefg\\n'");
+	CHECK_INT(secret_value("/nonexistent", &s, &v, &e), -EINVAL); /* it could not be masked */
 	v.n = 0;
 	free(s.from);
 	s.from = mem_str("printf 'a\\nb\\n'");
@@ -127,10 +131,10 @@ TEST(other_sources)
 	s.source = SECRET_VARIABLE;
 	free(s.from);
 	s.from = mem_str("SECRET_TEST_VARIABLE");
-	(void)setenv("SECRET_TEST_VARIABLE", "value", 1);
+	(void)setenv("SECRET_TEST_VARIABLE", "a value of it", 1);
 	v.n = 0;
 	CHECK_INT(secret_value("/nonexistent", &s, &v, &e), 0);
-	CHECK_STR(buf_cstr(&v), "value");
+	CHECK_STR(buf_cstr(&v), "a value of it");
 }
 
 TEST_MAIN()
