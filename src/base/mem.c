@@ -219,7 +219,8 @@ char *mem_strn(const char *s, size_t n)
 {
 	char *p = mem_new(n + 1, 1);
 
-	memcpy(p, s, n);
+	if (n > 0) /* an empty view may have no address */
+		memcpy(p, s, n);
 	return p;
 }
 
