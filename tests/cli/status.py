@@ -367,7 +367,7 @@ def some_of_everything(box):
                   ["loop", "shell", ".", "--name", "loop", "--prompt", "true", "--max", "1", "--mode", "direct", "--json"]):
         r = box.cli(*words)
         eq(r.rc, 0, f"{words}: {r.err}")
-    eq(box.cli("secret", "set", "mine", "--env", "K", "--host", "own.test", input=b"value\n").rc, 0)
+    eq(box.cli("secret", "set", "mine", "--env", "K", "--host", "own.test", input=b"a long value\n").rc, 0)
     (box.state / "templates/small").mkdir(parents=True)
     pending = box.state / "sandboxes/t/broker/pending"
     pending.mkdir(parents=True)
