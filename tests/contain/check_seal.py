@@ -193,16 +193,18 @@ def px35(c):
     return HELD
 
 
-@check("PX-36", prio="P0", title="git rules: the secret does not write elsewhere on that host", forms=RUN, catches=("seal-write",))
+@check("PX-36", prio="P0", title="git rules: the other pages of that host are closed, to the secret too", forms=RUN, catches=("seal-write",))
 def px36(c):
     with world(c) as w:
         secret(c, w)
         ask = "curl -sS -m 5 -o /dev/null -H \"X-Api-Key: $MY_KEY\" https://own.test"
-        r = c.sandbox(f"{ask}/read; {ask}/repos/me/app/keys -d x; {ask}/graphql -X DELETE; {ask}/x -X PUT -d y; true",
-                      flags=[*GIT, "--secret", "mine"], env=w.trust)
+        r = c.sandbox(f"{ask}/read", flags=[*OPEN, "--secret", "mine"], env=w.trust)
         seen = w.seen()
-        c.need_control(seen and seen[0].get("x-api-key") == SECRET, f"reading does not work either: {r}")
-        c.must([(q.method, q.target) for q in seen] == [("GET", "/read")], f"written: {[(q.method, q.target) for q in seen]}")
+        c.need_control(seen and seen[0].get("x-api-key") == SECRET, f"reading does not work without git rules either: {r}")
+        c.sandbox(f"{ask}/read; {ask}/repos/me/app/keys -d x; {ask}/graphql -X DELETE; {ask}/x -X PUT -d y; true",
+                  flags=[*GIT, "--secret", "mine"], env=w.trust)
+        more = [(q.method, q.target) for q in w.seen()[len(seen):]]
+        c.must(not more, f"asked for: {more}")
     return HELD
 
 
