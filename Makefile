@@ -108,6 +108,11 @@ test-fresh:
 test-arm64:
 	@tests/hosts/small.py
 
+# The newest versions of the agents that the registry has, against the mock services: minutes, and a network. ARGS='claude_works': some.
+test-agents: build
+	@tools/newest-agents build/agents-newest
+	@VITRINE=build/vitrine VITRINE_TEST_AGENTS=$(CURDIR)/build/agents-newest python3 tests/cli/agents_real.py $(ARGS)
+
 bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
@@ -163,4 +168,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all soak help test-hosts test-templates test-fresh test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help test-agents test-hosts test-templates test-fresh test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

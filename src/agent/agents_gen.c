@@ -103,7 +103,10 @@ static void put_preset(struct buf *out, const struct preset *p)
 	put_words(out, "secrets, where set", p->secrets);
 	if (p->policy)
 		put_env(out, p);
+	if (p->own_sandbox)
+		buf_printf(out, "| its own sandbox is off by | %s |\n", p->own_sandbox);
 	put_words(out, "written into an empty home", p->seed);
+	put_words(out, "settings in `/etc` inside", p->etc);
 	put_words(out, "shown with `--share`", p->share);
 	buf_printf(out, "| guard | %s |\n\n",
 		   p->hook ? "wired into its hooks" : "it has no hooks that Vitrine speaks");

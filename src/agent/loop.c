@@ -38,6 +38,11 @@ const char *loop_stop_sentence(enum loop_stop s)
 	return stop_sentences[s];
 }
 
+bool loop_stop_is_interruption(enum loop_stop s)
+{
+	return s == LOOP_GOES_ON || s == LOOP_BUSY || s == LOOP_SIGNAL;
+}
+
 const char *loop_outcome_name(enum loop_outcome o)
 {
 	bug_on(o >= LOOP_OUTCOME_COUNT_);

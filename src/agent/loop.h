@@ -36,6 +36,8 @@ enum loop_outcome {
 
 const char *loop_stop_name(enum loop_stop s);     /* "marker", "check", "max", ... */
 const char *loop_stop_sentence(enum loop_stop s); /* for people */
+/* Something from outside ended it, not its own conditions and not its user's wish. */
+bool loop_stop_is_interruption(enum loop_stop s);
 const char *loop_outcome_name(enum loop_outcome o);
 
 struct loop_conf {

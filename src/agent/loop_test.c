@@ -131,6 +131,13 @@ TEST(busy_backs_off)
 	CHECK(!loop_is_busy("all is well", "none\0quota\0"));
 }
 
+TEST(interruptions)
+{
+	for (enum loop_stop s = 0; s < LOOP_STOP_COUNT_; s++)
+		CHECK_INT(loop_stop_is_interruption(s),
+			  s == LOOP_GOES_ON || s == LOOP_BUSY || s == LOOP_SIGNAL);
+}
+
 TEST(failures_are_compared)
 {
 	const char a[] = "12:30:01 error in line 7", b[] = "12:31:55 error in line 19",

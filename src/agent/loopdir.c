@@ -122,6 +122,20 @@ int loopdir_open(const char *state_dir, const char *name, struct loopdir *ret, s
 	return 0;
 }
 
+int loopdir_open_old(const char *state_dir, const char *name, uint64_t number, struct loopdir *ret,
+		     struct err *e)
+{
+	_close_ int loops = open_loops(state_dir, name, false, e);
+	_free_ char *text = mem_fmt("%llu", (unsigned long long)number);
+	int fd = loops < 0 ? loops
+			   : path_openat2(loops, text, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return fd;
+	*ret = (struct loopdir){ .fd = fd, .lock = FD_NONE, .number = number };
+	return 0;
+}
+
 int loopdir_create(const char *state_dir, const char *name, const struct loop_def *d,
 		   struct loopdir *ret, struct err *e)
 {
@@ -163,12 +177,17 @@ int loopdir_lock(struct loopdir *l, struct err *e)
 	return 0;
 }
 
-bool loopdir_is_locked(const struct loopdir *l)
+pid_t loopdir_holder(const struct loopdir *l)
 {
 	_close_ int fd = openat(l->fd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	struct flock held = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	return fd >= 0 && fcntl(fd, F_GETLK, &held) == 0 && held.l_type != F_UNLCK;
+	return fd >= 0 && fcntl(fd, F_GETLK, &held) == 0 && held.l_type != F_UNLCK ? held.l_pid : 0;
+}
+
+bool loopdir_is_locked(const struct loopdir *l)
+{
+	return loopdir_holder(l) != 0;
 }
 
 int loopdir_def(const struct loopdir *l, struct loop_def *ret, struct err *e)
@@ -296,6 +315,12 @@ enum loop_stop loopdir_end(const struct loopdir *l)
 		if (str_eq(v->text, loop_stop_name(s)))
 			return s;
 	return LOOP_GOES_ON;
+}
+
+bool loopdir_is_interrupted(const struct loopdir *l)
+{
+	return !loopdir_is_locked(l) && loop_stop_is_interruption(loopdir_end(l)) &&
+	       faccessat(l->fd, "loop.json", F_OK, 0) == 0;
 }
 
 int loopdir_ask_stop(const struct loopdir *l, struct err *e)

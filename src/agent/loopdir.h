@@ -5,6 +5,7 @@
  *                           /lock              held by whoever runs it
  *                           /stop              there: somebody wants it to stop
  *                           /end.json          why it stopped
+ *                           /log.txt           what a loop that nobody waits for complained about
  *                           /hints/            for the next iteration
  *                           /runs/0001/        prompt.txt, begin.json, output.txt, errors.txt, check.txt, tree.txt,
  *                                              record.json
@@ -14,6 +15,8 @@
  */
 #ifndef VITRINE_AGENT_LOOPDIR_H
 #define VITRINE_AGENT_LOOPDIR_H
+
+#include <sys/types.h>
 
 #include "agent/loop.h"
 
@@ -25,6 +28,7 @@ struct loop_def {
 	char *prompt;      /* the text; NULL: prompt_file */
 	char *prompt_file; /* absolute; read anew for every iteration */
 	char *until, *marker;
+	char *notify;      /* a command of the host, or "desktop" */
 	uint64_t run_time; /* ns, of one iteration; 0: no limit */
 	uint64_t created;  /* seconds since 1970 */
 	struct loop_conf conf;
@@ -66,12 +70,17 @@ int loopdir_open(const char *state_dir, const char *name, struct loopdir *ret, s
 /* A new one, with its definition. The sandbox's folder must be there. */
 int loopdir_create(const char *state_dir, const char *name, const struct loop_def *d,
 		   struct loopdir *ret, struct err *e);
+/* An older one, by its number. -ENOENT without a story: not there. */
+int loopdir_open_old(const char *state_dir, const char *name, uint64_t number, struct loopdir *ret,
+		     struct err *e);
 void loopdir_close(struct loopdir *l);
 
 /* -EBUSY: somebody runs it. */
 int loopdir_lock(struct loopdir *l, struct err *e);
 /* By another process. Not to be asked by the one that has the lock: looking would give it up. */
 bool loopdir_is_locked(const struct loopdir *l);
+/* Who runs it; 0: nobody. */
+pid_t loopdir_holder(const struct loopdir *l);
 
 int loopdir_def(const struct loopdir *l, struct loop_def *ret, struct err *e);
 
@@ -91,6 +100,9 @@ int loopdir_sum(const struct loopdir *l, struct loop_sum *ret, struct err *e);
 int loopdir_write_end(const struct loopdir *l, enum loop_stop why, struct err *e);
 /* LOOP_GOES_ON: it has not ended. */
 enum loop_stop loopdir_end(const struct loopdir *l);
+
+/* Nobody runs it, and it has not come to an end that it was begun for: --resume goes on with it. */
+bool loopdir_is_interrupted(const struct loopdir *l);
 
 int loopdir_ask_stop(const struct loopdir *l, struct err *e);
 bool loopdir_is_asked(const struct loopdir *l);

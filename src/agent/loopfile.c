@@ -37,6 +37,7 @@ static const struct key def_keys[] = {
 	{ "prompt_file", KIND_TEXT, DEF(prompt_file) },
 	{ "until", KIND_TEXT, DEF(until) },
 	{ "marker", KIND_TEXT, DEF(marker) },
+	{ "notify", KIND_TEXT, DEF(notify) },
 	{ "run_time_ns", KIND_U64, DEF(run_time) },
 	{ "created", KIND_U64, DEF(created) },
 	{ "max", KIND_U64, DEF(conf.max) },
@@ -95,6 +96,7 @@ void loop_def_done(struct loop_def *d)
 	free(d->prompt_file);
 	free(d->until);
 	free(d->marker);
+	free(d->notify);
 	*d = (struct loop_def){ 0 };
 }
 

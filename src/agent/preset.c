@@ -25,8 +25,9 @@ static const struct key keys[] = {
 	{ "free", KIND_LIST, AT(free) },       { "prompt", KIND_LIST, AT(prompt) },
 	{ "install", KIND_TEXT, AT(install) }, { "secrets", KIND_LIST, AT(secrets) },
 	{ "hook", KIND_TEXT, AT(hook) },       { "share", KIND_LIST, AT(share) },
-	{ "seed", KIND_SEEDS, AT(seed) },      { "report", KIND_REPORT, AT(report) },
-	{ "busy", KIND_LIST, AT(busy) },       { "policy", KIND_ANY, AT(policy) },
+	{ "seed", KIND_SEEDS, AT(seed) },      { "etc", KIND_SEEDS, AT(etc) },
+	{ "report", KIND_REPORT, AT(report) }, { "busy", KIND_LIST, AT(busy) },
+	{ "policy", KIND_ANY, AT(policy) },    { "own_sandbox", KIND_TEXT, AT(own_sandbox) },
 };
 
 static const struct key report_keys[] = {
@@ -90,21 +91,20 @@ static bool is_home_path(const char *path)
 	return path[0] != '\0' && path_is_clean(full);
 }
 
-static int check_seeds(const struct reader *r, const struct json *v)
+static int check_seeds(const struct reader *r, const struct key *k, const struct json *v)
 {
 	for (const struct json *m = v->first; m; m = m->next) {
 		struct json at = { .line = m->key_line, .col = m->key_col };
 
 		if (!is_home_path(m->key))
 			return fail(r, &at,
-				    "seed \"%.80s\" must be a path below the home, without '.' or "
-				    "'..'",
-				    m->key);
+				    "%s \"%.80s\" must be a path below %s, without '.' or '..'",
+				    k->name, m->key, str_eq(k->name, "etc") ? "/etc" : "the home");
 		if (m->type != JSON_OBJECT && m->type != JSON_ARRAY)
-			return wrong_type(r, m, "a seed", "an object or a list of lines");
+			return wrong_type(r, m, k->name, "an object or a list of lines");
 		if (m->type == JSON_ARRAY &&
 		    check_strings(r, &(struct json){ .type = JSON_OBJECT, .first = m->first },
-				  "a seed") < 0)
+				  k->name) < 0)
 			return -EINVAL;
 	}
 	return 0;
@@ -154,7 +154,7 @@ static int read_value(struct reader *r, const struct key *k, const struct json *
 	if (k->kind == KIND_REPORT)
 		return read_members(r, v, report_keys, ARRAY_LEN(report_keys));
 	*(const struct json **)at = v;
-	return k->kind == KIND_SEEDS ? check_seeds(r, v) : 0;
+	return k->kind == KIND_SEEDS ? check_seeds(r, k, v) : 0;
 }
 
 static int read_members(struct reader *r, const struct json *object, const struct key *table,
@@ -244,7 +244,7 @@ const char *preset_program(const struct preset *p)
 static const char free_words[] = "--dsp\0--yolo\0--dangerously-skip-permissions\0"
 				 "--dangerously-bypass-approvals-and-sandbox\0--allow-all\0--allow-"
 				 "all-tools\0"
-				 "--trust-all-tools\0--yes-always\0--skip-permissions-unsafe\0";
+				 "--trust-all-tools\0--yes-always\0--skip-permissions-unsafe\0--dangerously-allow-all\0";
 
 bool preset_is_free_word(const char *word)
 {
@@ -290,18 +290,26 @@ static size_t put_free(const char **argv, size_t n, const struct preset *p)
 	return n;
 }
 
+/* An option of the preset's own "free": given again, some agents refuse it (codex). */
+static bool is_own_free(const struct preset *p, const char *word)
+{
+	return word[0] == '-' && holds(p->free, word);
+}
+
 const char **preset_command(const struct preset *p, char *const *words)
 {
 	size_t more = count(words), n = 0,
 	       flags = (p->free ? p->free->n : 0) + (p->prompt ? p->prompt->n : 0);
-	bool is_added = more == 0 || words[0][0] == '-', is_free = is_added;
+	bool is_added = more == 0 || words[0][0] == '-', is_free = is_added, is_text = false;
 	const char **argv = mem_new(p->command->n + (more + 1) * (flags + 1) + 1, sizeof(*argv));
 
 	if (is_added)
 		n = put_list(argv, put_list(argv, n, p->command), p->free);
 	for (size_t i = 0; i < more; i++) {
-		/* The first word of a command that takes the place of ours is a program. */
-		if (p->free == NULL || !preset_is_free_word(words[i]) || (i == 0 && !is_added)) {
+		/* The first word of a command that takes the place of ours is a program; behind "--" nothing is an option. */
+		is_text = is_text || str_eq(words[i], "--");
+		if (p->free == NULL || is_text || (i == 0 && !is_added) ||
+		    (!preset_is_free_word(words[i]) && !is_own_free(p, words[i]))) {
 			argv[n++] = words[i];
 		} else if (!is_free) {
 			n = put_free(argv, n, p);

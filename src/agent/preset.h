@@ -29,6 +29,7 @@ struct preset {
 	char *name, *origin; /* origin: the file, or PRESET_BUILTIN */
 	struct json_doc doc;
 	const char *summary, *install, *hook;
+	const char *own_sandbox;    /* the setting by which the agent's own sandbox is off inside */
 	const struct json *command; /* strings, at least one */
 	const struct json
 		*free; /* its own words for "no questions"; empty: needs none; NULL: no agent */
@@ -37,6 +38,7 @@ struct preset {
 	const struct json *secrets; /* used where they are there */
 	const struct json *share;   /* "~/..." of the user's own, shown read-only when asked for */
 	const struct json *seed;    /* path below home -> object, or list of lines */
+	const struct json *etc;     /* path below /etc inside -> object, or list of lines */
 	const struct json *busy;    /* words in the output that mean: come back later */
 	const struct json *policy;
 	struct preset_report report;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent/report_fuzz.c - an agent's output and a project's task lists, whatever they hold */
+/* agent/report_fuzz.c - an agent's output, a project's task lists and a repository's log, whatever they hold */
+#include "agent/night.h"
 #include "agent/report.h"
 #include "agent/tasks.h"
 
@@ -24,5 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	tasks_beads(&t, text, n);
 	bug_on(t.n > TASKS_MAX || t.n > t.open + t.done);
 	tasks_done(&t);
+	struct night_commit c;
+
+	if (night_commit(text, n, &c))
+		bug_on(c.subject < text || c.subject + c.n != text + n);
 	return 0;
 }

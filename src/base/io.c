@@ -2,6 +2,7 @@
 /* base/io.c - see io.h */
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 
@@ -51,6 +52,18 @@ int io_read_fd(int fd, struct buf *b, struct err *e)
 		if (b->is_over)
 			return err_set(e, ERR_CONFIG, EMSGSIZE, "larger than %zu bytes", b->max);
 	}
+}
+
+int io_read_regular(int fd, struct buf *b)
+{
+	struct err ignored = ERR_INIT;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? io_read_fd(fd, b, &ignored) : -EINVAL;
 }
 
 int io_read_file(const char *path, struct buf *b, struct err *e)

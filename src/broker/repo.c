@@ -230,6 +230,11 @@ static const char *first_complaint(struct buf *errors)
 	return "failed";
 }
 
+static int git_failed(const char *const *words, struct buf *errors, struct err *e)
+{
+	return err_set(e, ERR_SYSTEM, EIO, "git %s: %.300s", words[0], first_complaint(errors));
+}
+
 /* The same, where anything but success is a failure with git's own words. */
 static int repo_must(const struct repo *r, const char *const *words, bool is_remote,
 		     struct buf *out, struct err *e)
@@ -237,9 +242,7 @@ static int repo_must(const struct repo *r, const char *const *words, bool is_rem
 	_cleanup_(buf_done) struct buf errors = BUF(64 * KIB);
 	int x = repo_git(r, words, is_remote, out, &errors, e);
 
-	return x <= 0 ? x
-		      : err_set(e, ERR_SYSTEM, EIO, "git %s: %.300s", words[0],
-				first_complaint(&errors));
+	return x <= 0 ? x : git_failed(words, &errors, e);
 }
 
 int repo_git_cut(const struct repo *r, const char *const *words, struct buf *out, bool *ret_cut,
@@ -254,9 +257,7 @@ int repo_git_cut(const struct repo *r, const char *const *words, struct buf *out
 	j.errors = &errors;
 	j.is_cut = ret_cut;
 	x = task_run(r->b, &j, e);
-	return x <= 0 ? x
-		      : err_set(e, ERR_SYSTEM, EIO, "git %s: %.300s", words[0],
-				first_complaint(&errors));
+	return x <= 0 ? x : git_failed(words, &errors, e);
 }
 
 /* ---- the remote ---- */

@@ -5,9 +5,11 @@
  * looked at (changes kept for review); a child does it, because it needs memory that the keeper, which shares ours,
  * shall not have. Saving needs nothing of the plan and goes on beside it; nothing starts before it is done.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -18,12 +20,14 @@
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "cli/spot.h"
+#include "cli/waits.h"
 #include "core/disk_note.h"
 #include "core/review.h"
 #include "core/seed.h"
 #include "core/undo.h"
 #include "core/workshop.h"
 #include "git/git.h"
+#include "policy/net.h"
 #include "sys/spread.h"
 
 /* What runs, or is just being started by somebody else, is not ours to freeze. */
@@ -274,6 +278,31 @@ void run_begin_not(struct run *r)
 	r->saver = 0;
 }
 
+/* Another program may take it a moment later; then an event says so. */
+static int check_ports(const struct run *r, struct err *e)
+{
+	for (size_t i = 0; i < r->plan.net.n_ports; i++) {
+		struct sockaddr_in a = { .sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		struct net_port port;
+		int one = 1;
+
+		if (fd < 0 || net_port_parse(r->plan.net.ports[i], &port) < 0)
+			continue;
+		a.sin_port = htons(port.outside);
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) == 0 && listen(fd, 1) == 0)
+			continue;
+		return err_set(e, ERR_CONFLICT, errno,
+			       "-p: port %u of this host cannot be had: %s; '-p OTHER:%u' shows "
+			       "the "
+			       "port inside under another number",
+			       port.outside, strerrordesc_np(errno), port.inside);
+	}
+	return 0;
+}
+
 int run_begin(struct run *r, struct err *e)
 {
 	struct answer a;
@@ -281,8 +310,9 @@ int run_begin(struct run *r, struct err *e)
 	ssize_t n;
 	pid_t pid;
 
-	if (!r->has_def)
-		return 0;
+	x = r->plan.net.n_ports ? check_ports(r, e) : 0;
+	if (x < 0 || !r->has_def)
+		return x;
 	x = places_keep(r->host.state_dir, r->def.name, &r->was, &r->host.places, e);
 	if (x == 0 && r->policy.mode == WS_REVIEW)
 		x = layers_put_first(&r->layers, r->host.ws_fd, e);
@@ -318,15 +348,29 @@ int run_begin(struct run *r, struct err *e)
 			"the workspace could not be saved before the start");
 }
 
+/* The keeper of a clone's sandbox is asked for the commits; what nobody has taken yet is named last. */
 void run_end(const struct run *r)
 {
 	const char *argv[] = { "fetch", "--quiet", r->def.name, NULL };
+	_cleanup_(waits_done) struct waits w = { 0 };
+	_free_ char *text = NULL, *how = NULL, *line = NULL;
 	struct err e = ERR_INIT;
 	pid_t pid;
 
-	if (!r->has_def || !r->has_plan || r->policy.mode != WS_CLONE)
+	if (!r->has_def)
 		return;
-	pid = workshop_self(argv, FD_NONE, FD_NONE, 2, &e);
-	if (pid > 0)
-		(void)workshop_wait(pid); /* it has said what was wrong */
+	if (r->has_plan && r->policy.mode == WS_CLONE) {
+		pid = workshop_self(argv, FD_NONE, FD_NONE, 2, &e);
+		if (pid > 0)
+			(void)workshop_wait(pid); /* it has said what was wrong */
+	}
+	if (r->as_json || r->is_rm)
+		return;
+	waits_find(r->host.state_dir, r->def.name, r->def.workspace, &w);
+	text = waits_text(&w);
+	if (text == NULL)
+		return;
+	how = waits_how(&w, r->def.name);
+	line = mem_fmt("'%s' keeps %s: %s", r->def.name, text, how);
+	cli_complain(line);
 }

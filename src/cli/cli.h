@@ -57,6 +57,10 @@ int opts_next(struct opts *o, struct err *e); /* id, 0 at the end, or < 0 */
 typedef int env_fn(void *arg, const char *text, struct err *e);
 int env_file_each(const char *path, env_fn *fn, void *arg, struct err *e);
 
+/* 10m: so long ago. today, yesterday: since midnight. 2026-01-31, 2026-01-31T12:00, with :00 and Z: then, local time
+ * unless Z says otherwise. Nanoseconds since 1970. */
+int cli_since(const char *text, uint64_t *ret, struct err *e);
+
 /* The candidate nearest to `word` (edit distance at most 2 and less than half its length), or NULL. */
 const char *cli_nearest(const char *word, const char *const *candidates);
 
@@ -113,6 +117,7 @@ int cmd_demo(int argc, char **argv, struct err *e);
 int cmd_hook(int argc, char **argv, struct err *e);
 int cmd_guard(int argc, char **argv, struct err *e);
 int cmd_trash(int argc, char **argv, struct err *e);
+int cmd_quarantine(int argc, char **argv, struct err *e);
 int cmd_broker(int argc, char **argv, struct err *e);
 int cmd_checkpoint(int argc, char **argv, struct err *e);
 int cmd_checkpoints(int argc, char **argv, struct err *e);

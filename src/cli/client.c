@@ -13,6 +13,8 @@
 
 #include "base/io.h"
 #include "cli/client.h"
+#include "core/hint.h"
+#include "keep/screen.h"
 
 static struct termios saved;
 static int raw_fd = FD_NONE;
@@ -26,13 +28,15 @@ static void restore_terminal(void)
 	raw_fd = FD_NONE;
 }
 
-/* Programs that are killed leave the terminal as they had it: alternate screen, mouse, paste, hidden cursor. */
-static void reset_modes(int fd)
+/* Undoes what the session has set on the terminal, and no more: the keeper says what that is. */
+static void reset_modes(int fd, const struct outcome *o, bool is_known)
 {
-	static const char undo[] = "\033[?1049l\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?"
-				   "2004l\033[?25h\033[0m";
+	_cleanup_(buf_done) struct buf b = BUF(4 * KIB);
+	bool has_ended = is_known && !o->is_detached && o->why == END_EXIT;
 
-	(void)io_write_all(fd, undo, sizeof(undo) - 1);
+	screen_put_reset(is_known ? o->screen : SCREEN_UNKNOWN,
+			 has_ended ? SCREEN_ENDED : SCREEN_LEFT, &b);
+	(void)io_write_all(fd, b.p, b.n);
 }
 
 static bool make_raw(int fd)
@@ -88,8 +92,25 @@ static void on_signal(int conn, const struct talk *t, int signo)
 	}
 }
 
+/* As a job of the shell: the kernel stops us and our group, unless there is no shell to let it go on. */
+static void suspend(int conn)
+{
+	sigset_t stop;
+
+	restore_terminal();
+	(void)sigemptyset(&stop);
+	(void)sigaddset(&stop, SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	(void)kill(0, SIGTSTP);
+	(void)sigprocmask(SIG_BLOCK, &stop, NULL);
+	(void)make_raw(0);
+	send_size(conn);
+	send_signal(conn, SIGCONT);
+}
+
 static void on_note(struct outcome *out, const struct keep_msg *m)
 {
+	out->has_hint |= m->a && str_starts(m->err.msg, HINT_WORD);
 	if (m->a)
 		(void)fprintf(stderr, isatty(2) ? "\r\nvitrine: %s\r\n" : "vitrine: %s\n",
 			      m->err.msg);
@@ -117,8 +138,17 @@ static int on_message(int conn, const struct talk *t, struct outcome *out, struc
 						  "killed");
 	if (m.type == KEEP_NOTE)
 		on_note(out, &m);
-	if (m.type == KEEP_STARTED)
+	if (m.type == KEEP_STARTED) {
 		out->session = m.session;
+		out->has_begun = true;
+	}
+	if (m.type == KEEP_SUSPENDED && raw_fd >= 0)
+		suspend(conn);
+	if ((m.type == KEEP_ENDED || m.type == KEEP_DETACHED) && m.flags & STATE_SCREEN) {
+		out->has_screen = true;
+		memcpy(&out->screen, m.keys, sizeof(out->screen));
+	}
+	out->was_stopped = m.type == KEEP_ENDED && m.flags & STATE_STOPPED;
 	/* Behind the scenes there is nothing to wait for. */
 	out->is_detached =
 		m.type == KEEP_DETACHED || (m.type == KEEP_STARTED && t->flags & KEEP_BEHIND);
@@ -177,8 +207,8 @@ int client_serve(int conn, const struct talk *t, struct outcome *out, struct err
 		is_raw = make_raw(0);
 	r = serve(conn, t, sigs, out, e);
 	if (is_raw) {
-		if (r < 0 || out->is_detached || out->why != END_EXIT)
-			reset_modes(1);
+		if (r < 0 || out->has_screen) /* without: nothing was ever shown */
+			reset_modes(1, out, r >= 0);
 		restore_terminal();
 	}
 	return r;
@@ -188,7 +218,7 @@ static void fill_talk(struct keep_msg *m, const struct talk *t)
 {
 	struct winsize size;
 
-	m->flags = t->flags;
+	m->flags = t->flags | KEEP_JOBS;
 	if (t->keys)
 		memcpy(m->keys, t->keys, KEEP_KEYS);
 	if (ioctl(0, TIOCGWINSZ, &size) == 0 || ioctl(1, TIOCGWINSZ, &size) == 0) {
@@ -209,6 +239,9 @@ int client_exec(int conn, const struct talk *t, char *const *argv, char *const *
 		return request;
 	fill_talk(&m, t);
 	r = keep_send(conn, &m, fds, PACKET_FDS);
+	/* A keeper that is ending has closed the connection; what it sent before that waits to be read. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		return 0;
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
 }
 

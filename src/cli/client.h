@@ -8,7 +8,12 @@
 struct outcome {
 	int status;
 	enum end_reason why;
+	bool has_hint;    /* one was shown while the command ran */
 	bool is_detached; /* the session goes on without us */
+	bool was_stopped; /* by `vitrine stop` */
+	bool has_screen;  /* `screen` says what is set on the terminal */
+	uint64_t screen;
+	bool has_begun;   /* the command was executed */
 	uint32_t session;
 	uint64_t v[KEEP_VALUES];
 	struct err err;

@@ -757,12 +757,54 @@ static bool split(const char *word, char **ret_name, char **ret_path)
 	return true;
 }
 
+/* "--write=DIR", "--volume=FROM:TO:ro": does one of them show a place of the host at or above this path? */
+static bool is_granted(const struct def *d, const char *path)
+{
+	for (size_t i = 0; i < d->n_flags; i++) {
+		const char *p = strchr(d->flags[i], '=');
+
+		while (p && *p) {
+			size_t n = strcspn(p + 1, ":");
+			_free_ char *one = mem_strn(p + 1, n);
+
+			if (one[0] == '/' && path_is_beneath(path, one))
+				return true;
+			p += 1 + n;
+		}
+	}
+	return false;
+}
+
+/* Started for the copy alone, the sandbox ends with it, and what is kept in memory goes then. */
+static int check_lasts(const struct host *h, const struct def *d, const char *path, struct err *e)
+{
+	static const char *const memory[] = { "/tmp", "/var/tmp", "/dev", "/run", "/proc" };
+	_close_ int conn = FD_NONE;
+	struct err ignored = ERR_INIT;
+	bool is_memory = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(memory); i++)
+		is_memory |= path_is_beneath(path, memory[i]);
+	if (!is_memory || path_is_beneath(path, d->workspace) ||
+	    (h->home && path_is_beneath(path, h->home)) || is_granted(d, path))
+		return 0;
+	conn = keep_connect(h->state_dir, d->name, &ignored);
+	if (conn >= 0)
+		return 0;
+	return err_set(e, ERR_CONFLICT, ESRCH,
+		       "cp: '%.100s' lies in memory, and '%s' does not run: the copy would be gone "
+		       "at "
+		       "once. 'vitrine start %s' first, or copy into its home or workspace",
+		       path, d->name, d->name);
+}
+
 static int copy_with(const struct host *h, const struct def *d, const char *inside,
 		     const char *outside, bool is_out, struct err *e)
 {
 	/* As in the sandbox itself: what is not absolute is seen from the workspace. */
 	_free_ char *path = path_join(d->workspace, inside);
-	struct copy c = { .conn = live_hold(h, d->name, false, e),
+	int lasts = is_out ? 0 : check_lasts(h, d, path, e);
+	struct copy c = { .conn = lasts < 0 ? lasts : live_hold(h, d->name, false, e),
 			  .workspace = d->workspace,
 			  .outside = outside,
 			  .host = h,

@@ -57,14 +57,8 @@ static unsigned char type_of(void *arg, const char *rel, mode_t *ret_mode)
 static int read_after(void *arg, const char *rel, struct buf *out)
 {
 	_close_ int fd = open_after(arg, rel, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	struct err ignored = ERR_INIT;
-	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	return io_read_fd(fd, out, &ignored);
+	return io_read_regular(fd, out);
 }
 
 static bool is_old(void *arg, const char *rel)

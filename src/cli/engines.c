@@ -230,6 +230,11 @@ int cmd_engines(int argc, char **argv, struct err *e)
 		measures |= !table_opt(&how, &o, r);
 	if (r == 0 && o.at < argc && !measures)
 		r = err_set(e, ERR_USAGE, EINVAL, "engines takes no arguments");
+	for (int i = o.at; r == 0 && i < argc; i++)
+		if (engine_find(argv[i]) == NULL)
+			r = err_set(e, ERR_NOTFOUND, ENOENT,
+				    "there is no engine '%.40s'; 'vitrine engines' lists them",
+				    argv[i]);
 	if (r < 0)
 		return r;
 	n = host_checks(v, HOST_CHECKS_MAX);

@@ -81,36 +81,6 @@ static int bad(struct err *e, const char *what, const char *value, const char *h
 	return err_set(e, ERR_USAGE, EINVAL, "%s '%s' %s", what, buf_cstr(&b), hint);
 }
 
-/* 10m: so long ago. 2026-01-31, 2026-01-31T12:00, with :00 and Z: then, local time unless Z says otherwise. */
-static int parse_since(const char *text, uint64_t *ret, struct err *e)
-{
-	static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d" };
-	struct err ignored = ERR_INIT;
-	uint64_t ns;
-
-	if (num_duration(text, &ns, &ignored) == 0) {
-		uint64_t now = (uint64_t)time(NULL) * NS_PER_SEC;
-
-		*ret = now > ns ? now - ns : 0;
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-		struct tm tm = { .tm_isdst = -1 };
-		const char *rest = strptime(text, forms[i], &tm);
-		time_t t;
-
-		if (rest == NULL || !(*rest == '\0' || str_eq(rest, "Z")))
-			continue;
-		t = *rest ? timegm(&tm) : mktime(&tm);
-		if (t < 0)
-			break;
-		*ret = (uint64_t)t * NS_PER_SEC;
-		return 0;
-	}
-	return bad(e, "--since", text,
-		   "is no time; write 10m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00");
-}
-
 /* A type's name, or the word before the dot for all that begin so. */
 static int add_type(struct events *v, const char *text, struct err *e)
 {
@@ -190,7 +160,7 @@ static int take_option(struct events *v, const struct opts *o, int id, struct er
 		v->filter.is_following = true;
 		return 0;
 	case OPT_SINCE:
-		return parse_since(o->value, &v->filter.since_ns, e);
+		return cli_since(o->value, &v->filter.since_ns, e);
 	case OPT_TYPE:
 		return add_type(v, o->value, e);
 	case OPT_SESSION:
@@ -260,10 +230,10 @@ static int check_together(const struct events *v, struct err *e)
 			       "--verify looks at every event; it takes only NAME, --file, --json "
 			       "and --quiet");
 	if (v->is_sessions && (v->is_verify || v->is_guard || f->is_following || f->session ||
-			       f->n_types || f->file || f->since_ns || v->as == AS_FORMAT))
+			       f->n_types || f->file || v->as == AS_FORMAT))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "--sessions lists summaries; it takes only NAME, --tail, --json and "
-			       "--quiet");
+			       "--sessions lists summaries; it takes only NAME, --since, --tail, "
+			       "--json and --quiet");
 	if (f->file && (f->is_following || f->sandbox))
 		return err_set(e, ERR_USAGE, EINVAL, "--file goes with neither NAME nor --follow");
 	return 0;
@@ -501,6 +471,8 @@ static int print_session(void *arg, const struct store_session *s)
 {
 	struct events *v = arg;
 
+	if (s->state != STORE_OPEN && s->ended_ns < v->filter.since_ns)
+		return 0;
 	session_summary(s,
 			v->as == AS_JSON  ? SESSIONS_JSON
 			: v->as == AS_IDS ? SESSIONS_IDS

@@ -39,6 +39,7 @@ static void put_json(const struct store_session *s, struct buf *out)
 {
 	buf_printf(out, "{\"session\":\"%s-%u\"", s->run, s->session);
 	put_text(out, "sandbox", s->sandbox);
+	buf_printf(out, ",\"named\":%s", s->is_named ? "true" : "false");
 	put_text(out, "state", states[s->state]);
 	put_time(out, "started", s->started_ns);
 	put_time(out, "ended", s->ended_ns);

@@ -103,7 +103,7 @@ static int finish(struct outcome *o, const char *name, bool is_behind)
 		status = 0;
 	} else if (o->why == END_ERROR) {
 		cli_complain(o->err.msg);
-	} else if (o->why == END_STOPPED) {
+	} else if (o->why == END_STOPPED || o->was_stopped) {
 		cli_complain("ended: the sandbox was stopped");
 	}
 	buf_done(&o->notes);

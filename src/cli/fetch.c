@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/fetch.c - vitrine fetch: the commits of a sandbox that works in a clone
  *
- * Commits are taken into a repository of ours, where nothing runs. What a checkout of them would bring is held to the rules
- * of view/outcome, and named with its reason; which commits came is said by their whole ids, so that these and no others
- * can be merged, or taken once more with --commit, whatever the branches are at by then.
+ * Commits are taken into a repository of ours, where nothing runs, and first as no branch of it. What a checkout of them
+ * would bring is held to the rules of view/outcome. Branches that bring nothing of that kind become branches of the
+ * repository, from where the user's git fetches; the others are held back, and each path is named with its reason. Which
+ * commits came, and which did not, is printed by their whole ids: --commit BRANCH=ID takes that very commit, whatever the
+ * branch is at by then, because the user has seen what it brings.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "cli/cli.h"
 #include "cli/spot.h"
 #include "core/def.h"
@@ -18,15 +21,23 @@
 #include "view/outcome.h"
 
 #define NAMED_MAX 100
+#define LOOKS_MAX 32 /* at sets of branches; what is not looked at then is held back */
+#define HEADS "refs/heads/"
 
 enum { OPT_QUIET = 1, OPT_JSON, OPT_COMMIT };
 
 const struct opt fetch_opts[] = {
-	{ "quiet", 'q', NULL, "say only what changed, in one line", OPT_QUIET },
+	{ "quiet", 'q', NULL, "say only what is wrong", OPT_QUIET },
 	{ "json", 0, NULL, "print JSON", OPT_JSON },
-	{ "commit", 0, "BRANCH=ID", "take this very commit as BRANCH, and nothing else",
-	  OPT_COMMIT },
+	{ "commit", 0, "BRANCH=ID",
+	  "take this very commit as BRANCH, and nothing else, whatever it brings", OPT_COMMIT },
 	{ NULL, 0, NULL, NULL, 0 },
+};
+
+/* A branch that was taken, under its name in refs/heads/. */
+struct branch {
+	struct git_ref ref;
+	bool is_changed, is_held;
 };
 
 struct fetch {
@@ -36,7 +47,10 @@ struct fetch {
 	struct git_taken taken;
 	bool is_quiet, as_json;
 	const char *commit; /* BRANCH=ID; NULL: all branches as they are */
-	struct git_paths paths;
+	struct branch *branches;
+	size_t n_branches;
+	unsigned looks;
+	struct git_paths paths; /* of the branches that are being looked at */
 	int ws;
 	char **objected; /* "PATH: why" */
 	size_t n, cap;
@@ -105,8 +119,11 @@ static bool is_old(void *arg, const char *rel)
 	return coming(arg, rel) == NULL && type_of(arg, rel, &mode) != DT_UNKNOWN;
 }
 
-static void judge_paths(struct fetch *f, struct outcome_tree *o)
+/* Adds to what is objected to; the number of paths. */
+static size_t judge_paths(struct fetch *f, struct outcome_tree *o)
 {
+	size_t before = f->n;
+
 	for (size_t i = 0; i < f->paths.n; i++) {
 		const char *path = f->paths.v[i].path;
 		_free_ char *why = outcome_why(o, path);
@@ -117,9 +134,54 @@ static void judge_paths(struct fetch *f, struct outcome_tree *o)
 		f->objected[f->n++] = mem_fmt("%s: %s", path, why);
 	}
 	outcome_done(o);
+	return f->n - before;
 }
 
-static int judge(struct fetch *f, const char *bare, struct err *e)
+static void forget_objected(struct fetch *f, size_t n)
+{
+	while (f->n > n)
+		free(f->objected[--f->n]);
+}
+
+static void hold(struct branch *const *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		v[i]->is_held = true;
+}
+
+/* Which of these branches bring something that is objected to. */
+static int judge_some(struct fetch *f, const char *bare, struct outcome_tree *o,
+		      struct branch *const *v, size_t n, struct err *e)
+{
+	struct git_ref refs[GIT_BRINGS_MAX];
+	size_t before = f->n, half = n / 2;
+	int r;
+
+	if (n == 0)
+		return 0;
+	if (n <= GIT_BRINGS_MAX) {
+		if (f->looks++ >= LOOKS_MAX) {
+			hold(v, n);
+			return 0;
+		}
+		for (size_t i = 0; i < n; i++)
+			refs[i] = v[i]->ref;
+		git_paths_done(&f->paths);
+		r = git_brings(f->host.state_dir, bare, refs, n, &f->paths, e);
+		if (r < 0 || judge_paths(f, o) == 0)
+			return r;
+		if (n == 1) {
+			hold(v, 1);
+			return 0;
+		}
+		forget_objected(f, before);
+	}
+	r = judge_some(f, bare, o, v, half, e);
+	return r < 0 ? r : judge_some(f, bare, o, v + half, n - half, e);
+}
+
+static int judge_with(struct fetch *f, const char *bare, struct branch *const *v, size_t n,
+		      struct err *e)
 {
 	_cleanup_(policy_done) struct policy p;
 	_cleanup_(outcome_host_done) struct outcome_host h = { 0 };
@@ -129,9 +191,6 @@ static int judge(struct fetch *f, const char *bare, struct err *e)
 	int r;
 
 	policy_init(&p);
-	r = git_brings(f->host.state_dir, bare, &f->before, &f->taken.refs, &f->paths, e);
-	if (r < 0 || f->paths.n == 0)
-		return r;
 	f->ws = open(f->def.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->ws < 0)
 		return err_sys(e, "'%s'", f->def.workspace);
@@ -139,32 +198,79 @@ static int judge(struct fetch *f, const char *bare, struct err *e)
 	r = spot_policy(&f->host, &f->def, &p, e);
 	if (r == 0)
 		r = outcome_host_load(f->ws, &p, &h, e);
-	if (r == 0)
-		judge_paths(f, &o);
-	return r;
+	return r < 0 ? r : judge_some(f, bare, &o, v, n, e);
 }
 
-static void tell_objected(const struct fetch *f)
+/* What could not be judged is held back as well. */
+static void judge(struct fetch *f, const char *bare)
+{
+	_free_ struct branch **v = mem_new(f->n_branches, sizeof(struct branch *));
+	struct err e = ERR_INIT;
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_branches; i++)
+		if (f->branches[i].is_changed)
+			v[n++] = &f->branches[i];
+	if (n > 0 && judge_with(f, bare, v, n, &e) < 0) {
+		_free_ char *text =
+			mem_fmt("what the commits bring could not be judged: %s", e.msg);
+
+		cli_complain(text);
+		hold(v, n);
+	}
+	for (size_t i = 0; i < n; i++)
+		v[i]->is_held = v[i]->is_held && f->commit == NULL && !sabotaged("fetch-hold");
+}
+
+static const char *short_name(const struct git_ref *r)
+{
+	return r->name + strlen(HEADS);
+}
+
+/* Can the name stand in a command that people copy? It comes from inside. */
+static bool is_plain_name(const char *name)
+{
+	return name[0] != '-' && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU"
+						   "VWXYZ"
+						   "0123456789._/-")] == '\0';
+}
+
+static void tell_held(const struct fetch *f, const struct branch *b)
+{
+	const char *name = short_name(&b->ref);
+	bool is_plain = is_plain_name(name);
+	_cleanup_(buf_done) struct buf text = BUF(16 * KIB);
+
+	buf_puts(&text, "branch '");
+	buf_esc(&text, name, strlen(name));
+	buf_printf(&text,
+		   "' is held back; when you have seen what it brings, 'vitrine fetch --commit "
+		   "%s=%s %s' takes exactly this commit",
+		   is_plain ? name : "BRANCH", b->ref.oid, f->def.name);
+	cli_complain(buf_cstr(&text));
+}
+
+static size_t tell_objected(const struct fetch *f)
 {
 	_free_ char *sum = mem_fmt("%zu paths in these commits are read or run by programs on the "
 				   "host once they are checked out; look at them first%s",
 				   f->n, f->n > NAMED_MAX ? " (not all are named)" : "");
+	size_t held = 0;
 
 	for (size_t i = 0; i < f->n && i < NAMED_MAX; i++)
 		cli_complain(f->objected[i]);
 	if (f->n > 0)
 		cli_complain(sum);
+	if (f->looks > LOOKS_MAX)
+		cli_complain("so many branches bring such paths that not all were looked at; those "
+			     "are held back too");
+	for (size_t i = 0; i < f->n_branches; i++)
+		if (f->branches[i].is_held && held++ < NAMED_MAX)
+			tell_held(f, &f->branches[i]);
+	return held;
 }
 
-static bool is_branch(const struct git_ref *r)
-{
-	return str_starts(r->name, "refs/heads/");
-}
-
-static const char *short_name(const struct git_ref *r)
-{
-	return r->name + strlen("refs/heads/");
-}
+/* ---- what was taken becomes branches ---- */
 
 static bool is_same(const struct git_refs *before, const struct git_ref *r)
 {
@@ -173,23 +279,61 @@ static bool is_same(const struct git_refs *before, const struct git_ref *r)
 	return old && str_eq(old->oid, r->oid);
 }
 
+static void list_branches(struct fetch *f, const char *only)
+{
+	f->branches = mem_new(f->taken.refs.n, sizeof(*f->branches));
+	for (size_t i = 0; i < f->taken.refs.n; i++) {
+		const struct git_ref *r = &f->taken.refs.v[i];
+		struct branch *b = &f->branches[f->n_branches];
+
+		if (!str_starts(r->name, GIT_REFS_WAITING) ||
+		    (only && !str_eq(r->name + strlen(GIT_REFS_WAITING), only)))
+			continue;
+		b->ref = *r;
+		b->ref.name = mem_fmt(HEADS "%s", r->name + strlen(GIT_REFS_WAITING));
+		b->is_changed = !is_same(&f->before, &b->ref);
+		f->n_branches++;
+	}
+}
+
+static bool is_taken(const struct fetch *f, const char *name)
+{
+	for (size_t i = 0; i < f->n_branches; i++)
+		if (str_eq(f->branches[i].ref.name, name))
+			return true;
+	return false;
+}
+
+/* Branches that are gone inside go first: one of them may have the name of a directory that is needed now. */
+static int accept_branches(const struct fetch *f, const char *bare, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < f->before.n; i++)
+		if (f->commit == NULL && str_starts(f->before.v[i].name, HEADS) &&
+		    !is_taken(f, f->before.v[i].name))
+			r = git_ref_put(bare, f->before.v[i].name, NULL, e);
+	for (size_t i = 0; r == 0 && i < f->n_branches; i++)
+		if (f->branches[i].is_changed && !f->branches[i].is_held)
+			r = git_ref_put(bare, f->branches[i].ref.name, f->branches[i].ref.oid, e);
+	for (size_t i = 0; r == 0 && i < f->taken.refs.n; i++)
+		if (str_starts(f->taken.refs.v[i].name, GIT_REFS_WAITING))
+			r = git_ref_put(bare, f->taken.refs.v[i].name, NULL, e);
+	return r;
+}
+
 static void print_json(const struct fetch *f, struct buf *out)
 {
-	const char *comma = "";
-
 	buf_puts(out, "{\"name\":");
 	buf_json(out, f->def.name);
 	buf_printf(out, ",\"bytes\":%llu,\"branches\":[", (unsigned long long)f->taken.bytes);
-	for (size_t i = 0; i < f->taken.refs.n; i++) {
-		const struct git_ref *r = &f->taken.refs.v[i];
+	for (size_t i = 0; i < f->n_branches; i++) {
+		const struct branch *b = &f->branches[i];
 
-		if (!is_branch(r))
-			continue;
-		buf_printf(out, "%s{\"branch\":", comma);
-		buf_json(out, short_name(r));
-		buf_printf(out, ",\"commit\":\"%s\",\"changed\":%s}", r->oid,
-			   is_same(&f->before, r) ? "false" : "true");
-		comma = ",";
+		buf_printf(out, "%s{\"branch\":", i ? "," : "");
+		buf_json(out, short_name(&b->ref));
+		buf_printf(out, ",\"commit\":\"%s\",\"changed\":%s,\"held\":%s}", b->ref.oid,
+			   b->is_changed ? "true" : "false", b->is_held ? "true" : "false");
 	}
 	buf_puts(out, "],\"objected\":[");
 	for (size_t i = 0; i < f->n; i++) {
@@ -204,15 +348,15 @@ static size_t print_people(const struct fetch *f, struct buf *out)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < f->taken.refs.n; i++) {
-		const struct git_ref *r = &f->taken.refs.v[i];
-		const struct git_ref *old = git_refs_find(&f->before, r->name);
+	for (size_t i = 0; i < f->n_branches; i++) {
+		const struct branch *b = &f->branches[i];
+		const struct git_ref *old = git_refs_find(&f->before, b->ref.name);
 
-		if (!is_branch(r) || is_same(&f->before, r))
+		if (!b->is_changed || b->is_held)
 			continue;
 		n++;
-		buf_printf(out, "%-9.9s..%s  ", old ? old->oid : "new", r->oid);
-		buf_esc(out, short_name(r), strlen(short_name(r)));
+		buf_printf(out, "%-9.9s..%s  ", old ? old->oid : "new", b->ref.oid);
+		buf_esc(out, short_name(&b->ref), strlen(short_name(&b->ref)));
 		buf_putc(out, '\n');
 	}
 	return n;
@@ -228,15 +372,8 @@ static int tell(const struct fetch *f, struct err *e)
 		return cli_print(&out, e);
 	}
 	n = print_people(f, &out);
-	if (f->is_quiet) {
-		_free_ char *text = mem_fmt("%zu branches with new commits; 'git fetch vitrine/%s' "
-					    "brings them into your repository",
-					    n, f->def.name);
-
-		if (n > 0)
-			cli_complain(text);
+	if (f->is_quiet)
 		return 0;
-	}
 	if (n == 0)
 		buf_puts(&out, "no new commits\n");
 	else
@@ -249,7 +386,7 @@ static int tell(const struct fetch *f, struct err *e)
 }
 
 /* A commit is known by its id alone: whatever the branch is at by now, this one comes or none. */
-static char *one_refspec(const char *commit, struct err *e)
+static char *one_refspec(const char *commit, char **ret_branch, struct err *e)
 {
 	const char *id = strrchr(commit, '=');
 	size_t n = id ? (size_t)(id - commit) : 0;
@@ -261,15 +398,17 @@ static char *one_refspec(const char *commit, struct err *e)
 			      "--commit wants BRANCH=ID, with the whole id that 'fetch' printed");
 		return NULL;
 	}
-	return mem_fmt("+%s:refs/heads/%s", id + 1, branch);
+	*ret_branch = take(branch);
+	return mem_fmt("+%s:" GIT_REFS_WAITING "%s", id + 1, *ret_branch);
 }
 
 static int fetch(struct fetch *f, const char *name, struct err *e)
 {
-	const char *refspecs[] = { "+refs/heads/*:refs/heads/*", NULL };
-	_free_ char *bare = NULL, *one = NULL;
+	const char *refspecs[] = { "+refs/heads/*:" GIT_REFS_WAITING "*", NULL };
+	_free_ char *bare = NULL, *one = NULL, *only = NULL;
 	struct git_take t = { .refspecs = refspecs, .prune = true };
 	struct err second = ERR_INIT;
+	size_t held;
 	int r = def_read(f->host.state_dir, name, &f->def, e);
 
 	if (r < 0)
@@ -280,7 +419,7 @@ static int fetch(struct fetch *f, const char *name, struct err *e)
 			       "clone' makes one that does",
 			       name);
 	if (f->commit) {
-		refspecs[0] = one = one_refspec(f->commit, e);
+		refspecs[0] = one = one_refspec(f->commit, &only, e);
 		t.prune = false;
 		if (one == NULL)
 			return -EINVAL;
@@ -298,16 +437,14 @@ static int fetch(struct fetch *f, const char *name, struct err *e)
 		return r;
 	if (git_remote_put(f->host.state_dir, name, f->def.workspace, &second) < 0)
 		cli_complain(second.msg);
-	/* What cannot be looked through is said: the commits are taken, and nothing of them runs yet. */
-	if (judge(f, bare, &second) < 0) {
-		_free_ char *text =
-			mem_fmt("what the commits bring could not be judged: %s", second.msg);
-
-		cli_complain(text);
-	}
-	tell_objected(f);
+	list_branches(f, only);
+	judge(f, bare);
+	r = accept_branches(f, bare, e);
+	if (r < 0)
+		return r;
+	held = tell_objected(f);
 	r = tell(f, e);
-	return r < 0 ? r : f->n > 0;
+	return r < 0 ? r : held > 0;
 }
 
 int cmd_fetch(int argc, char **argv, struct err *e)
@@ -333,6 +470,9 @@ int cmd_fetch(int argc, char **argv, struct err *e)
 	for (size_t i = 0; i < f.n; i++)
 		free(f.objected[i]);
 	free(f.objected);
+	for (size_t i = 0; i < f.n_branches; i++)
+		free(f.branches[i].ref.name);
+	free(f.branches);
 	git_paths_done(&f.paths);
 	fd_close(f.ws);
 	git_refs_done(&f.before);

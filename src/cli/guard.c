@@ -29,6 +29,32 @@ static void put_found(const struct found *f, struct buf *out)
 	buf_puts(out, "}");
 }
 
+static void put_effect_json(const struct effect *f, struct buf *out)
+{
+	buf_printf(out, "{\"effect\":\"%s\",\"what\":", effect_name(f->kind));
+	buf_json(out, f->what);
+	buf_puts(out, ",\"by\":");
+	buf_json(out, f->command);
+	buf_puts(out, ",\"rule\":");
+	buf_json(out, f->rule ? f->rule->id : "");
+	buf_printf(out, ",\"verdict\":\"%s\"}", verdict_name(f->verdict));
+}
+
+/* What was read out of the command, and which rule minds it. */
+static void put_effect(const struct effect *f, struct buf *out)
+{
+	buf_printf(out, "  %-7s ", effect_name(f->kind));
+	if (strpbrk(f->what, VALUE_MARKS))
+		buf_puts(out, "(made at run time)");
+	else
+		buf_esc(out, f->what, strlen(f->what));
+	buf_puts(out, "  by ");
+	buf_esc(out, f->command, strlen(f->command));
+	if (f->rule)
+		buf_printf(out, ": %s, %s", verdict_name(f->verdict), f->rule->id);
+	buf_putc(out, '\n');
+}
+
 static void put_judgement_json(const struct judgement *j, struct buf *out)
 {
 	buf_printf(out, "{\"verdict\":\"%s\",\"rule\":", verdict_name(j->verdict));
@@ -40,6 +66,11 @@ static void put_judgement_json(const struct judgement *j, struct buf *out)
 	for (size_t i = 0; i < j->n_all; i++) {
 		buf_puts(out, i ? "," : "");
 		put_found(&j->all[i], out);
+	}
+	buf_puts(out, "],\"effects\":[");
+	for (size_t i = 0; i < j->n_effects; i++) {
+		buf_puts(out, i ? "," : "");
+		put_effect_json(&j->effects[i], out);
 	}
 	buf_puts(out, "]}\n");
 }
@@ -61,6 +92,12 @@ static void put_judgement(const struct judgement *j, bool is_explained, struct b
 	}
 	if (j->n_all == 0)
 		buf_puts(out, "  no rule fits anything that it runs\n");
+	if (j->n_effects)
+		buf_puts(out, "what it does\n");
+	for (size_t i = 0; i < j->n_effects; i++)
+		put_effect(&j->effects[i], out);
+	if (j->n_effects == WALK_MAX_EFFECTS)
+		buf_puts(out, "  ... and perhaps more, judged all the same\n");
 }
 
 struct listing {
@@ -141,7 +178,7 @@ static int change(const char *word, const char *agent, const struct guard_args *
 	int r;
 
 	if (which == AGENT_UNKNOWN)
-		return err_set(e, ERR_USAGE, EINVAL,
+		return err_set(e, ERR_NOTFOUND, ENOENT,
 			       "'%.40s' is no agent: claude, codex, gemini, copilot, cursor, "
 			       "opencode or droid",
 			       agent);

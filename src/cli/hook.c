@@ -98,12 +98,8 @@ static int judge(struct arena *mem, const struct hook_call *call, struct judgeme
 		return r;
 	if (call->kind == TOOL_SHELL)
 		guard_command(&g, mem, call->command, strlen(call->command), ret);
-	else if (call->kind != TOOL_OTHER && call->path)
-		guard_file(&g, mem, call->path, call->kind == TOOL_WRITE, ret);
 	else
-		*ret = (struct judgement){
-			.verdict = VERDICT_ALLOW, .rule = "", .say = "", .command = ""
-		};
+		guard_tool(&g, mem, call->acts, call->n_acts, call->is_cut, ret);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "cli/live.h"
 #include "cli/past.h"
 #include "cli/table.h"
+#include "cli/waits.h"
 
 enum { OPT_FOLLOW = 1, OPT_ALL, OPT_SIZE };
 
@@ -80,6 +81,16 @@ static void done(struct list *l)
 	host_done(&l->host);
 }
 
+static int run_is_there(const char *state_dir, const char *name, struct err *e)
+{
+	_free_ char *path = mem_fmt("%s/sandboxes/%s", state_dir, name);
+
+	if (strchr(name, '/') == NULL && access(path, F_OK) == 0)
+		return 0;
+	return err_set(e, ERR_NOTFOUND, ENOENT, "there is no sandbox '%.64s'; it may have ended",
+		       name);
+}
+
 /* The names that were given, or all there are. */
 static int names_of(struct list *l, bool runs, char *const **ret, struct err *e)
 {
@@ -90,8 +101,10 @@ static int names_of(struct list *l, bool runs, char *const **ret, struct err *e)
 	for (size_t i = 0; x == 0 && i < l->n; i++) {
 		_cleanup_(def_done) struct def d = { 0 };
 
-		/* A run without a name has no definition, and may be over. */
-		if (!str_starts(l->names[i], "run-"))
+		/* A run without a name has no definition, and no folder when it is over. */
+		if (str_starts(l->names[i], "run-"))
+			x = run_is_there(l->host.state_dir, l->names[i], e);
+		else
 			x = def_read(l->host.state_dir, l->names[i], &d, e);
 	}
 	*ret = l->n ? l->names : l->found;
@@ -104,6 +117,8 @@ enum {
 	LS_NAME,
 	LS_AGENT,
 	LS_STATUS,
+	LS_EXIT,
+	LS_WAITS,
 	LS_SESSIONS,
 	LS_CREATED,
 	LS_WORKSPACE,
@@ -116,6 +131,8 @@ static const struct column ls_columns[LS_COUNT] = {
 	[LS_NAME] = { "name", "Name", "SANDBOX", COLUMN_TEXT },
 	[LS_AGENT] = { "agent", "Agent", "AGENT", COLUMN_TEXT },
 	[LS_STATUS] = { "status", "Status", "STATUS", COLUMN_TEXT },
+	[LS_EXIT] = { "exit", "Exit", "EXIT", COLUMN_NUMBER },
+	[LS_WAITS] = { "waits", "Waits", "WAITS", COLUMN_TEXT },
 	[LS_SESSIONS] = { "sessions", "Sessions", "SESSIONS", COLUMN_NUMBER },
 	[LS_CREATED] = { "created", "Created", "CREATED", COLUMN_AGO },
 	[LS_WORKSPACE] = { "workspace", "Workspace", "WORKSPACE", COLUMN_TEXT },
@@ -134,11 +151,28 @@ static uint64_t disk_of(const struct list *l, const char *name, uint64_t max_nam
 	return layers_disk_rooted(state_dir, name, max_names, &uids, &gids).bytes;
 }
 
-static const char *status_of(const struct list *l, const char *name, const struct live *live)
+static const char *status_of(const struct live *live, const struct past *v, size_t n)
 {
 	if (live->is_running)
 		return live->state.flags & STATE_KEPT ? "started" : "running";
-	return past_is_lost(l->host.state_dir, name) ? "lost" : "stopped";
+	return past_is_lost(v, n) ? "lost" : "stopped";
+}
+
+/* The newest session that has ended. */
+static struct cell last_exit(const struct past *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].has_ended)
+			return (struct cell){ .num = (uint64_t)v[i].status };
+	return (struct cell){ .is_null = true };
+}
+
+static char *what_waits(const struct list *l, const char *name, const char *workspace)
+{
+	_cleanup_(waits_done) struct waits w = { 0 };
+
+	waits_find(l->host.state_dir, name, workspace, &w);
+	return waits_text(&w);
 }
 
 static int ls_row(struct list *l, const char *name, struct table *t, struct err *e)
@@ -146,6 +180,8 @@ static int ls_row(struct list *l, const char *name, struct table *t, struct err 
 	_cleanup_(live_done) struct live live = { 0 };
 	_cleanup_(def_done) struct def d = { 0 };
 	bool is_run = str_starts(name, "run-");
+	struct past *past = NULL;
+	size_t n_past = 0;
 	struct cell *row;
 	int x = live_ask(l->host.state_dir, name, &live, e);
 
@@ -158,10 +194,15 @@ static int ls_row(struct list *l, const char *name, struct table *t, struct err 
 		cli_complain(e->msg);
 		*e = ERR_INIT;
 	}
+	if (past_read(l->host.state_dir, name, &past, &n_past, e) < 0)
+		*e = ERR_INIT; /* what cannot be read is not known */
 	row = table_row(t);
 	row[LS_NAME].text = mem_str(name);
 	row[LS_AGENT].text = d.agent ? mem_str(d.agent) : NULL;
-	row[LS_STATUS].text = mem_str(status_of(l, name, &live));
+	row[LS_STATUS].text = mem_str(status_of(&live, past, n_past));
+	row[LS_EXIT] = last_exit(past, n_past);
+	row[LS_WAITS].text = is_run ? NULL : what_waits(l, name, d.workspace);
+	past_free(past, n_past);
 	row[LS_SESSIONS].num = live.n;
 	row[LS_CREATED].num = d.id ? d.created : live.state.v[VALUE_STARTED];
 	row[LS_WORKSPACE].text = d.workspace ? mem_str(d.workspace) : NULL;
@@ -407,12 +448,16 @@ static int inspect_one(struct list *l, const char *name, struct buf *out, struct
 {
 	_cleanup_(live_done) struct live live = { 0 };
 	_cleanup_(def_done) struct def d = { 0 };
+	struct past *past = NULL;
+	size_t n_past = 0;
 	int x = def_read(l->host.state_dir, name, &d, e);
 
 	if (x == 0)
 		x = live_ask(l->host.state_dir, name, &live, e);
 	if (x < 0)
 		return x;
+	if (past_read(l->host.state_dir, name, &past, &n_past, e) < 0)
+		*e = ERR_INIT; /* what cannot be read is not known */
 	buf_puts(out, "{\n  \"name\": ");
 	buf_json(out, d.name);
 	buf_puts(out, ",\n  \"id\": ");
@@ -422,7 +467,7 @@ static int inspect_one(struct list *l, const char *name, struct buf *out, struct
 	buf_puts(out, ",\n  \"workspace\": ");
 	buf_json(out, d.workspace);
 	buf_printf(out, ",\n  \"created\": %llu,\n  \"status\": \"%s\",\n  \"flags\": [",
-		   (unsigned long long)d.created, status_of(l, name, &live));
+		   (unsigned long long)d.created, status_of(&live, past, n_past));
 	for (size_t i = 0; i < d.n_flags; i++) {
 		buf_puts(out, i ? ", " : "");
 		buf_json(out, d.flags[i]);
@@ -436,7 +481,8 @@ static int inspect_one(struct list *l, const char *name, struct buf *out, struct
 	buf_printf(out, ",\n  \"disk\": %llu",
 		   (unsigned long long)disk_of(l, name, DISK_NAMES_SOME));
 	inspect_live(&live, out);
-	past_print(l->host.state_dir, name, &live, out);
+	past_print(past, n_past, &live, out);
+	past_free(past, n_past);
 	buf_puts(out, "\n}");
 	return 0;
 }

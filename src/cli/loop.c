@@ -18,10 +18,10 @@
 #define HINT_MAX (16 * KIB)
 
 struct wish {
-	const char *prompt, *name, *until, *marker, *mode;
+	const char *prompt, *name, *until, *marker, *mode, *notify;
 	uint64_t run_time;
 	struct loop_conf conf;
-	bool is_resumed, is_new, has_limits;
+	bool is_resumed, is_new, has_limits, is_detached, is_followed, is_now;
 	const char *words[2];
 	size_t n_words;
 	char *const *run_opts; /* behind "--" */
@@ -103,6 +103,18 @@ static int take_opt(struct loop *l, struct wish *w, const struct opts *o, int id
 	case LOOP_OPT_NEW:
 		w->is_new = true;
 		return 0;
+	case LOOP_OPT_NOTIFY:
+		w->notify = o->value;
+		return o->value[0] ? 0 : err_set(e, ERR_USAGE, EINVAL, "--notify is empty");
+	case LOOP_OPT_DETACH:
+		w->is_detached = true;
+		return 0;
+	case LOOP_OPT_FOLLOW:
+		w->is_followed = true;
+		return 0;
+	case LOOP_OPT_NOW:
+		w->is_now = true;
+		return 0;
 	case LOOP_OPT_JSON:
 		l->as_json = l->is_quiet = true;
 		return 0;
@@ -147,14 +159,27 @@ static int parse(struct loop *l, struct wish *w, int argc, char **argv, struct e
 
 /* ---- which sandbox ---- */
 
-/* The one for loops of this agent and directory; a directory of the same name elsewhere makes it a longer name. */
-static int find_name(struct loop *l, const char *agent, const char *workspace, bool *ret_exists,
-		     struct err *e)
+/* Does its newest loop wait for --resume? A sandbox without a loop does not. */
+static bool is_interrupted(const struct loop *l, const char *name)
+{
+	_cleanup_(loopdir_close) struct loopdir d = LOOPDIR_NONE;
+	struct err none = ERR_INIT;
+
+	return loopdir_open(l->host.state_dir, name, &d, &none) == 0 && loopdir_is_interrupted(&d);
+}
+
+#define BESIDE_MAX 99
+
+/* The one for loops of this agent and directory; a directory of the same name elsewhere makes it a longer name. is_beside:
+ * not one whose loop was interrupted, whose files and records are needed to go on with it. */
+static int find_name(struct loop *l, const char *agent, const char *workspace, bool is_beside,
+		     bool *ret_exists, struct err *e)
 {
 	_free_ char *kind = mem_fmt("loop-%s", agent);
 
-	for (int is_long = 0; is_long < 2; is_long++) {
-		_free_ char *name = def_default_name(kind, workspace, is_long);
+	for (int i = 0; i < (is_beside ? BESIDE_MAX : 2); i++) {
+		_free_ char *base = def_default_name(kind, workspace, i > 0);
+		_free_ char *name = i < 2 ? mem_str(base) : mem_fmt("%s-%d", base, i);
 		_cleanup_(def_done) struct def d = { 0 };
 		int r = def_read(l->host.state_dir, name, &d, e);
 
@@ -162,6 +187,8 @@ static int find_name(struct loop *l, const char *agent, const char *workspace, b
 			return r;
 		*ret_exists = r == 0;
 		if (r == 0 && (!str_eq(d.workspace, workspace) || !str_eq(d.agent, agent)))
+			continue;
+		if (is_beside && r == 0 && is_interrupted(l, name))
 			continue;
 		*e = ERR_INIT;
 		l->name = take(name);
@@ -221,7 +248,53 @@ static int make_sandbox(struct loop *l, const struct wish *w, struct err *e)
 		     : r;
 }
 
+/* Asked inside, where the agent will be looked for. A sandbox that was made for it goes again. */
+static int check_agent(const struct loop *l, bool is_new, struct err *e)
+{
+	_free_ const char **words = NULL;
+	const char *script = "command -v -- \"$1\" >/dev/null";
+	int r = preset_prompt(&l->preset, "", &words, e);
+
+	if (r < 0)
+		return r;
+	const char *find[] = { "run", l->name, "--json", "--",     "sh",
+			       "-c",  script,  "sh",     words[0], NULL };
+	const char *rm[] = { "rm", "--force", l->name, NULL };
+	_cleanup_(buf_done) struct buf ignored = BUF(MIB);
+
+	r = loop_tool(l,
+		      &(struct tool){ .argv = (char *const *)(uintptr_t)find,
+				      .out = FD_NONE,
+				      .err = FD_NONE,
+				      .errors = &ignored },
+		      e);
+	if (r <= 0)
+		return r;
+	if (is_new)
+		(void)loop_tool(l,
+				&(struct tool){ .argv = (char *const *)(uintptr_t)rm,
+						.out = FD_NONE,
+						.err = FD_NONE },
+				e);
+	return err_set(e, ERR_NOTFOUND, ENOENT,
+		       "the agent's program '%.64s' is not there inside%s%.200s%s", words[0],
+		       l->preset.install ? "; '" : "", l->preset.install ? l->preset.install : "",
+		       l->preset.install ? "' installs it" : "");
+}
+
 /* ---- begin or go on ---- */
+
+/* One word that is written like a path: nobody means an agent to read "PROMPT.md" as its task. */
+static bool is_file_name(const char *text)
+{
+	static const char *const ends[] = { ".md", ".txt", ".markdown", ".prompt" };
+	bool is_like = text[0] == '/' || str_starts(text, "./") || str_starts(text, "../") ||
+		       str_starts(text, "~/");
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		is_like |= str_ends(text, ends[i]);
+	return is_like && strpbrk(text, " \t\n") == NULL;
+}
 
 static int take_prompt(struct loop *l, const char *text, struct err *e)
 {
@@ -229,6 +302,11 @@ static int take_prompt(struct loop *l, const char *text, struct err *e)
 
 	if (text == NULL || text[0] == '\0')
 		return err_set(e, ERR_USAGE, EINVAL, "loop: --prompt FILE or TEXT says what to do");
+	if (is_file_name(text) && stat(text, &st) < 0)
+		return err_set(e, ERR_NOTFOUND, ENOENT,
+			       "--prompt '%.200s' is the name of a file, and there is none; a text "
+			       "has a blank in it",
+			       text);
 	if (stat(text, &st) == 0 && S_ISREG(st.st_mode)) {
 		_free_ char *cwd = getcwd(NULL, 0);
 
@@ -239,7 +317,7 @@ static int take_prompt(struct loop *l, const char *text, struct err *e)
 	return 0;
 }
 
-static int check_unfinished(const struct loop *l, const struct wish *w, struct err *e)
+static int check_unfinished(const struct loop *l, struct err *e)
 {
 	_cleanup_(loopdir_close) struct loopdir old = LOOPDIR_NONE;
 	struct err none = ERR_INIT;
@@ -250,12 +328,30 @@ static int check_unfinished(const struct loop *l, const struct wish *w, struct e
 		return err_set(e, ERR_CONFLICT, EBUSY,
 			       "a loop runs in '%s' already; 'vitrine status %s' shows it", l->name,
 			       l->name);
-	if (loopdir_end(&old) == LOOP_GOES_ON && !w->is_new &&
-	    faccessat(old.fd, "loop.json", F_OK, 0) == 0)
+	if (loopdir_is_interrupted(&old))
 		return err_set(e, ERR_CONFLICT, EBUSY,
 			       "the loop in '%s' was interrupted; 'vitrine loop --resume %s' goes "
-			       "on, --new begins another",
+			       "on, --new begins another in a sandbox of its own",
 			       l->name, l->name);
+	return 0;
+}
+
+/* A budget that nothing is ever counted against would be a promise. */
+static int check_budgets(const struct loop *l, const struct wish *w, struct err *e)
+{
+	const struct preset_report *says = &l->preset.report;
+
+	if (w->conf.cost && says->cost == NULL)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--cost: the agent '%s' does not report what it spends, so the "
+			       "budget "
+			       "would never be used up; %s--time holds for every agent",
+			       w->words[0], says->tokens_in ? "--tokens works with it, " : "");
+	if (w->conf.tokens && says->tokens_in == NULL && says->tokens_out == NULL)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--tokens: the agent '%s' does not report its tokens, so the budget "
+			       "would never be used up; --time holds for every agent",
+			       w->words[0]);
 	return 0;
 }
 
@@ -270,8 +366,10 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 			       "loop: which agent? 'vitrine loop claude . --prompt TEXT'");
 	r = preset_load(l->host.config_dir, w->words[0], &l->preset, e);
 	if (r == -ENOENT)
-		return err_set(e, ERR_USAGE, ENOENT,
+		return err_set(e, ERR_NOTFOUND, ENOENT,
 			       "'%.64s' is no agent; 'vitrine agents' lists them", w->words[0]);
+	if (r == 0)
+		r = check_budgets(l, w, e);
 	if (r == 0)
 		r = take_prompt(l, w->prompt, e);
 	if (r == 0)
@@ -284,15 +382,16 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 	l->def.mode = mem_str(w->mode);
 	l->def.until = w->until ? mem_str(w->until) : NULL;
 	l->def.marker = w->marker ? mem_str(w->marker) : NULL;
+	l->def.notify = w->notify ? mem_str(w->notify) : NULL;
 	l->def.run_time = w->run_time;
 	l->def.created = (uint64_t)time(NULL);
 	l->def.conf = w->conf;
 	l->def.conf.has_marker = w->marker != NULL;
 	l->def.conf.has_check = w->until != NULL;
 	r = w->name ? find_named(l, w->name, l->def.agent, l->def.workspace, &exists, e)
-		    : find_name(l, l->def.agent, l->def.workspace, &exists, e);
+		    : find_name(l, l->def.agent, l->def.workspace, w->is_new, &exists, e);
 	if (r == 0)
-		r = check_unfinished(l, w, e);
+		r = check_unfinished(l, e);
 	if (r == 0 && exists && w->run_opts[0])
 		r = err_set(e, ERR_CONFLICT, EEXIST,
 			    "the sandbox '%s' exists already, with the options it was made with; "
@@ -300,6 +399,8 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 			    l->name, l->name);
 	if (r == 0 && !exists)
 		r = make_sandbox(l, w, e);
+	if (r == 0)
+		r = check_agent(l, !exists, e);
 	if (r == 0)
 		r = loopdir_create(l->host.state_dir, l->name, &l->def, &l->dir, e);
 	return r;
@@ -312,11 +413,7 @@ static int find_only(struct loop *l, struct err *e)
 	int r = def_list(l->host.state_dir, false, &names, e);
 
 	for (char **v = names; r == 0 && *v; v++) {
-		_cleanup_(loopdir_close) struct loopdir d = LOOPDIR_NONE;
-		struct err none = ERR_INIT;
-
-		if (loopdir_open(l->host.state_dir, *v, &d, &none) < 0 ||
-		    loopdir_end(&d) != LOOP_GOES_ON || loopdir_is_locked(&d))
+		if (!is_interrupted(l, *v))
 			continue;
 		if (l->name)
 			r = err_set(e, ERR_USAGE, EINVAL,
@@ -345,7 +442,7 @@ static int find_old(struct loop *l, const struct wish *w, struct err *e)
 	if (w->n_words == 0)
 		return find_only(l, e);
 	r = path_real(w->n_words > 1 ? w->words[1] : ".", &workspace, e);
-	return r < 0 ? r : find_name(l, w->words[0], workspace, &exists, e);
+	return r < 0 ? r : find_name(l, w->words[0], workspace, false, &exists, e);
 }
 
 static int go_on(struct loop *l, const struct wish *w, struct err *e)
@@ -368,38 +465,52 @@ static int go_on(struct loop *l, const struct wish *w, struct err *e)
 		       : r;
 }
 
-static int exit_status(const struct loop *l, enum loop_stop why)
+int loop_exit_status(const struct loop *l, enum loop_stop why)
 {
 	bool has_goal = l->def.conf.has_marker || l->def.conf.has_check;
 
-	if (why == LOOP_SIGNAL)
+	if (why == LOOP_SIGNAL && loop_signal)
 		return 128 + loop_signal;
-	return why == LOOP_MARKER || why == LOOP_CHECK || (why == LOOP_MAX && !has_goal) ? 0 : 3;
+	/* Where no goal was set, one iteration that worked is what a loop can reach. */
+	if (why == LOOP_MAX && !has_goal)
+		return l->sum.failed < l->sum.iterations ? 0 : 3;
+	return why == LOOP_MARKER || why == LOOP_CHECK ? 0 : 3;
 }
 
+/* From its beginning to its end, or to where another process goes on with it. */
 static int work(struct loop *l, const struct wish *w, struct err *e)
 {
 	int why, r = w->is_resumed ? go_on(l, w, e) : begin(l, w, e);
 
-	if (r == 0)
+	if (r == 0 && w->is_resumed && !loopdir_is_locked(&l->dir))
+		loopdir_forget_stop(&l->dir);
+	if (r == 0 && w->is_detached) {
+		r = loop_detach(l, e);
+		if (r == 0) {
+			(void)printf("%s\n", l->name);
+			return 0;
+		}
+	} else if (r == 0) {
 		r = loopdir_lock(&l->dir, e);
+	}
 	if (r < 0)
 		return r;
-	if (w->is_resumed)
-		loopdir_forget_stop(&l->dir);
 	why = loop_drive(l, e);
+	loop_notify(l, "end", why < 0 ? "error" : loop_stop_name((enum loop_stop)why),
+		    why < 0 ? e->msg : loop_stop_sentence((enum loop_stop)why));
 	if (why < 0)
 		return why;
 	r = loop_summary(l, (enum loop_stop)why, e);
-	return r < 0 ? r : exit_status(l, (enum loop_stop)why);
+	return r < 0 ? r : loop_exit_status(l, (enum loop_stop)why);
 }
 
-static int report(struct loop *l, struct err *e)
-{
-	int r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
+/* ---- words for a loop that is there ---- */
 
-	if (r == 0)
-		r = loopdir_def(&l->dir, &l->def, e);
+static int report(struct loop *l, const struct wish *w, struct err *e)
+{
+	int r = loopdir_def(&l->dir, &l->def, e);
+
+	(void)w;
 	if (r == 0)
 		r = loopdir_sum(&l->dir, &l->sum, e);
 	if (r < 0)
@@ -407,13 +518,39 @@ static int report(struct loop *l, struct err *e)
 	return l->as_json ? loop_summary(l, loopdir_end(&l->dir), e) : loop_report(l, e);
 }
 
-static int ask(struct loop *l, struct err *e)
+static int stop(struct loop *l, const struct wish *w, struct err *e)
 {
-	int r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
+	return loop_ask_stop(l, w->is_now, e);
+}
 
-	if (r == 0 && !loopdir_is_locked(&l->dir))
-		r = err_set(e, ERR_CONFLICT, ESRCH, "the loop in '%s' does not run", l->name);
-	return r < 0 ? r : loopdir_ask_stop(&l->dir, e);
+static int logs(struct loop *l, const struct wish *w, struct err *e)
+{
+	int r = loop_logs(l, w->is_followed, false, e);
+
+	return r < 0 ? r : 0;
+}
+
+static int attach(struct loop *l, const struct wish *w, struct err *e)
+{
+	(void)w;
+	loop_signals(); /* Ctrl-C leaves it */
+	return loop_logs(l, true, true, e);
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct loop *l, const struct wish *w, struct err *e);
+} words[] = { { "report", report }, { "stop", stop }, { "logs", logs }, { "attach", attach } };
+
+static int do_word(struct loop *l, const struct wish *w, size_t i, struct err *e)
+{
+	int r;
+
+	if (w->n_words != 2)
+		return err_set(e, ERR_USAGE, EINVAL, "loop %s NAME: which loop?", words[i].name);
+	l->name = mem_str(w->words[1]);
+	r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
+	return r < 0 ? r : words[i].fn(l, w, e);
 }
 
 static void done(struct loop *l)
@@ -428,22 +565,23 @@ static void done(struct loop *l)
 
 int cmd_loop(int argc, char **argv, struct err *e)
 {
-	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE };
-	bool is_report = argc > 1 && str_eq(argv[1], "report"),
-	     is_stop = argc > 1 && str_eq(argv[1], "stop");
+	struct loop_asked asked = { 0 };
+	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE, .asked = &asked };
 	struct wish w;
-	int r = parse(&l, &w, argc, argv, e);
+	size_t i = 0;
+	int r;
 
+	if (argc > 1 && str_eq(argv[1], "ls"))
+		return cmd_loop_ls(argc - 1, argv + 1, e);
+	r = parse(&l, &w, argc, argv, e);
+	while (i < ARRAY_LEN(words) && !(w.n_words > 0 && str_eq(w.words[0], words[i].name)))
+		i++;
 	if (r == 0)
 		r = host_init(&l.host, NULL, e);
 	if (r == 0)
 		r = program_find("vitrine", &l.program, e);
-	if (r == 0 && (is_report || is_stop)) {
-		if (w.n_words != 2)
-			r = err_set(e, ERR_USAGE, EINVAL, "loop %s NAME: which loop?", w.words[0]);
-		l.name = w.n_words == 2 ? mem_str(w.words[1]) : NULL;
-		if (r == 0)
-			r = is_report ? report(&l, e) : ask(&l, e);
+	if (r == 0 && i < ARRAY_LEN(words)) {
+		r = do_word(&l, &w, i, e);
 	} else if (r == 0) {
 		loop_signals();
 		r = work(&l, &w, e);

@@ -4,10 +4,18 @@
 #define VITRINE_CLI_LOOP_H
 
 #include <signal.h>
+#include <time.h>
 
 #include "agent/loopdir.h"
 #include "agent/preset.h"
 #include "core/facts.h"
+
+/* Questions that --notify has told about. */
+struct loop_asked {
+	char ids[64][9];
+	size_t n;
+	time_t looked;
+};
 
 struct loop {
 	struct host host;
@@ -18,6 +26,8 @@ struct loop {
 	struct loop_sum sum;
 	char *program; /* vitrine */
 	bool is_quiet, as_json;
+	bool is_behind; /* nobody waits for it */
+	struct loop_asked *asked;
 };
 
 /* ---- loop_tool.c: vitrine, run by us ---- */
@@ -27,6 +37,8 @@ struct tool {
 	int out, err; /* where its output goes, in full up to TOOL_OUTPUT_MAX; FD_NONE: nowhere */
 	struct buf *text; /* its standard output as well, up to the buffer's ceiling; may be NULL */
 	struct buf *errors; /* and what it complained about */
+	bool may_ask;       /* what it runs may lead to questions, see loop_notify.c */
+	bool is_last;       /* for the time after a signal: it is not handed on */
 };
 
 #define TOOL_OUTPUT_MAX (64 * MIB)
@@ -37,6 +49,13 @@ void loop_signals(void);
 
 /* Its exit status, 128+n for signals; a signal to us is handed on. < 0: it could not be run. */
 int loop_tool(const struct loop *l, const struct tool *t, struct err *e);
+
+/* ---- loop_notify.c ---- */
+
+/* what: end, question, limit. Waits for the command, some seconds at most; a failure is a complaint. */
+void loop_notify(const struct loop *l, const char *what, const char *reason, const char *sentence);
+/* Tells about the broker's questions that are new; looks once a second at most. */
+void loop_look_for_questions(const struct loop *l);
 
 /* ---- loop_run.c ---- */
 
@@ -54,6 +73,29 @@ uint64_t loop_tree_compare(const char *before, const char *now, size_t max, char
 
 int loop_summary(const struct loop *l, enum loop_stop why, struct err *e);
 int loop_report(const struct loop *l, struct err *e);
-void loop_say_record(const struct loop *l, const struct loop_record *r);
+void loop_put_record(const struct loop *l, const struct loop_record *r, struct buf *out);
+/* 0: the goal was reached; 3: it stopped before; 128+n: a signal. */
+int loop_exit_status(const struct loop *l, enum loop_stop why);
+
+void loop_put_cost(uint64_t micros, struct buf *out);
+/* A file of the workspace as the sandbox has it. `layers`: layers_paths(), NULL in direct mode. -ENOENT: not there, or
+ * deleted inside. */
+int loop_open_inside(const struct loop *l, char *const *layers, const char *rel);
+const char *loop_state(const struct loop *l);
+
+/* ---- loop_since.c ---- */
+
+/* What happened since then, in all sandboxes. */
+int loop_since(struct loop *l, uint64_t since_ns, bool as_json, struct err *e);
+
+/* ---- loop_night.c: a loop that nobody waits for, and how to look at one ---- */
+
+/* Goes on in a process that no logout ends. Returns 1 there; 0 in the caller, when the other one has the lock. */
+int loop_detach(struct loop *l, struct err *e);
+/* What the iterations did. is_followed: until the loop ends; has_output: also what the agent prints meanwhile. Returns
+ * the loop's exit status where it was followed. */
+int loop_logs(struct loop *l, bool is_followed, bool has_output, struct err *e);
+/* After the iteration that runs, or at once. */
+int loop_ask_stop(struct loop *l, bool is_now, struct err *e);
 
 #endif

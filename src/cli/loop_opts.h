@@ -23,8 +23,13 @@ enum {
 	LOOP_OPT_NEW,
 	LOOP_OPT_JSON,
 	LOOP_OPT_QUIET,
+	LOOP_OPT_DETACH,
+	LOOP_OPT_NOTIFY,
+	LOOP_OPT_FOLLOW,
+	LOOP_OPT_NOW,
 	LOOP_OPT_WATCH,
 	LOOP_OPT_TASKS,
+	LOOP_OPT_SINCE,
 };
 
 extern const struct opt loop_opts[];
@@ -32,6 +37,7 @@ extern const struct opt hint_opts[];
 extern const struct opt status_opts[];
 
 int cmd_loop(int argc, char **argv, struct err *e);
+int cmd_loop_ls(int argc, char **argv, struct err *e);
 int cmd_hint(int argc, char **argv, struct err *e);
 int cmd_status(int argc, char **argv, struct err *e);
 

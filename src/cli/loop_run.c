@@ -195,10 +195,11 @@ static int save_checkpoint(const struct loop *l, struct try *t, struct err *e)
 /* What was cut off may still run: whoever ran it was killed, not it. */
 static void end_session(const struct loop *l, struct err *e)
 {
-	char stop[] = "stop";
-	char *argv[] = { stop, l->name, NULL };
+	char stop[] = "stop", flag[] = "-t", grace[] = "1s"; /* what it writes now is put back */
+	char *argv[] = { stop, flag, grace, l->name, NULL };
+	struct tool t = { .argv = argv, .out = FD_NONE, .err = FD_NONE, .is_last = true };
 
-	(void)quietly(l, argv, NULL, e); /* nothing runs, as a rule */
+	(void)loop_tool(l, &t, e); /* nothing runs, as a rule */
 	*e = ERR_INIT;
 }
 
@@ -353,9 +354,12 @@ static int session(const struct loop *l, const struct try *t, const char *const 
 	argv = mem_new(fixed + n + 1, sizeof(*argv));
 	memcpy(argv, head, fixed * sizeof(*argv));
 	memcpy(argv + fixed, words, n * sizeof(*argv));
-	return loop_tool(
-		l, &(struct tool){ .argv = (char *const *)(uintptr_t)argv, .out = out, .err = err },
-		e);
+	return loop_tool(l,
+			 &(struct tool){ .argv = (char *const *)(uintptr_t)argv,
+					 .out = out,
+					 .err = err,
+					 .may_ask = true },
+			 e);
 }
 
 /* The end of a file of ours; what is before it says nothing that counts. */
@@ -528,8 +532,17 @@ static int one_try(struct loop *l, struct err *e)
 		return r;
 	loopdir_drop_hints(&l->dir, t.begin.hints);
 	loop_fold(&l->sum, &t.record.result);
-	if (!l->is_quiet)
-		loop_say_record(l, &t.record);
+	if (!l->is_quiet) {
+		_cleanup_(buf_done) struct buf line = BUF(64 * KIB);
+
+		loop_put_record(l, &t.record, &line);
+		if (l->sum.same == 2)
+			buf_printf(&line,
+				   "loop %s: that was the same failure twice; its output is "
+				   "what 'vitrine loop logs %s' shows\n",
+				   l->name, l->name);
+		(void)fputs(buf_cstr(&line), stderr);
+	}
 	return 0;
 }
 
@@ -551,6 +564,9 @@ static void wait_ns(const struct loop *l, uint64_t ns)
 {
 	uint64_t end = now_ns() + ns;
 
+	if (l->sum.busy == 1)
+		loop_notify(l, "limit", "busy",
+			    "The service is busy; the loop waits and tries again.");
 	if (ns && !l->is_quiet)
 		(void)fprintf(stderr, "loop: the service is busy; trying again in %llu s\n",
 			      (unsigned long long)((ns + NS_PER_SEC - 1) / NS_PER_SEC));
@@ -576,12 +592,18 @@ int loop_drive(struct loop *l, struct err *e)
 			why = LOOP_SIGNAL;
 		else if (why == LOOP_GOES_ON && loopdir_is_asked(&l->dir))
 			why = LOOP_ASKED;
+		if (why == LOOP_SIGNAL)
+			end_session(l, e);
 		if (why != LOOP_GOES_ON) {
 			r = loopdir_write_end(&l->dir, why, e);
 			return r < 0 ? r : (int)why;
 		}
 		thin_out(l, e);
 		r = one_try(l, e);
+		if (r < 0 && loop_signal) {
+			*e = ERR_INIT; /* what failed was ended by the signal, like us */
+			r = 0;
+		}
 	}
 	return r;
 }

@@ -8,6 +8,7 @@
 #include "agent/tasks.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "cli/loop.h"
 #include "cli/loop_opts.h"
 #include "cli/table.h"
@@ -17,7 +18,7 @@
 #define OUT_MAX (64 * MIB)
 #define TASK_FILE_MAX (4 * MIB)
 
-static void put_cost(uint64_t micros, struct buf *out)
+void loop_put_cost(uint64_t micros, struct buf *out)
 {
 	buf_printf(out, "%llu.%04llu", (unsigned long long)(micros / 1000000),
 		   (unsigned long long)(micros % 1000000 / 100));
@@ -37,29 +38,27 @@ static void put_said(const char *text, size_t max, struct buf *out)
 	buf_esc(out, text ? text : "", n < max ? n : max);
 }
 
-void loop_say_record(const struct loop *l, const struct loop_record *r)
+void loop_put_record(const struct loop *l, const struct loop_record *r, struct buf *out)
 {
-	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
-
-	buf_printf(&b, "loop %s: iteration %llu %s", l->name, (unsigned long long)r->iteration,
+	buf_printf(out, "loop %s: iteration %llu %s", l->name, (unsigned long long)r->iteration,
 		   loop_outcome_name(r->result.outcome));
 	if (r->result.status)
-		buf_printf(&b, " (%s %d)", r->reason ? r->reason : "exit", r->result.status);
-	buf_puts(&b, ", ");
-	text_duration(r->result.duration, &b);
-	buf_printf(&b, ", %llu file%s changed", (unsigned long long)r->result.n_changed,
+		buf_printf(out, " (%s %d)", r->reason ? r->reason : "exit", r->result.status);
+	buf_puts(out, ", ");
+	text_duration(r->result.duration, out);
+	buf_printf(out, ", %llu file%s changed", (unsigned long long)r->result.n_changed,
 		   r->result.n_changed == 1 ? "" : "s");
 	if (r->has_cost) {
-		buf_puts(&b, ", $");
-		put_cost(r->result.cost, &b);
+		buf_puts(out, ", $");
+		loop_put_cost(r->result.cost, out);
 	}
 	if (r->has_check)
-		buf_printf(&b, ", check %s", r->result.is_checked ? "succeeded" : "failed");
+		buf_printf(out, ", check %s", r->result.is_checked ? "succeeded" : "failed");
 	if (r->said) {
-		buf_puts(&b, ": ");
-		put_said(r->said, 100, &b);
+		buf_puts(out, ": ");
+		put_said(r->said, 100, out);
 	}
-	(void)fprintf(stderr, "%s\n", buf_cstr(&b));
+	buf_putc(out, '\n');
 }
 
 /* ---- summary ---- */
@@ -91,7 +90,7 @@ static void add_row(struct table *t, const struct loop_record *r)
 	c[6].num = r->result.tokens_in + r->result.tokens_out;
 	c[6].is_null = !r->has_tokens;
 	if (r->has_cost) {
-		put_cost(r->result.cost, &cost);
+		loop_put_cost(r->result.cost, &cost);
 		c[7].text = buf_take(&cost);
 	}
 	c[8].text = r->has_check ? mem_str(r->result.is_checked ? "ok" : "no") : NULL;
@@ -235,7 +234,7 @@ static int report_of(void *arg, const struct loop_record *r)
 			   (unsigned long long)r->result.tokens_out);
 	if (r->has_cost) {
 		buf_puts(out, " Cost: $");
-		put_cost(r->result.cost, out);
+		loop_put_cost(r->result.cost, out);
 		buf_putc(out, '.');
 	}
 	if (r->has_check)
@@ -276,7 +275,7 @@ int loop_report(const struct loop *l, struct err *e)
 	text_duration(l->sum.time, &out);
 	buf_printf(&out, ". Tokens: %llu in, %llu out. Cost: $",
 		   (unsigned long long)l->sum.tokens_in, (unsigned long long)l->sum.tokens_out);
-	put_cost(l->sum.cost, &out);
+	loop_put_cost(l->sum.cost, &out);
 	buf_printf(&out, ".\n\n**%s**\n\n",
 		   why == LOOP_GOES_ON ? "It has not ended." : loop_stop_sentence(why));
 	r = each_record(l, report_of, &out, e);
@@ -285,7 +284,7 @@ int loop_report(const struct loop *l, struct err *e)
 
 /* ---- status ---- */
 
-static const char *state_of(const struct loop *l)
+const char *loop_state(const struct loop *l)
 {
 	enum loop_stop why = loopdir_end(&l->dir);
 
@@ -294,8 +293,8 @@ static const char *state_of(const struct loop *l)
 	return why == LOOP_GOES_ON ? "interrupted" : loop_stop_name(why);
 }
 
-/* The file as the sandbox has it: its layers from the top, then the host's. -ENOENT: not there, or deleted inside. */
-static int open_inside(const struct loop *l, char *const *layers, const char *rel)
+/* Its layers from the top, then the host's. */
+int loop_open_inside(const struct loop *l, char *const *layers, const char *rel)
 {
 	for (size_t i = 0; layers && layers[i]; i++) {
 		_free_ char *fs = i == 0 ? mem_fmt("%s/fs", layers[i]) : mem_str(layers[i]);
@@ -323,7 +322,7 @@ static int open_inside(const struct loop *l, char *const *layers, const char *re
 
 static void read_tasks(const struct loop *l, char *const *layers, const char *rel, struct tasks *t)
 {
-	_close_ int fd = open_inside(l, layers, rel);
+	_close_ int fd = loop_open_inside(l, layers, rel);
 	_cleanup_(buf_done) struct buf text = BUF(TASK_FILE_MAX);
 	struct err e = ERR_INIT;
 	struct stat st;
@@ -356,7 +355,7 @@ static void status_json(const struct loop *l, const struct tasks *t, const struc
 			struct buf *out)
 {
 	json_head(l, loopdir_end(&l->dir), out);
-	buf_printf(out, ",\"state\":\"%s\"", state_of(l));
+	buf_printf(out, ",\"state\":\"%s\"", loop_state(l));
 	if (now)
 		buf_printf(out,
 			   ",\"running\":{\"iteration\":%llu,\"attempt\":%llu,\"started\":%llu}",
@@ -382,7 +381,7 @@ static void status_text(const struct loop *l, const struct tasks *t, const struc
 	unsigned long long tokens = l->sum.tokens_in + l->sum.tokens_out;
 
 	buf_printf(out, "%s: %s, %s; iteration %llu of at most %llu", l->name, l->def.agent,
-		   state_of(l), (unsigned long long)l->sum.iterations,
+		   loop_state(l), (unsigned long long)l->sum.iterations,
 		   (unsigned long long)l->def.conf.max);
 	if (l->sum.failed)
 		buf_printf(out, ", %llu failed", (unsigned long long)l->sum.failed);
@@ -392,7 +391,7 @@ static void status_text(const struct loop *l, const struct tasks *t, const struc
 		buf_printf(out, ", %llu tokens", tokens);
 	if (l->sum.cost) {
 		buf_puts(out, ", $");
-		put_cost(l->sum.cost, out);
+		loop_put_cost(l->sum.cost, out);
 	}
 	buf_putc(out, '\n');
 	if (now) {
@@ -452,10 +451,10 @@ static void status_row(const struct loop *l, const struct tasks *t, struct table
 	struct cell *c = table_row(to);
 	struct buf cost = BUF(64);
 
-	put_cost(l->sum.cost, &cost);
+	loop_put_cost(l->sum.cost, &cost);
 	c[ROW_NAME].text = mem_str(l->name);
 	c[ROW_AGENT].text = mem_str(l->def.agent);
-	c[ROW_STATE].text = mem_str(state_of(l));
+	c[ROW_STATE].text = mem_str(loop_state(l));
 	c[ROW_ITERATIONS].num = l->sum.iterations;
 	c[ROW_MAX].num = l->def.conf.max;
 	c[ROW_FAILED].num = l->sum.failed;
@@ -472,6 +471,8 @@ static void status_row(const struct loop *l, const struct tasks *t, struct table
 struct status {
 	struct table_how how;
 	bool has_tasks, is_watched;
+	bool is_list;   /* rows for people too */
+	uint64_t since; /* a summary of all that happened; 0: not asked for */
 	struct table rows;
 	struct buf out;
 };
@@ -492,7 +493,7 @@ static int status_one(struct loop *l, struct status *s, struct err *e)
 	*e = ERR_INIT;
 	if (s->has_tasks)
 		all_tasks(l, &t);
-	if (table_is_asked(&s->how))
+	if (s->is_list || table_is_asked(&s->how))
 		status_row(l, s->has_tasks ? &t : NULL, &s->rows);
 	else
 		(s->how.as_json ? status_json : status_text)(l, s->has_tasks ? &t : NULL,
@@ -538,26 +539,34 @@ static int status_all(const struct loop *base, const char *name, struct status *
 static int status_parse(struct status *s, int argc, char **argv, const char **name, struct err *e)
 {
 	struct opts o;
-	int id;
+	int id, r = 0;
 
 	opts_init(&o, status_opts, argc, argv);
 	for (;;) {
-		id = opts_next(&o, e);
+		id = r < 0 ? r : opts_next(&o, e);
 		if (id < 0)
 			return id;
 		if (id == LOOP_OPT_WATCH)
 			s->is_watched = true;
 		else if (id == LOOP_OPT_TASKS)
 			s->has_tasks = true;
+		else if (id == LOOP_OPT_SINCE)
+			r = cli_since(o.value, &s->since, e);
 		else if (id > 0)
 			(void)table_opt(&s->how, &o, id);
 		else if (o.at >= argc)
-			return 0;
+			break;
 		else if (*name)
 			return err_set(e, ERR_USAGE, EINVAL, "status takes one name");
 		else
 			*name = argv[o.at++];
 	}
+	if (s->since &&
+	    (*name || s->is_watched || s->has_tasks || s->is_list || table_is_asked(&s->how)))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "status --since is about everything that happened; it takes only "
+			       "--json");
+	return 0;
 }
 
 static int status_once(const struct loop *l, const char *name, struct status *s, bool *ret_runs,
@@ -572,17 +581,16 @@ static int status_once(const struct loop *l, const char *name, struct status *s,
 		(void)fputs("\033[H\033[2J", stdout);
 	(void)fflush(stdout);
 	if (r == 0)
-		r = table_is_asked(&s->how) ? table_show(&s->rows, &s->how, e)
-					    : cli_print(&s->out, e);
+		r = s->is_list || table_is_asked(&s->how) ? table_show(&s->rows, &s->how, e)
+							  : cli_print(&s->out, e);
 	table_done(&s->rows);
 	buf_done(&s->out);
 	return r;
 }
 
-int cmd_status(int argc, char **argv, struct err *e)
+static int show_status(struct status s, int argc, char **argv, struct err *e)
 {
 	struct loop l = { .host = { .ws_fd = FD_NONE }, .dir = LOOPDIR_NONE };
-	struct status s = { 0 };
 	const char *name = NULL;
 	bool runs = false;
 	int r = status_parse(&s, argc, argv, &name, e);
@@ -590,6 +598,14 @@ int cmd_status(int argc, char **argv, struct err *e)
 	if (r < 0)
 		return r;
 	r = host_init(&l.host, NULL, e);
+	if (r == 0 && s.since) {
+		r = program_find("vitrine", &l.program, e);
+		if (r == 0)
+			r = loop_since(&l, s.since, s.how.as_json, e);
+		free(l.program);
+		host_done(&l.host);
+		return r;
+	}
 	while (r == 0) {
 		r = status_once(&l, name, &s, &runs, e);
 		if (r < 0 || !s.is_watched || !runs)
@@ -598,4 +614,14 @@ int cmd_status(int argc, char **argv, struct err *e)
 	}
 	host_done(&l.host);
 	return r;
+}
+
+int cmd_status(int argc, char **argv, struct err *e)
+{
+	return show_status((struct status){ 0 }, argc, argv, e);
+}
+
+int cmd_loop_ls(int argc, char **argv, struct err *e)
+{
+	return show_status((struct status){ .is_list = true }, argc, argv, e);
 }

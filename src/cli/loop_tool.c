@@ -84,29 +84,38 @@ static time_t now_s(void)
 	return t.tv_sec;
 }
 
-/* Hands a signal on, once, and later the last one. */
+/* Hands a signal on, again and again: what is just being started inside does not hear it. Later the last one. */
 static void hand_on(pid_t pid, time_t *told)
 {
 	if (loop_signal == 0)
 		return;
-	if (*told == 0) {
+	if (*told == 0)
 		*told = now_s();
-		(void)kill(pid, SIGTERM);
-	} else if (now_s() - *told > GRACE_S) {
-		(void)kill(pid, SIGKILL);
-	}
+	(void)kill(pid, now_s() - *told > GRACE_S ? SIGKILL : SIGTERM);
 }
 
-static void relay(struct stream *s, pid_t pid)
+/* Ended by the signal while what it had started inside still holds the pipes. */
+static bool is_gone(pid_t pid)
+{
+	siginfo_t si = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == pid;
+}
+
+static void relay(const struct loop *l, const struct tool *t, struct stream *s, pid_t pid)
 {
 	time_t told = 0;
 
-	for (int open = 2; open > 0;) {
+	for (int open = 2; open > 0 && !(told && is_gone(pid));) {
 		struct pollfd p[2] = { { .fd = s[0].from, .events = POLLIN },
 				       { .fd = s[1].from, .events = POLLIN } };
 
-		hand_on(pid, &told);
-		if (poll(p, 2, loop_signal ? 200 : -1) < 0)
+		if (!t->is_last)
+			hand_on(pid, &told);
+		if (t->may_ask)
+			loop_look_for_questions(l);
+		/* A signal that comes between the two lines is seen a second later. */
+		if (poll(p, 2, loop_signal ? 200 : 1000) < 0)
 			continue; /* a signal */
 		for (int i = 0; i < 2; i++)
 			if (p[i].revents && !pump(&s[i])) {
@@ -115,6 +124,8 @@ static void relay(struct stream *s, pid_t pid)
 				open--;
 			}
 	}
+	fd_close(s[0].from);
+	fd_close(s[1].from);
 }
 
 static int wait_for(pid_t pid)
@@ -144,7 +155,8 @@ int loop_tool(const struct loop *l, const struct tool *t, struct err *e)
 		fd_close(err[0]);
 		return err_sys(e, "fork");
 	}
-	relay((struct stream[]){ { out[0], t->out, t->text, 0 }, { err[0], t->err, t->errors, 0 } },
+	relay(l, t,
+	      (struct stream[]){ { out[0], t->out, t->text, 0 }, { err[0], t->err, t->errors, 0 } },
 	      pid);
 	return wait_for(pid);
 }

@@ -150,7 +150,8 @@ static const struct {
 	{ "0", "success; for verbs that run a command: the command's own status" },
 	{ "2", "the call or a policy file is wrong" },
 	{ "124", "the time limit ended the command" },
-	{ "125", "Vitrine itself failed, or this host cannot enforce what the policy asks for" },
+	{ "125", "Vitrine itself failed, a name means nothing here, or this host cannot enforce "
+		 "what the policy asks for" },
 	{ "126, 127", "the command could not be executed, or was not found" },
 	{ "128+n", "signal n ended the command; 137 (SIGKILL) also when a memory limit did" },
 };

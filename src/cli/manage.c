@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/manage.c - create, start, stop, rm, prune, reset, rename, wait
+/* cli/manage.c - create, start, stop, rm, prune, reset, rename
  *
  * Whatever changes a sandbox's folder owns it first (def_own): a running one is refused, or stopped where the caller
  * said so. A keeper that does not answer is ended by the descriptor of its own connection, never by a number that
@@ -15,11 +15,12 @@
 
 #include "base/num.h"
 #include "base/path.h"
-#include "cli/live.h"
+#include "cli/past.h"
+#include "cli/waits.h"
 #include "git/git.h"
 #include "keep/journal.h"
 
-enum { OPT_TIME = 1, OPT_FORCE, OPT_ALL, OPT_DRY, OPT_FILTER, OPT_QUIET };
+enum { OPT_TIME = 1, OPT_FORCE, OPT_ALL, OPT_DRY, OPT_FILTER, OPT_YES };
 
 #define GRACE 10
 
@@ -34,27 +35,30 @@ const struct opt stop_opts[] = {
 };
 
 const struct opt rm_opts[] = {
-	{ "force", 'f', NULL, "stop it first if it runs", OPT_FORCE },
+	{ "force", 'f', NULL, "stop it first if it runs; remove work that waits too", OPT_FORCE },
 	{ "all", 'a', NULL, "every sandbox", OPT_ALL },
+	{ "dry-run", 0, NULL, "only say which would go, and what waits in the others", OPT_DRY },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
 const struct opt prune_opts[] = {
-	{ "force", 'f', NULL, "do not ask", OPT_FORCE },
-	{ "dry-run", 0, NULL, "only say which would go", OPT_DRY },
+	{ "force", 'f', NULL, "do not ask; remove work that waits too", OPT_FORCE },
+	{ "yes", 'y', NULL, "do not ask", OPT_YES },
+	{ "dry-run", 0, NULL, "only say which would go, and what waits in the others", OPT_DRY },
 	{ "filter", 0, "since=TIME", "only those not used for so long: since=7d", OPT_FILTER },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
 const struct opt reset_opts[] = {
 	{ "force", 'f', NULL, "do not ask; stop it first if it runs", OPT_FORCE },
+	{ "dry-run", 0, NULL, "only say whose homes would be emptied", OPT_DRY },
 	{ NULL, 0, NULL, NULL, 0 },
 };
 
 struct manage {
 	struct host host;
 	uint64_t grace_ns, unused_ns;
-	bool is_forced, is_all, is_dry;
+	bool is_forced, is_all, is_dry, is_agreed;
 	char *const *names;
 	size_t n;
 };
@@ -77,6 +81,8 @@ static int parse(struct manage *m, const struct opt *opts, int argc, char **argv
 			m->is_all = true;
 		else if (id == OPT_DRY)
 			m->is_dry = true;
+		else if (id == OPT_YES)
+			m->is_agreed = true;
 		else if (id == OPT_FILTER)
 			x = str_starts(o.value, "since=")
 				    ? num_duration(o.value + 6, &m->unused_ns, e)
@@ -212,10 +218,13 @@ static int stop_one(struct manage *m, const char *name, struct err *e)
 
 	if (conn == -ENOENT) {
 		_cleanup_(def_done) struct def d = { 0 };
+		_cleanup_(past_done) struct past left = { 0 };
 
+		/* Stopped already is as good; not there is not. A run without a name is gone when it has ended. */
+		if (str_starts(name, "run-"))
+			return past_left(m->host.state_dir, name, &left) ? 0 : conn;
 		*e = ERR_INIT;
-		/* Stopped already is as good; not there is not. */
-		return str_starts(name, "run-") ? 0 : def_read(m->host.state_dir, name, &d, e);
+		return def_read(m->host.state_dir, name, &d, e);
 	}
 	if (conn < 0)
 		return conn;
@@ -312,7 +321,7 @@ static int own(struct manage *m, const char *name, struct owned *o, struct err *
 
 	for (int i = 0; i < 20; i++) {
 		x = def_own(m->host.state_dir, name, o, e);
-		if (x != -EBUSY || !m->is_forced)
+		if (x != -EBUSY || !m->is_forced || m->is_dry)
 			return x;
 		*e = ERR_INIT;
 		x = stop_one(m, name, e);
@@ -337,6 +346,25 @@ static int remove_owned(struct manage *m, const char *name, struct owned *o, str
 	return x < 0 ? x : layers_collect(m->host.state_dir, &(uint64_t){ 0 }, e);
 }
 
+/* Work that nobody has taken is removed only with --force. The caller owns the folder. */
+static int check_waits(const struct manage *m, const char *name, const char *workspace,
+		       struct err *e)
+{
+	_cleanup_(waits_done) struct waits w = { 0 };
+	_free_ char *text = NULL, *how = NULL;
+
+	if (m->is_forced)
+		return 0;
+	waits_find(m->host.state_dir, name, workspace, &w);
+	text = waits_text(&w);
+	if (text == NULL)
+		return 0;
+	how = waits_how(&w, name);
+	return err_set(e, ERR_CONFLICT, EBUSY,
+		       "'%s' stays, it keeps %.100s: %s; --force removes it all the same", name,
+		       text, how);
+}
+
 static int rm_one(struct manage *m, const char *name, struct err *e)
 {
 	_cleanup_(def_done) struct def d = { 0 };
@@ -351,8 +379,12 @@ static int rm_one(struct manage *m, const char *name, struct err *e)
 	is_clone = d.workspace && git_clone_exists(m->host.state_dir, name);
 	x = own(m, name, &o, e);
 	if (x == 0)
+		x = check_waits(m, name, d.workspace, e);
+	if (x == 0 && m->is_dry)
+		(void)printf("%s\n", name);
+	else if (x == 0)
 		x = remove_owned(m, name, &o, e);
-	if (x == 0 && is_clone)
+	if (x == 0 && is_clone && !m->is_dry)
 		git_remote_drop(name, d.workspace);
 	def_let_go(&o);
 	return x;
@@ -391,6 +423,10 @@ static int reset_one(struct manage *m, const char *name, struct err *e)
 	struct owned o = OWNED_NONE;
 	int x = def_read(m->host.state_dir, name, &d, e);
 
+	if (x == 0 && m->is_dry) {
+		(void)printf("%s\n", name);
+		return 0;
+	}
 	if (x == 0)
 		x = own(m, name, &o, e);
 	/* Out of the way first: a home is there whole or not at all. What a reset that was cut short has left goes
@@ -422,8 +458,11 @@ int cmd_reset(int argc, char **argv, struct err *e)
 
 		x = def_read(m.host.state_dir, m.names[i], &d, e);
 	}
-	if (x == 0 && !m.is_forced &&
-	    !cli_is_agreed(m.is_all ? "Empty the homes of all sandboxes?" : "Empty its home?"))
+	if (x == 0 && !m.is_forced && !m.is_dry &&
+	    !cli_is_agreed(m.is_all ? "Empty the homes of all sandboxes? What waits for review, "
+				      "and commits of clones, stay."
+				    : "Empty its home? What waits for review, and commits of a "
+				      "clone, stay."))
 		x = err_set(e, ERR_USAGE, ECANCELED,
 			    "reset: nothing done; --force does it without a question");
 	if (x == 0)
@@ -487,18 +526,32 @@ static uint64_t last_used(const struct host *h, const char *name)
 	return (uint64_t)st.st_mtime;
 }
 
+/* Those that stay because work waits in them are named on stderr. */
 static int prune_one(struct manage *m, const char *name, struct err *e)
 {
 	uint64_t now = (uint64_t)time(NULL), used = last_used(&m->host, name);
+	_cleanup_(def_done) struct def d = { 0 };
 	struct owned o = OWNED_NONE;
+	bool is_clone;
 	int x;
 
 	if (used + m->unused_ns / NS_PER_SEC > now)
 		return 0;
+	if (def_read(m->host.state_dir, name, &d, e) < 0)
+		*e = ERR_INIT; /* a definition that cannot be read is no reason to keep it */
+	is_clone = d.workspace && git_clone_exists(m->host.state_dir, name);
 	x = def_own(m->host.state_dir, name, &o, e);
+	if (x == 0 && check_waits(m, name, d.workspace, e) < 0) {
+		cli_complain(e->msg);
+		*e = ERR_INIT;
+		def_let_go(&o);
+		return 0;
+	}
 	if (x == 0 && !m->is_dry)
 		x = remove_owned(m, name, &o, e);
 	def_let_go(&o);
+	if (x == 0 && is_clone && !m->is_dry)
+		git_remote_drop(name, d.workspace);
 	if (x == 0)
 		(void)printf("%s\n", name);
 	/* One that runs, or that somebody else removed, is none of ours. */
@@ -514,39 +567,16 @@ int cmd_prune(int argc, char **argv, struct err *e)
 		x = err_set(e, ERR_USAGE, EINVAL,
 			    "prune: takes no names; 'vitrine rm NAME' removes one");
 	m.is_all = true;
-	if (x == 0 && !m.is_forced && !m.is_dry &&
-	    !cli_is_agreed("Remove every sandbox that does not run, with its home?"))
+	if (x == 0 && !m.is_forced && !m.is_agreed && !m.is_dry &&
+	    !cli_is_agreed("Remove every sandbox that does not run, with its home? Those with work "
+			   "that waits stay."))
 		x = err_set(e, ERR_USAGE, ECANCELED,
-			    "prune: nothing removed; --force does it without a question");
+			    "prune: nothing removed; --yes does it without a question, --force "
+			    "also where work waits");
 	if (x == 0)
 		x = each(&m, prune_one, e);
 	if (x == 0 && !m.is_dry)
 		def_clean(m.host.state_dir, NULL);
 	host_done(&m.host);
-	return x;
-}
-
-/* ---- wait ---- */
-
-int cmd_wait(int argc, char **argv, struct err *e)
-{
-	struct keep_msg m = { .type = KEEP_WAIT };
-	struct manage a;
-	uint64_t session = 0;
-	_close_ int conn = FD_NONE;
-	int x = parse(&a, start_opts, argc, argv, e);
-
-	if (x == 0 && (a.n == 0 || a.n > 2))
-		x = err_set(e, ERR_USAGE, EINVAL, "wait: 'vitrine wait NAME [SESSION]'");
-	if (x == 0 && a.n == 2)
-		x = num_parse(a.names[1], 1, UINT32_MAX, &session, e);
-	if (x == 0)
-		x = conn = keep_connect(a.host.state_dir, a.names[0], e);
-	m.session = (uint32_t)session;
-	if (x >= 0)
-		x = client_ask(conn, &m, KEEP_ENDED, e);
-	if (x >= 0)
-		(void)printf("%d\n", m.a);
-	host_done(&a.host);
 	return x;
 }

@@ -16,12 +16,11 @@ static char *text_of(const struct json *root, const char *key)
 	return v && v->type == JSON_STRING ? mem_str(v->text) : NULL;
 }
 
-static bool read_one(int sessions, const char *id, struct past *ret)
+static bool read_one(int dir, const char *path, struct past *ret)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
-	_free_ char *path = mem_fmt("%s/session.json", id);
-	_close_ int fd = openat(sessions, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_close_ int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct err ignored = ERR_INIT;
 
 	if (fd < 0 || io_read_fd(fd, &b, &ignored) < 0 ||
@@ -60,10 +59,13 @@ int past_read(const char *state_dir, const char *name, struct past **ret, size_t
 		struct err ignored;
 		uint64_t id;
 
+		_free_ char *file = NULL;
+
 		if (num_parse(en->d_name, 1, UINT32_MAX, &id, &ignored) < 0)
 			continue;
 		p.id = (uint32_t)id;
-		if (!read_one(dirfd(d), en->d_name, &p))
+		file = mem_fmt("%s/session.json", en->d_name);
+		if (!read_one(dirfd(d), file, &p))
 			continue;
 		v = mem_grow(v, n + 1, sizeof(*v));
 		v[n++] = p;
@@ -77,27 +79,33 @@ int past_read(const char *state_dir, const char *name, struct past **ret, size_t
 	return 0;
 }
 
+void past_done(struct past *p)
+{
+	free(p->command);
+	free(p->reason);
+}
+
 void past_free(struct past *v, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		free(v[i].command);
-		free(v[i].reason);
-	}
+	for (size_t i = 0; i < n; i++)
+		past_done(&v[i]);
 	free(v);
 }
 
-bool past_is_lost(const char *state_dir, const char *name)
+bool past_left(const char *state_dir, const char *name, struct past *ret)
 {
-	struct err ignored = ERR_INIT;
-	struct past *v = NULL;
-	size_t n = 0;
+	_free_ char *path = mem_fmt("%s/" STORY_LEFT_DIR "/%s", state_dir, name);
+
+	*ret = (struct past){ .id = 1 };
+	return strchr(name, '/') == NULL && name[0] != '.' && read_one(AT_FDCWD, path, ret);
+}
+
+bool past_is_lost(const struct past *v, size_t n)
+{
 	bool is_lost = false;
 
-	if (past_read(state_dir, name, &v, &n, &ignored) < 0)
-		return false;
 	for (size_t i = 0; i < n && (i == 0 || v[i].id >= v[0].first); i++)
 		is_lost |= !v[i].has_ended;
-	past_free(v, n);
 	return is_lost;
 }
 
@@ -109,15 +117,11 @@ static bool runs(const struct live *live, uint32_t id)
 	return false;
 }
 
-void past_print(const char *state_dir, const char *name, const struct live *live, struct buf *out)
+void past_print(const struct past *v, size_t n, const struct live *live, struct buf *out)
 {
-	struct err ignored = ERR_INIT;
-	struct past *v = NULL;
-	size_t n = 0;
 	bool is_first = true;
 
 	buf_puts(out, ",\n  \"past\": [");
-	(void)past_read(state_dir, name, &v, &n, &ignored); /* what cannot be read is not known */
 	for (size_t i = 0; i < n; i++) {
 		if (!v[i].has_ended && runs(live, v[i].id))
 			continue;
@@ -136,5 +140,4 @@ void past_print(const char *state_dir, const char *name, const struct live *live
 		is_first = false;
 	}
 	buf_putc(out, ']');
-	past_free(v, n);
 }

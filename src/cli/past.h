@@ -19,11 +19,16 @@ struct past {
 int past_read(const char *state_dir, const char *name, struct past **ret, size_t *ret_n,
 	      struct err *e);
 void past_free(struct past *v, size_t n);
+void past_done(struct past *p);
+
+/* How a sandbox ended whose folder went with it: a run without a name, or one with --rm, that somebody left running.
+ * False: nothing is known of it. */
+bool past_left(const char *state_dir, const char *name, struct past *ret);
 
 /* Its last keeper died before all of its sessions had ended. Only of one that does not run. */
-bool past_is_lost(const char *state_dir, const char *name);
+bool past_is_lost(const struct past *v, size_t n);
 
 /* ,"past": [...] - all but those that run. */
-void past_print(const char *state_dir, const char *name, const struct live *live, struct buf *out);
+void past_print(const struct past *v, size_t n, const struct live *live, struct buf *out);
 
 #endif

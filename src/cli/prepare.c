@@ -16,6 +16,7 @@
 #include "core/settings.h"
 #include "engine/engine.h"
 #include "keep/keys.h"
+#include "sys/lasting.h"
 
 enum {
 	OPT_ENV = 1,
@@ -606,11 +607,23 @@ static int pick_engine(struct run *r, struct err *e)
 	return x;
 }
 
+/* What goes on behind the scenes is to outlive the login. Before the keeper is forked: it inherits the unit. */
+void run_last(const struct run *r)
+{
+	struct err why = ERR_INIT;
+
+	if (r->flags & KEEP_BEHIND)
+		(void)lasting_enter(&why);
+	if (why.msg[0])
+		cli_complain(why.msg);
+}
+
 /* Our own mistake or the host's will be found by the plan or told by the keeper; here only its fork can fail. */
 static int begin_early(struct run *r, struct err *e)
 {
 	struct ids ids = plan_ids(&r->host.facts);
 
+	run_last(r);
 	return keeper_begin(&ids, &r->early, e);
 }
 
@@ -762,11 +775,35 @@ static int prepare_worktree(struct run *r, const char *name, struct err *e)
 
 		cli_complain(note);
 	}
+	if (h->trust_why && r->is_starting)
+		cli_complain(h->trust_why);
 	if (h->facts.worktree.common == NULL)
 		return 0;
 	h->worktree_place = mem_fmt("%s/worktrees/%s", h->state_dir, name);
 	h->facts.worktree.place = h->worktree_place;
 	return r->is_starting ? worktree_prepare(&h->worktree, h->worktree_place, e) : 0;
+}
+
+/* Settings of the preset that lie in /etc inside. */
+static void give_etc_texts(struct run *r)
+{
+	const struct json *list = r->preset.etc;
+	const struct preset_fill fill = { .workspace = r->host.workspace };
+	size_t n = 0;
+
+	if (list == NULL)
+		return;
+	r->etc_texts = mem_new(list->n + 1, sizeof(*r->etc_texts));
+	for (const struct json *v = list->first; v; v = v->next) {
+		struct buf text = BUF(64 * KIB);
+
+		preset_seed_text(v, &fill, &text);
+		r->etc_texts[n++] =
+			(struct etc_text){ .path = mem_str(v->key), .text = buf_take(&text) };
+	}
+	r->etc_texts[n] = (struct etc_text){ 0 };
+	r->host.facts.etc_texts = r->etc_texts;
+	r->host.facts.n_etc_texts = n;
 }
 
 int run_plan(struct run *r, struct err *e)
@@ -781,6 +818,8 @@ int run_plan(struct run *r, struct err *e)
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
 	tell_mended(r);
+	if (r->host.home_note && r->is_starting)
+		cli_complain(r->host.home_note);
 	if (x == 0)
 		x = check_places(r, e);
 	if (x == 0 && (plan_wants_tools(&r->policy, r->has_def) || plan_wants_broker(&r->policy)))
@@ -794,6 +833,7 @@ int run_plan(struct run *r, struct err *e)
 				 &r->policy, e);
 	if (x == 0)
 		x = prepare_worktree(r, r->has_def ? r->def.name : name + 1, e);
+	give_etc_texts(r);
 	r->host.facts.secrets = r->secrets.facts;
 	r->host.facts.n_secrets = r->secrets.n_facts;
 	if (x == 0)
@@ -828,6 +868,11 @@ void run_done(struct run *r)
 	layers_paths_free(r->sys_layers);
 	free(r->made_command);
 	free(r->ws_repo);
+	for (struct etc_text *v = r->etc_texts; v && v->path; v++) {
+		free(v->path);
+		free(v->text);
+	}
+	free(r->etc_texts);
 	preset_done(&r->preset);
 	run_forget(r);
 }

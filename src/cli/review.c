@@ -330,7 +330,7 @@ int review_cli_restore(struct spot *s, uint64_t id, bool as_json, struct err *e)
 
 /* ---- apply, discard ---- */
 
-enum { OPT_FORCE = 1, OPT_LINKS, OPT_SPECIAL, OPT_WORKSPACE, OPT_SHOWN, OPT_YES };
+enum { OPT_FORCE = 1, OPT_LINKS, OPT_SPECIAL, OPT_WORKSPACE, OPT_SHOWN, OPT_YES, OPT_DRY };
 
 const struct opt apply_opts[] = {
 	{ "force", 'f', NULL, "take the sandbox's version where the host's was edited too",
@@ -346,6 +346,9 @@ const struct opt apply_opts[] = {
 };
 
 const struct opt discard_opts[] = {
+	{ "force", 'f', NULL, "accepted; what is discarded stays as a checkpoint either way",
+	  OPT_FORCE },
+	{ "dry-run", 0, NULL, "only name the changes that would be discarded", OPT_DRY },
 	{ "workspace", 0, "DIR", "the directory that is meant (default: the current one)",
 	  OPT_WORKSPACE },
 	{ NULL, 0, NULL, NULL, 0 },
@@ -381,6 +384,8 @@ static int parse(struct opts *o, struct apply_wish *w, const char **workspace, c
 			w->shown = o->value;
 		else if (id == OPT_YES)
 			w->is_unseen = true;
+		else if (id == OPT_DRY)
+			w->is_dry = true;
 		else if (id == OPT_WORKSPACE)
 			*workspace = o->value;
 		else if (o->at >= o->argc)
@@ -500,13 +505,21 @@ static int apply(struct spot *s, struct apply_wish *w, char *const *words, struc
 	return done.refused + done.sum.conflicts ? 1 : 0;
 }
 
-static int check_paths(const struct spot *s, char *const *paths, struct err *e)
+/* Names what the paths mean, if asked; a path that means nothing is an error. */
+static int check_paths(const struct spot *s, char *const *paths, bool is_named, struct err *e)
 {
+	_cleanup_(buf_done) struct buf out = BUF(256 * MIB);
+	struct show show = { .form = SHOW_NAMES };
 	struct overlay_diff d = { 0 };
 	int r = overlay_compare(&s->review.overlay, false, &d, e);
 
 	if (r == 0)
 		r = changes_check(&d.changes, paths, s->host.ws_fd, e);
+	if (r == 0 && is_named) {
+		narrow(&d.changes, paths);
+		tree_show(&d.changes, &show, &out);
+		r = cli_print_foreign(&out, e);
+	}
 	overlay_diff_done(&d);
 	return r;
 }
@@ -517,20 +530,20 @@ static int discard(struct spot *s, struct apply_wish *w, char *const *words, str
 	uint64_t present = 0;
 	int r = spot_paths(s, words, &paths, e);
 
-	if (r == 0)
+	if (r == 0 && !w->is_dry)
 		r = own(s, e);
-	if (r == 0 && paths)
-		r = check_paths(s, paths, e);
-	if (r == 0)
+	if (r == 0 && (paths || w->is_dry))
+		r = check_paths(s, paths, w->is_dry, e);
+	if (r == 0 && !w->is_dry)
 		r = layers_discard(&s->review.layers, s->host.ws_fd, paths, &present, e);
-	if (r == 0)
+	if (r == 0 && !w->is_dry)
 		r = reopen(s, e);
-	if (r == 0)
+	if (r == 0 && !w->is_dry)
 		r = review_remember(&s->review, e);
 	spot_paths_free(paths);
-	if (r == 0)
-		(void)printf("discarded; what was there is checkpoint %llu of '%s'\n",
-			     (unsigned long long)present, s->sandbox);
+	if (r == 0 && !w->is_dry)
+		(void)printf("discarded; 'vitrine restore %s %llu' brings it back\n", s->sandbox,
+			     (unsigned long long)present);
 	return r;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/client.h"
 #include "cli/live.h"
 #include "cli/run.h"
+#include "cli/waits.h"
 #include "core/hint.h"
 #include "sys/spread.h"
 
@@ -34,9 +35,9 @@ static void say_hint(const struct run *r, const struct outcome *o)
 {
 	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
 
-	if (!r->has_plan)
+	if (!r->has_plan || o->has_hint)
 		return;
-	buf_puts(&b, "hint: ");
+	buf_puts(&b, HINT_WORD);
 	if (hint_find(&r->plan, o->err.msg, strlen(o->err.msg), is_on_host, &b))
 		cli_complain(buf_cstr(&b));
 }
@@ -53,6 +54,11 @@ static void say_install(const struct run *r, const struct outcome *o)
 
 static void say_end(const struct run *r, const struct outcome *o)
 {
+	/* It may have had the time to end by itself. */
+	if (o->was_stopped && (o->why == END_EXIT || o->why == END_SIGNAL)) {
+		(void)fprintf(stderr, "vitrine: ended: the sandbox was stopped\n");
+		return;
+	}
 	switch (o->why) {
 	case END_TIME:
 		say_limit(r, LIMIT_TIME, "the time is over");
@@ -191,6 +197,21 @@ static void json_use(const struct outcome *o, struct buf *b)
 		   (unsigned long long)o->v[VALUE_NET_OUT]);
 }
 
+/* null: nothing waits. */
+static void json_waits(const struct run *r, struct buf *b)
+{
+	_cleanup_(waits_done) struct waits w = { 0 };
+	_free_ char *text = NULL;
+
+	waits_find(r->host.state_dir, r->def.name, r->def.workspace, &w);
+	text = waits_text(&w);
+	buf_puts(b, ",\"waits\":");
+	if (text)
+		buf_json(b, text);
+	else
+		buf_puts(b, "null");
+}
+
 static void print_json(const struct run *r, const struct outcome *o)
 {
 	_cleanup_(buf_done) struct buf b = BUF(128 * MIB);
@@ -212,14 +233,26 @@ static void print_json(const struct run *r, const struct outcome *o)
 		json_use(o, &b);
 	if (o->why != END_ERROR && r->has_def)
 		changed_json(r->def.name, &b);
+	if (r->has_def)
+		json_waits(r, &b);
 	buf_puts(&b, "}\n");
 	(void)fputs(buf_cstr(&b), stderr);
 }
 
-static void print_notes(const struct outcome *o)
+static void print_notes(const struct outcome *o, const char *name)
 {
-	for (const char *p = o->notes.p; p && p < o->notes.p + o->notes.n; p += strlen(p) + 1)
+	bool is_taken = false;
+
+	for (const char *p = o->notes.p; p && p < o->notes.p + o->notes.n; p += strlen(p) + 1) {
+		is_taken |= str_starts(p, "quarantined ");
 		cli_complain(p);
+	}
+	if (is_taken)
+		(void)fprintf(stderr,
+			      "vitrine: 'vitrine quarantine ls %s' lists what was quarantined, "
+			      "'vitrine "
+			      "quarantine restore %s PATH' brings it back\n",
+			      name, name);
 }
 
 /* ---- verbs ---- */
@@ -241,7 +274,7 @@ static int report(struct run *r, struct outcome *o)
 	} else if (r->as_json) {
 		print_json(r, o);
 	} else {
-		print_notes(o);
+		print_notes(o, name);
 		say_end(r, o);
 	}
 	buf_done(&o->notes);
@@ -266,6 +299,8 @@ static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct 
 	}
 	if (!is_again) {
 		keeper_drop(&r->early);
+		if (!r->is_eager)
+			run_last(r);
 		if (mem_is_shared(r))
 			mem_share_give(in);
 	}
@@ -364,6 +399,12 @@ static int run_join(struct run *r, int conn, struct outcome *o, struct err *e)
 	cwd = live_cwd(&r->def, r->host.cwd, r->workdir);
 	live_terminal_env(&env);
 	x = client_exec(conn, &t, r->command, env.v, cwd, e);
+	if (x == -EPIPE || x == -ECONNRESET) {
+		/* The request was never received: the sandbox is ending. */
+		*e = ERR_INIT;
+		o->why = END_CLOSING;
+		return 0;
+	}
 	return x < 0 ? x : client_serve(conn, &t, o, e);
 }
 
@@ -426,10 +467,14 @@ static int run_all(struct run *r, struct err *e)
 		run_begin_not(r);
 	if (x < 0 && !was_given)
 		keeper_drop(&r->early);
+	/* A command that never began leaves no sandbox that was made for it. */
+	if ((x < 0 && !was_given) || (x == 0 && o.why == END_ERROR && !o.has_begun))
+		run_uncreate(r);
 	if (x < 0)
 		return x;
 	x = report(r, &o);
-	run_end(r);
+	if (!o.is_detached)
+		run_end(r);
 	return x;
 }
 

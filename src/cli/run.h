@@ -28,7 +28,7 @@ struct run {
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
 	bool as_json, is_rm, is_fresh;
-	bool accepts_moved; /* what lies at the sandbox's paths now is what it is for */
+	bool accepts_moved;   /* what lies at the sandbox's paths now is what it is for */
 	bool is_as_root;      /* the command is root inside */
 	const char *template; /* the caller's */
 	bool is_free;         /* "no questions" was said */
@@ -40,8 +40,11 @@ struct run {
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
 	struct def def;
 	bool has_def, is_new;
-	struct places was; /* what its paths led to at its last start */
+	bool is_made; /* by run_create() of this process */
+	struct places was;    /* what its paths led to at its last start */
 	struct preset preset; /* of def.agent */
+	struct etc_text
+		*etc_texts; /* its files in /etc, for the plan; ended by one without a path */
 	char **made_command;
 	struct layers layers;
 	char **ws_layers, **home_layers, **sys_layers;
@@ -65,6 +68,7 @@ int run_begin(struct run *r, struct err *e);
 void run_begin_not(struct run *r);
 
 /* run.c: the keeper gets the plan and the values of secrets; the connection to it. `in` is in shared memory where *r is. */
+void run_last(const struct run *r);
 int run_hand_over(struct run *r, struct keeper_in *in, bool is_again, struct err *e);
 /* changed.c: ',"runs":[...]', what the last run of this sandbox changed that runs on the host later; nothing where that is
  * not known. */
@@ -88,5 +92,7 @@ void run_done(struct run *r);
 int run_target(struct run *r, struct err *e);
 /* Writes the definition of a new sandbox; one that somebody else has just made is as good. */
 int run_create(struct run *r, struct err *e);
+/* Takes it away again, where this process made it and nothing was ever begun in it. */
+void run_uncreate(const struct run *r);
 
 #endif

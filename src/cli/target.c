@@ -7,6 +7,7 @@
 #include "agent/preset.h"
 #include "base/path.h"
 #include "cli/run.h"
+#include "keep/journal.h"
 
 #define DEFAULT_AGENT "shell"
 
@@ -24,7 +25,7 @@ static bool is_path(const char *word)
 
 static int no_such(const char *word, struct err *e)
 {
-	return err_set(e, ERR_USAGE, ENOENT,
+	return err_set(e, ERR_NOTFOUND, ENOENT,
 		       "'%.64s' is neither an agent nor a sandbox; 'vitrine ls' lists sandboxes, "
 		       "'vitrine run -- %.64s' runs a command",
 		       word, word);
@@ -170,14 +171,44 @@ static int keep_flag(struct run *r, const char *text, struct err *e)
 	return 0;
 }
 
+/* Said once, when the sandbox is made, to a person. */
+static void tell_own_sandbox(const struct run *r)
+{
+	if (r->preset.own_sandbox && !r->is_quiet && !r->as_json && isatty(2))
+		(void)fprintf(stderr,
+			      "vitrine: the own sandbox of '%s' is off inside (%s); Vitrine is the "
+			      "sandbox\n",
+			      r->preset.name, r->preset.own_sandbox);
+}
+
+void run_uncreate(const struct run *r)
+{
+	const char *state_dir = r->host.state_dir, *name = r->def.name;
+	struct owned o = OWNED_NONE;
+	struct err ignored = ERR_INIT;
+	uint64_t n;
+
+	if (!r->is_made)
+		return;
+	/* Who joined it meanwhile holds it: then it stays. */
+	if (def_own(state_dir, name, &o, &ignored) == 0 &&
+	    journal_once(state_dir, name, EV_SANDBOX_REMOVED, &EVENT_STR(NAME, name), 1) == 0 &&
+	    def_remove(state_dir, name, &o, &ignored) == 0)
+		(void)layers_collect(state_dir, &n, &ignored); /* prune finds what is left */
+	def_let_go(&o);
+}
+
 int run_create(struct run *r, struct err *e)
 {
 	int x = run_each_flag(r, r->argc, r->argv, keep_flag, e);
 
 	if (x == 0)
 		x = def_create(r->host.state_dir, &r->def, e);
+	r->is_made = x == 0;
 	if (x == 0)
 		x = places_keep(r->host.state_dir, r->def.name, &r->was, &r->host.places, e);
+	if (x == 0)
+		tell_own_sandbox(r);
 	if (x == -EEXIST) {
 		def_done(&r->def);
 		x = def_read(r->host.state_dir, r->plan.name, &r->def, e);

@@ -223,7 +223,8 @@ static int no_more(char *const *words, struct err *e)
 {
 	if (words[0] == NULL)
 		return 0;
-	return err_set(e, ERR_USAGE, EINVAL, "'%.64s' is not the name of a sandbox", words[0]);
+	return err_set(e, ERR_NOTFOUND, ENOENT,
+		       "there is no sandbox '%.64s'; 'vitrine ls' lists them", words[0]);
 }
 
 /* ---- checkpoint ---- */
@@ -482,7 +483,7 @@ static int find_point(struct spot *s, const char *word, uint64_t *ret, struct er
 		return 0;
 	*ret = word[0] ? find_said(s, word) : 0;
 	return *ret ? 0
-		    : err_set(e, ERR_USAGE, ENOENT,
+		    : err_set(e, ERR_NOTFOUND, ENOENT,
 			      "'%.80s' is neither the number of a checkpoint nor the text of one; "
 			      "'vitrine checkpoints' lists them",
 			      word);
@@ -502,6 +503,26 @@ static int go_on(struct spot *s, const struct undone *done, struct err *e)
 	if (r == 0)
 		r = machine_start(s, done->target, e);
 	return r < 0 ? err_wrap(e, r, "the workspace is back, the machine does not go on") : 0;
+}
+
+/* Which run it was: its checkpoint is called "before NAME". */
+static void say_since(struct spot *s, const struct undone *d)
+{
+	_cleanup_(tree_index_done) struct tree_index x = { 0 };
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+	struct err ignored = ERR_INIT;
+	char when[32];
+
+	if (store_load(s->undo.store, d->target, &x, &ignored) < 0)
+		return;
+	cli_format_time(x.created, when, sizeof(when));
+	buf_printf(&b, "taken back: all since %s", when);
+	if (x.message && x.message[0]) {
+		buf_puts(&b, ", '");
+		buf_esc(&b, x.message, strlen(x.message));
+		buf_putc(&b, '\'');
+	}
+	(void)printf("%s\n", buf_cstr(&b));
 }
 
 static int restore_in_place(const struct args *a, uint64_t id, char *const *words, struct spot *s,
@@ -526,6 +547,8 @@ static int restore_in_place(const struct args *a, uint64_t id, char *const *word
 	if (r == 0 && done.host_edits == 0 && paths == NULL)
 		r = is_live ? go_on(s, &done, e)
 			    : whole_restore(s, done.target, done.present, &with_home, e);
+	if (r == 0 && done.host_edits == 0 && id == 0 && !a->as_json)
+		say_since(s, &done);
 	spot_paths_free(paths);
 	if (r >= 0 && done.host_edits == 0)
 		spot_tell(s, true, done.target, done.sum.written + done.sum.removed, 0);

@@ -9,7 +9,7 @@ extern const struct opt start_opts[];
 extern const struct opt stop_opts[];
 extern const struct opt rm_opts[];
 extern const struct opt prune_opts[];
-extern const struct opt reset_opts[];
+extern const struct opt reset_opts[], wait_opts[];
 extern const struct opt list_opts[];
 extern const struct opt stats_opts[];
 extern const struct opt inspect_opts[];
@@ -34,7 +34,7 @@ extern const struct opt secret_opts[];
 extern const struct opt hook_opts[];
 extern const struct opt guard_opts[];
 extern const struct opt loop_opts[], hint_opts[], status_opts[];
-extern const struct opt trash_opts[];
+extern const struct opt trash_opts[], quarantine_opts[];
 extern const struct opt broker_opts[];
 extern const struct opt net_opts[];
 extern const struct opt network_opts[];
@@ -86,20 +86,25 @@ const struct verb verbs[] = {
 	  stop_opts,
 	  "Its commands are asked first (SIGTERM, and SIGHUP on a terminal), then killed. The "
 	  "sandbox itself is kept." },
-	{ "rm", cmd_rm, "rm [--force] NAME... | rm [--force] --all",
+	{ "rm", cmd_rm, "rm [--force] [--dry-run] NAME... | rm [--force] [--dry-run] --all",
 	  "remove sandboxes with their homes and records", rm_opts,
-	  "The workspace is not touched." },
-	{ "prune", cmd_prune, "prune [--force] [--dry-run] [--filter since=TIME]",
+	  "The workspace is not touched. A sandbox in which work waits stays, and is named: "
+	  "changes "
+	  "under review, commits of a clone that no ref of your repository names. --force removes "
+	  "it all the same." },
+	{ "prune", cmd_prune, "prune [--yes|--force] [--dry-run] [--filter since=TIME]",
 	  "remove the sandboxes that do not run", prune_opts,
+	  "Those in which work waits stay, as with 'rm'.\n\n"
 	  "  vitrine prune --dry-run --filter since=30d" },
-	{ "reset", cmd_reset, "reset [--force] [NAME...]", "empty the homes of sandboxes",
-	  reset_opts,
+	{ "reset", cmd_reset, "reset [--force] [--dry-run] [NAME...]",
+	  "empty the homes of sandboxes", reset_opts,
 	  "The definition stays: the next run begins as the first one did. Without a name all "
 	  "are meant." },
 	{ "rename", cmd_rename, "rename OLD NEW", "give a sandbox that does not run another name",
 	  start_opts, NULL },
 	{ "ls", cmd_ls, "ls [options]", "list the sandboxes", list_opts,
-	  "--format takes text with fields: {{.Name}} {{.Agent}} {{.Status}} {{.Sessions}} "
+	  "--format takes text with fields: {{.Name}} {{.Agent}} {{.Status}} {{.Exit}} "
+	  "{{.Waits}} {{.Sessions}} "
 	  "{{.Workspace}} {{.Created}} {{.Id}}; "
 	  "\\t and \\n stand for tab and line end." },
 	{ "ps", cmd_ps, "ps [options] [NAME...]", "list the sessions that run", list_opts,
@@ -121,8 +126,13 @@ const struct verb verbs[] = {
 	  "Plain files and directories; links are copied only where they stay in what is copied, "
 	  "everything else is left out and named. "
 	  "Nothing is written through a link." },
-	{ "wait", cmd_wait, "wait NAME [SESSION]",
-	  "wait for a session, or for the sandbox, and print its exit status", start_opts, NULL },
+	{ "wait", cmd_wait, "wait NAME [SESSION]", "wait for a session and print its exit status",
+	  wait_opts,
+	  "Without a session the newest that runs is meant, and where none runs the last one that "
+	  "did. A session that has "
+	  "ended is answered from what is on record: of sessions that 'run' started and of those "
+	  "on a terminal, and for a "
+	  "week of runs without a name that were left running." },
 	{ "events", NULL, "events [options] [NAME]", "show what happened, live or later",
 	  events_opts,
 	  "Everything that happens in a sandbox is on record outside its reach: docs/EVENTS.md "
@@ -182,7 +192,9 @@ const struct verb verbs[] = {
 	  "  vitrine apply box src/" },
 	{ "discard", cmd_discard, "discard [options] [NAME] [PATHS...]",
 	  "throw away changes that wait for review", discard_opts,
-	  "The sandbox must not run. What was there stays as a checkpoint of it." },
+	  "The sandbox must not run. What was there stays as a checkpoint of it, and the command "
+	  "that "
+	  "brings it back is printed." },
 	{ "fork", cmd_fork, "fork NAME NEW", "make a second sandbox that begins where this one is",
 	  NULL,
 	  "Home and waiting changes are shared until either writes; nothing is copied. The sandbox "
@@ -304,8 +316,8 @@ const struct verb verbs[] = {
 	  "  vitrine guard install claude\n"
 	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
 	{ "loop", NULL,
-	  "loop [options] AGENT [PATH] [-- RUN-OPTIONS...] | loop --resume [NAME] | loop "
-	  "report|stop NAME",
+	  "loop [options] AGENT [PATH] [-- RUN-OPTIONS...] | loop --resume [NAME] | loop ls | loop "
+	  "attach|logs|report|stop NAME",
 	  "let an agent work on a prompt again and again, until it is done", loop_opts,
 	  "Every iteration is a session of its own with a checkpoint before it and a folder of "
 	  "records behind it. Changes "
@@ -319,15 +331,26 @@ const struct verb verbs[] = {
 	  "or a reboot --resume goes "
 	  "on: a finished iteration is neither lost nor repeated, one that was cut off is put back "
 	  "and run again. "
+	  "With -d it goes on behind the scenes, also when you log out: 'loop ls' lists loops, "
+	  "'loop logs' says what the "
+	  "iterations did, 'loop attach' also shows what the agent prints and ends with the loop's "
+	  "status (Ctrl-C leaves the "
+	  "loop running), 'loop stop' ends it after the iteration that runs, with --now at once. "
 	  "docs/LOOP.md describes it.\n\n"
 	  "  vitrine loop claude . --prompt PROMPT.md --until 'make test' --max 30\n"
-	  "  vitrine loop codex . --prompt 'Work through TODO.md' --marker ALL-DONE --cost 20 -- "
-	  "--allow example.org\n"
+	  "  vitrine loop -d codex . --prompt 'Work through TODO.md' --marker ALL-DONE --tokens "
+	  "2000000 "
+	  "-- --allow example.org\n"
+	  "  vitrine loop attach loop-codex-proj\n"
 	  "  vitrine loop report loop-claude-proj",
 	  VERB_LOOP },
 	{ "hint", NULL, "hint NAME TEXT...", "tell a loop something; the next iteration reads it",
 	  hint_opts, "  vitrine hint loop-claude-proj 'the parser is in src/parse.c'", VERB_LOOP },
-	{ "status", NULL, "status [options] [NAME]", "show how loops get on", status_opts,
+	{ "status", NULL, "status [options] [NAME] | status --since TIME",
+	  "show how loops get on, or what happened since yesterday", status_opts,
+	  "--since: what ran, what was done (commits, files), what was refused, what waits for a "
+	  "person and what it cost, "
+	  "over all loops and runs. "
 	  "--tasks counts what is open and done in the project's own list: a Markdown checklist "
 	  "(TODO.md, TASKS.md, PLAN.md, "
 	  "...) or beads, as the sandbox has it. Fields of --format: {{.Name}} {{.Agent}} "
@@ -335,7 +358,8 @@ const struct verb verbs[] = {
 	  "{{.Iterations}} {{.Max}} {{.Failed}} {{.Time}} {{.Tokens}} {{.Cost}} {{.Mode}} "
 	  "{{.Workspace}}, "
 	  "with --tasks also {{.Open}} {{.Done}}.\n\n"
-	  "  vitrine status --watch --tasks loop-claude-proj",
+	  "  vitrine status --watch --tasks loop-claude-proj\n"
+	  "  vitrine status --since yesterday",
 	  VERB_LOOP },
 	{ "trash", cmd_trash,
 	  "trash ls [options] NAME | trash restore NAME ID|PATH... | trash empty NAME",
@@ -344,6 +368,22 @@ const struct verb verbs[] = {
 	  "sandbox's home first "
 	  "(docs/TOOLS.md). A path means the newest that was removed there. "
 	  "Fields of --format: {{.Id}} {{.Removed}} {{.Bytes}} {{.Directory}} {{.Path}}." },
+	{ "quarantine", cmd_quarantine,
+	  "quarantine ls [NAME] | quarantine show|restore NAME ID|PATH... | quarantine rm NAME "
+	  "[ID|PATH...]",
+	  "what was taken out of a workspace because it would run code on the host",
+	  quarantine_opts,
+	  "A protected name that appears while a sandbox runs is moved away: editor tasks, git "
+	  "hooks, "
+	  "agents' settings and the like (docs/SECURITY.md). 'restore' puts it where it was, never "
+	  "over "
+	  "something else; look at it with 'show' first. The names of runs without a name are in "
+	  "the list, "
+	  "and restore into the current directory. Fields of --format: {{.Name}} {{.Id}} "
+	  "{{.Taken}} "
+	  "{{.Rule}} {{.Path}}.\n\n"
+	  "  vitrine quarantine show box .envrc\n"
+	  "  vitrine quarantine restore box .envrc" },
 	{ "broker", cmd_broker, "broker ls [options] | broker show|approve|deny NAME ID",
 	  "answer what the broker asks before it acts", broker_opts,
 	  "Rules of the broker with the word 'approve' wait until a person has looked: 'show' "

@@ -19,8 +19,12 @@
 #include "base/sabotage.h"
 #include "core/facts.h"
 #include "core/own.h"
+#include "core/packages.h"
 #include "sys/scope.h"
 #include "view/known.h"
+
+#define TRUST_MAX                                                                                  \
+	(768 * KIB) /* a system's whole bundle is a third of that; all of them fit a skeleton */
 
 /* ---- who ---- */
 
@@ -323,6 +327,16 @@ static void look_system(const struct host *h, struct entries *l, const char *con
 	}
 }
 
+/* The table is for all systems, and first; where dpkg keeps records, what is a package's own comes beside. */
+static void look_etc(struct host *h)
+{
+	static const struct packages here = { .records = "/var/lib/dpkg", .etc = "/etc" };
+
+	look_system(h, &h->facts.etc, plan_etc_paths);
+	if (h->root_dir == NULL)
+		h->facts.etc_tree = h->etc_tree = packages_tree(&here, h->state_dir);
+}
+
 static void look_tables(struct host *h)
 {
 	struct facts *f = &h->facts;
@@ -334,7 +348,7 @@ static void look_tables(struct host *h)
 	if (f->inner_root == ROOT_SETUID)
 		look_system(h, &f->root, plan_own_root_paths);
 	else
-		look_system(h, &f->etc, plan_etc_paths);
+		look_etc(h);
 	for (const char *const *p = plan_tool_paths; *p; p++)
 		(void)host_look_at(&f->tools, path_join(h->home, *p), false);
 	for (size_t i = f->tools.n, k = 0; i > 0 && plan_secret_paths[k]; k++)
@@ -361,10 +375,12 @@ int host_mend(struct host *h, const char *dir, int fd, struct err *e)
 static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
+	_cleanup_(made_done) struct made made = { 0 };
 	int r = host_mend(h, h->workspace, h->ws_fd, e);
 
+	made_load(h->state_dir, h->workspace, &made);
 	if (r == 0)
-		r = scan_run(h->ws_fd, p, &h->scan, e);
+		r = scan_run_made(h->ws_fd, p, &made, &h->scan, e);
 	if (r < 0)
 		return r;
 	/* In a clone nothing of the host's can be changed. */
@@ -462,6 +478,77 @@ static bool has_java(const struct host *h)
 	       getenv("JAVA_HOME") || access(mine, F_OK) == 0;
 }
 
+/* One file of the caller's certificates; NULL with the reason in *ret_why. */
+static char *read_certificates(const char *path, const char **ret_why)
+{
+	_cleanup_(buf_done) struct buf text = BUF(TRUST_MAX);
+	struct buf out = BUF(TRUST_MAX);
+	_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
+	struct stat st;
+
+	*ret_why = "it cannot be read";
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    io_read_fd(fd, &text, &ignored) < 0)
+		return NULL;
+	*ret_why = "there is no certificate in it";
+	if (plan_certificates(buf_cstr(&text), text.n, &out) > 0 && !out.is_over) {
+		*ret_why = NULL;
+		return buf_take(&out);
+	}
+	buf_done(&out);
+	return NULL;
+}
+
+/* Below what is shown inside as it is, and no way out of there. */
+static bool is_shown(const struct host *h, const char *path)
+{
+	static const char *const dirs[] = { "/etc/ssl/certs/", "/etc/pki/", "/usr/" };
+
+	for (size_t i = 0; h->root_dir == NULL && i < ARRAY_LEN(dirs); i++)
+		if (str_starts(path, dirs[i]) && strstr(path, "/..") == NULL)
+			return true;
+	return false;
+}
+
+static bool is_known(const struct own_trust *v, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(v[i].path, path))
+			return true;
+	return false;
+}
+
+/* The variables by which the caller's programs know more certificates; there are none as a rule. */
+static void look_own_trust(struct host *h)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; plan_trust_vars[i]; i++) {
+		const char *path = getenv(plan_trust_vars[i]), *why = NULL;
+		char *text = NULL;
+
+		if (path == NULL || path[0] == '\0')
+			continue;
+		if (path[0] == '/' && !is_shown(h, path) && !is_known(h->own_trust, n, path))
+			text = read_certificates(path, &why);
+		if (path[0] != '/' || why) {
+			free(h->trust_why);
+			free(h->etc_tree);
+			h->trust_why =
+				mem_fmt("%s is not set inside: '%.200s': %s", plan_trust_vars[i],
+					path, why ? why : "that is no absolute path");
+			continue;
+		}
+		h->own_trust = mem_grow(h->own_trust, n + 1, sizeof(*h->own_trust));
+		h->own_trust[n++] = (struct own_trust){ .var = plan_trust_vars[i],
+							.path = mem_str(path),
+							.text = text };
+	}
+	h->facts.own_trust = h->own_trust;
+	h->facts.n_own_trust = n;
+}
+
 int host_look(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
@@ -470,6 +557,7 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 	int r;
 
 	look_tables(h);
+	host_home_files(h);
 	r = host_grants(h, p, e);
 	if (r == 0)
 		r = look_host_sockets(p, e);
@@ -486,6 +574,7 @@ int host_look(struct host *h, const struct policy *p, struct err *e)
 			       "this kernel has no Landlock, the second wall (Linux 5.13 or later "
 			       "with it switched on is needed); "
 			       "'vitrine doctor' says more");
+	look_own_trust(h);
 	f->has_java = p->network == NET_GATE && has_java(h);
 	for (size_t i = 0; p->network == NET_GATE && plan_trust_files[i]; i++)
 		f->trust_gone |= access(plan_trust_files[i], F_OK) < 0 ? 1U << i : 0;
@@ -558,6 +647,7 @@ static void entries_done(struct entries *l)
 
 void host_done(struct host *h)
 {
+	host_home_files_done(h);
 	entries_done(&h->facts.root);
 	entries_done(&h->facts.etc);
 	entries_done(&h->facts.tools);
@@ -576,6 +666,12 @@ void host_done(struct host *h)
 	worktree_done(&h->worktree);
 	free(h->worktree_place);
 	free(h->worktree_why);
+	free(h->trust_why);
+	for (size_t i = 0; i < h->facts.n_own_trust; i++) {
+		free(h->own_trust[i].path);
+		free(h->own_trust[i].text);
+	}
+	free(h->own_trust);
 	fd_close(h->ws_fd);
 	account_done(&h->account);
 	free(h->user);

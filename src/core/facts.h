@@ -22,12 +22,16 @@ struct host {
 	size_t n_grounds;
 	struct worktree worktree; /* when facts.worktree.common is set */
 	char *worktree_place;
+	char *etc_tree;              /* facts.etc_tree */
+	struct own_trust *own_trust; /* facts.own_trust */
+	char *trust_why;             /* one of the caller's certificates cannot be used inside */
 	char *worktree_why;   /* the workspace is a linked one, and its repository is not opened */
 	struct places places; /* what workspace and grants lead to now */
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
 		*config_dir, *config_real, *policy_real;
-	char *root_dir; /* of a template; set before host_look() */
+	char *home_note; /* a file of settings that could not be read, for the person */
+	char *root_dir;  /* of a template; set before host_look() */
 };
 
 /* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. In two halves
@@ -49,6 +53,9 @@ struct cover *host_covers(const struct scan *s, bool only_hidden, size_t *ret_n)
 /* A keeper that was killed while it guarded `dir` may have left what it was about to mend: taken, see `mended`. */
 int host_mend(struct host *h, const char *dir, int fd, struct err *e);
 int host_grants(struct host *h, const struct policy *p, struct err *e);
+/* homefiles.c */
+void host_home_files(struct host *h);
+void host_home_files_done(struct host *h);
 int host_worktree(struct host *h, const struct policy *p, struct err *e);
 /* For an engine other than native: finds the init that runs behind its walls. */
 int host_engine(struct host *h, struct err *e);

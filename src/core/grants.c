@@ -87,10 +87,12 @@ static int look_ground(struct host *h, const struct policy *p, const struct want
 {
 	struct entry *en = &h->facts.extra.v[h->facts.extra.n - 1];
 	struct ground g = { .dev = en->dev, .ino = en->ino };
+	_cleanup_(made_done) struct made made = { 0 };
 	int r = host_mend(h, en->path, fd, e);
 
+	made_load(h->state_dir, en->path, &made);
 	if (r == 0)
-		r = scan_run(fd, p, &g.scan, e);
+		r = scan_run_made(fd, p, &made, &g.scan, e);
 	if (r < 0)
 		return err_wrap(e, r, "%s '%s'", w->flag, en->path);
 	en->covers = host_covers(&g.scan, false, &en->n_covers);

@@ -132,6 +132,15 @@ static bool layer_hint(const struct plan *p, const char *text, struct buf *out)
 	return false;
 }
 
+void hint_no_network(const char *name, struct buf *out)
+{
+	buf_puts(out, HINT_WORD "'");
+	buf_esc(out, name, strlen(name));
+	buf_puts(out, "' was looked up, and this sandbox has no network; --allow ");
+	buf_esc(out, name, strlen(name));
+	buf_puts(out, " lets it reach that host");
+}
+
 bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path),
 	       struct buf *out)
 {

@@ -14,4 +14,10 @@
 bool hint_find(const struct plan *p, const char *tail, size_t n, bool (*exists)(const char *path),
 	       struct buf *out);
 
+/* In front of a hint that is shown while the command runs. */
+#define HINT_WORD "hint: "
+
+/* A name was asked for in a sandbox that has no network: one line for the person. The name is foreign. */
+void hint_no_network(const char *name, struct buf *out);
+
 #endif

@@ -43,8 +43,13 @@ static int refuse(const char *path, const char *why, struct err *e)
 		       path, why);
 }
 
+struct me {
+	uid_t uid;
+	gid_t gid;
+};
+
 /* One directory on the way. 1: it is a link of the system's, 0: it is right, -ENOENT: not there yet. */
-static int check_one(const char *path, bool is_last, struct err *e)
+static int check_one(const struct me *me, const char *path, bool is_last, struct err *e)
 {
 	const char *why;
 	struct stat st;
@@ -52,14 +57,14 @@ static int check_one(const char *path, bool is_last, struct err *e)
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? -ENOENT : err_sys(e, "'%s'", path);
 	if (S_ISLNK(st.st_mode))
-		return st.st_uid == 0 && geteuid() != 0 && !is_last
+		return st.st_uid == 0 && me->uid != 0 && !is_last
 			       ? 1
 			       : refuse(path, "is a symbolic link", e);
 	if (!S_ISDIR(st.st_mode))
 		return refuse(path, "is not a directory", e);
-	why = own_why_not(&st, geteuid(), getegid());
+	why = own_why_not(&st, me->uid, me->gid);
 	/* Of the last one everything is ours. */
-	if (why == NULL && is_last && st.st_uid != geteuid())
+	if (why == NULL && is_last && st.st_uid != me->uid)
 		why = "belongs to another user";
 	if (why == NULL && is_last && st.st_mode & (S_IWGRP | S_IWOTH))
 		why = "can be written by others";
@@ -67,7 +72,7 @@ static int check_one(const char *path, bool is_last, struct err *e)
 }
 
 /* *ret_real: as far as the way exists, when a link of the system's was on it. */
-static int check_way(const char *path, char **ret_real, struct err *e)
+static int check_way(const struct me *me, const char *path, char **ret_real, struct err *e)
 {
 	_free_ char *head = mem_str(path);
 	bool has_link = false;
@@ -78,7 +83,7 @@ static int check_way(const char *path, char **ret_real, struct err *e)
 		if (n < all && path[n] != '/')
 			continue;
 		head[n] = '\0';
-		r = check_one(head, n == all, e);
+		r = check_one(me, head, n == all, e);
 		if (r == -ENOENT)
 			break;
 		if (r < 0)
@@ -100,7 +105,8 @@ static int check_way(const char *path, char **ret_real, struct err *e)
 	return 0;
 }
 
-static int check_entry(int dir, const char *folder, const char *name, struct err *e)
+static int check_entry(const struct me *me, int dir, const char *folder, const char *name,
+		       struct err *e)
 {
 	_free_ char *path = NULL;
 	const char *why = NULL;
@@ -110,7 +116,7 @@ static int check_entry(int dir, const char *folder, const char *name, struct err
 		return errno == ENOENT ? 0 : err_sys(e, "'%s/%s'", folder, name);
 	if (S_ISLNK(st.st_mode))
 		why = "is a symbolic link";
-	else if (st.st_uid != geteuid())
+	else if (st.st_uid != me->uid)
 		why = "belongs to another user";
 	else if (st.st_mode & (S_IWGRP | S_IWOTH))
 		why = "can be written by others";
@@ -120,7 +126,7 @@ static int check_entry(int dir, const char *folder, const char *name, struct err
 	return refuse(path, why, e);
 }
 
-static int check_entries(const char *path, struct err *e)
+static int check_entries(const struct me *me, const char *path, struct err *e)
 {
 	DIR *d = opendir(path);
 	struct dirent *en;
@@ -130,7 +136,7 @@ static int check_entries(const char *path, struct err *e)
 		return errno == ENOENT ? 0 : err_sys(e, "'%s'", path);
 	while (r == 0 && (en = readdir(d)) != NULL)
 		if (!str_eq(en->d_name, ".") && !str_eq(en->d_name, ".."))
-			r = check_entry(dirfd(d), path, en->d_name, e);
+			r = check_entry(me, dirfd(d), path, en->d_name, e);
 	(void)closedir(d);
 	return r;
 }
@@ -139,6 +145,7 @@ static int check_entries(const char *path, struct err *e)
 
 int own_check_state(char **path, struct err *e)
 {
+	const struct me me = { geteuid(), getegid() };
 	int r = 1;
 
 	if (sabotaged("own"))
@@ -148,13 +155,13 @@ int own_check_state(char **path, struct err *e)
 
 		if (i == LINKS_MAX)
 			return err_set(e, ERR_SYSTEM, ELOOP, "'%s': too many links", *path);
-		r = check_way(*path, &real, e);
+		r = check_way(&me, *path, &real, e);
 		if (r == 1) {
 			free(*path);
 			*path = real;
 		}
 	}
-	return r < 0 ? r : check_entries(*path, e);
+	return r < 0 ? r : check_entries(&me, *path, e);
 }
 
 int own_check_folder(const char *real, struct err *e)

@@ -65,6 +65,7 @@ struct apply_wish {
 	bool with_links, with_special;
 	const char *shown; /* only if what waits has this token; NULL: what was shown last */
 	bool is_unseen;    /* also what was never shown */
+	bool is_dry;       /* of `discard`: only named */
 	void (*say)(void *arg, const char *path, const char *why);
 	void *arg;
 };

@@ -57,14 +57,8 @@ static unsigned char type_of(void *arg, const char *rel, mode_t *ret_mode)
 static int read_host(const struct takeover *t, const char *rel, struct buf *out)
 {
 	_close_ int fd = tree_open(t->ws_fd, rel, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct err ignored = ERR_INIT;
-	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	return io_read_fd(fd, out, &ignored);
+	return io_read_regular(fd, out);
 }
 
 static int read_coming(const struct takeover *t, const struct tree_entry *en, struct buf *out)

@@ -38,14 +38,8 @@ void worktree_done(struct worktree *w)
 static int read_at(int dir, const char *rel, struct buf *out)
 {
 	_close_ int fd = path_openat2(dir, rel, O_RDONLY | O_NONBLOCK | O_NOCTTY, SAFE);
-	struct err ignored = ERR_INIT;
-	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	return io_read_fd(fd, out, &ignored);
+	return io_read_regular(fd, out);
 }
 
 /* One line, without its end; NULL: it is not there or is something else. */

@@ -331,7 +331,7 @@ int engine_pick(const char *name, enum engine_strength least, unsigned needs,
 	if (!str_eq(name, "auto")) {
 		en = engine_find(name);
 		if (en == NULL)
-			return err_set(e, ERR_USAGE, EINVAL,
+			return err_set(e, ERR_NOTFOUND, ENOENT,
 				       "there is no engine '%.40s'; 'vitrine engines' "
 				       "lists them",
 				       name);

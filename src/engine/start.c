@@ -14,7 +14,7 @@ int engine_start(const struct plan *p, const struct stdio *io, const struct cgro
 	int ctl[2], r = 0;
 
 	if (en == NULL)
-		return err_set(e, ERR_USAGE, EINVAL, "there is no engine '%.40s'", p->engine);
+		return err_set(e, ERR_NOTFOUND, ENOENT, "there is no engine '%.40s'", p->engine);
 	if (en->render) {
 		engine_done(ret); /* namespaces that were made before the engine was known */
 		return wall_start(p, io, cg, again, ret, e);

@@ -8,6 +8,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
@@ -59,6 +60,65 @@ int git_bare_make(const char *path, struct err *e)
 	if (r == 0 && rename(part, path) < 0)
 		r = err_sys(e, "'%s'", path);
 	return r;
+}
+
+/* A file of that name beside it is git's own way to write a ref as a whole. */
+static int ref_write(int dir, const char *name, const char *oid)
+{
+	_free_ char *lock = mem_fmt("%s.lock", name), *text = mem_fmt("%s\n", oid);
+	_close_ int fd = FD_NONE;
+	int r;
+
+	(void)unlinkat(dir, lock, 0); /* of one that was killed */
+	fd = openat(dir, lock, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = io_write_all(fd, text, strlen(text));
+	if (r == 0 && renameat(dir, lock, dir, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir, lock, 0); /* r says what failed */
+	return r;
+}
+
+/* Directories that hold no ref any more stand in the way of a ref of their name. */
+static void drop_empty(int top, const char *rel)
+{
+	_free_ char *up = path_parent(rel);
+
+	while (!str_eq(up, "refs/heads") && strchr(up, '/') &&
+	       unlinkat(top, up, AT_REMOVEDIR) == 0) {
+		char *next = path_parent(up);
+
+		free(up);
+		up = next;
+	}
+}
+
+int git_ref_put(const char *path, const char *name, const char *oid, struct err *e)
+{
+	_close_ int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_free_ char *up = path_parent(name);
+	_close_ int dir = FD_NONE;
+	int r = top < 0 ? -errno : 0;
+
+	if (r == 0 && oid) {
+		(void)unlinkat(top, name, AT_REMOVEDIR); /* empty, of refs that are gone */
+		r = path_mkdirs(top, up, 0700);
+	}
+	if (r == 0)
+		r = dir = path_openat2(top, up, O_RDONLY | O_DIRECTORY,
+				       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (r >= 0 && oid)
+		r = ref_write(dir, path_name(name), oid);
+	else if (r >= 0)
+		r = unlinkat(dir, path_name(name), 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (r >= 0 && oid == NULL)
+		drop_empty(top, name);
+	return r < 0 && (oid || r != -ENOENT)
+		       ? err_set(e, ERR_SYSTEM, -r, "'%.200s' in '%.200s': %s", name, path,
+				 strerrordesc_np(-r))
+		       : 0;
 }
 
 /* ---- looking ---- */

@@ -8,7 +8,6 @@
 #include "core/workshop.h"
 #include "git/git.h"
 
-#define OIDS_MAX 64
 #define SECONDS 60
 
 /* Against what the host has checked out, or against nothing. */
@@ -59,15 +58,15 @@ static int parse(const struct buf *b, struct git_paths *ret, struct err *e)
 	return 0;
 }
 
-int git_brings(const char *state_dir, const char *bare, const struct git_refs *before,
-	       const struct git_refs *now, struct git_paths *ret, struct err *e)
+int git_brings(const char *state_dir, const char *bare, const struct git_ref *refs, size_t n_refs,
+	       struct git_paths *ret, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(64 * MIB);
 	_free_ char *objects = mem_fmt("%s/objects:/repo/objects:ro", bare);
-	_free_ char *refs = mem_fmt("%s/refs:/repo/refs:ro", bare);
-	const char *argv[OIDS_MAX + 5] = { "sh", "-c", script, "sh" };
+	_free_ char *names = mem_fmt("%s/refs:/repo/refs:ro", bare);
+	const char *argv[GIT_BRINGS_MAX + 5] = { "sh", "-c", script, "sh" };
 	struct job j = { .state_dir = state_dir,
-			 .views = { objects, refs },
+			 .views = { objects, names },
 			 .env = { "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 				  "GIT_DIR=/tmp/git", "LC_ALL=C" },
 			 .argv = argv,
@@ -75,19 +74,12 @@ int git_brings(const char *state_dir, const char *bare, const struct git_refs *b
 			 .in = FD_NONE,
 			 .out = FD_NONE,
 			 .err = FD_NONE };
-	size_t n = 4;
 	int r;
 
+	bug_on(n_refs > GIT_BRINGS_MAX);
 	*ret = (struct git_paths){ 0 };
-	for (size_t i = 0; i < now->n && n < OIDS_MAX + 4; i++) {
-		const struct git_ref *old = git_refs_find(before, now->v[i].name);
-
-		if (str_starts(now->v[i].name, "refs/heads/") &&
-		    (old == NULL || !str_eq(old->oid, now->v[i].oid)))
-			argv[n++] = now->v[i].oid;
-	}
-	if (n == 4)
-		return 0;
+	for (size_t i = 0; i < n_refs; i++)
+		argv[4 + i] = refs[i].oid;
 	r = workshop_run(&j, &out, e);
 	return r < 0 ? r : parse(&out, ret, e);
 }

@@ -40,7 +40,13 @@ int git_bare_look(const char *path, struct git_refs *ret, struct err *e);
 void git_refs_done(struct git_refs *r);
 const struct git_ref *git_refs_find(const struct git_refs *r, const char *name);
 
+/* Writes one ref, or removes it where oid is NULL. The repository was looked at before. */
+int git_ref_put(const char *path, const char *name, const char *oid, struct err *e);
+
 /* ---- taking commits ---- */
+
+/* Where commits lie that were taken and not yet judged; they are nobody's branches, and nobody fetches them from here. */
+#define GIT_REFS_WAITING "refs/waiting/"
 
 #define GIT_TAKE_BYTES (4 * GIB)
 #define GIT_TAKE_SECONDS 600
@@ -74,8 +80,9 @@ int git_take_from(const struct git_take *t, const char *sandbox, const char *pat
 int git_take_host(const struct git_take *t, const char *gitdir, struct git_taken *ret,
 		  struct err *e);
 
-/* What a checkout of branches that are new since `before` would bring: paths that differ from what the host has checked
- * out, sorted. */
+/* What a checkout of commits would bring: paths that differ from what the host has checked out, sorted. At most
+ * GIT_BRINGS_MAX ids. */
+#define GIT_BRINGS_MAX 64
 struct git_path {
 	char *path;
 	unsigned mode; /* git's: 0100644, 0100755, 0120000 a link, 0160000 another repository */
@@ -84,8 +91,8 @@ struct git_paths {
 	struct git_path *v;
 	size_t n, cap;
 };
-int git_brings(const char *state_dir, const char *bare, const struct git_refs *before,
-	       const struct git_refs *now, struct git_paths *ret, struct err *e);
+int git_brings(const char *state_dir, const char *bare, const struct git_ref *refs, size_t n,
+	       struct git_paths *ret, struct err *e);
 void git_paths_done(struct git_paths *p);
 
 /* ---- workspace mode `clone` ---- */
@@ -116,6 +123,13 @@ int git_clone_fill(const char *state_dir, const char *name, const char *workspac
 		   struct err *e);
 /* The bare repository of a fork; objects are shared by hard links. */
 int git_clone_fork(const char *state_dir, const char *from, const char *to, struct err *e);
+
+/* Branches of the clone, and HEAD where it is on none, whose commits nobody outside has: no ref of the workspace's
+ * repository names them, now or at the last start. `layers`: the directories of the clone, top first; `bare`: its
+ * repository beside the sandbox. Runs no git. Sorted by name. */
+#define GIT_LAYERS_MAX 64
+int git_clone_waits(const char *bare, const char *workspace, const int *layers, size_t n,
+		    struct git_refs *ret, struct err *e);
 
 /* The remote "vitrine/NAME" in the configuration of the workspace's repository, by hand: 1 when it was not there. */
 int git_remote_put(const char *state_dir, const char *name, const char *workspace, struct err *e);

@@ -73,6 +73,34 @@ TEST(make_and_look)
 	end();
 }
 
+TEST(refs_are_written_and_removed)
+{
+	_free_ char *path = NULL, *link = NULL;
+	struct git_refs refs = { 0 };
+	struct err e = ERR_INIT;
+
+	begin();
+	path = mem_fmt("%s/repo.git", dir);
+	CHECK_INT(git_bare_make(path, &e), 0);
+	CHECK_INT(git_ref_put(path, "refs/waiting/a/b", OID, &e), 0);
+	CHECK_INT(git_ref_put(path, "refs/heads/a/b", OID, &e), 0);
+	CHECK_INT(git_ref_put(path, "refs/heads/a/b", OID, &e), 0);
+	/* A ref where a directory with refs is. */
+	CHECK(git_ref_put(path, "refs/heads/a", OID, &e) < 0);
+	CHECK_INT(git_ref_put(path, "refs/waiting/a/b", NULL, &e), 0);
+	CHECK_INT(git_ref_put(path, "refs/waiting/a/b", NULL, &e), 0);
+	CHECK_INT(git_ref_put(path, "refs/heads/a/b", NULL, &e), 0);
+	CHECK_INT(git_ref_put(path, "refs/heads/a", OID, &e), 0);
+	link = at("refs/heads/link");
+	CHECK(symlink("/tmp", link) == 0);
+	CHECK(git_ref_put(path, "refs/heads/link/x", OID, &e) < 0);
+	CHECK(unlink(link) == 0);
+	CHECK_INT(git_bare_look(path, &refs, &e), 0);
+	CHECK_INT((int)refs.n, 1);
+	git_refs_done(&refs);
+	end();
+}
+
 /* One thing that must not be there: refused with it, accepted without. */
 static void refused(const char *rel)
 {

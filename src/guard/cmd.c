@@ -169,6 +169,7 @@ void args_read(struct arena *mem, const struct cmd *c, const struct places *p, s
 				continue;
 			while (r.at < c->argc)
 				ret->pos[ret->n_pos++] = c->argv[r.at++];
+			ret->syntax = r.sub && r.sub->name[0] ? r.sub : r.own;
 			return;
 		}
 		if (v->s[0] != '-' || v->n < 2)
@@ -180,6 +181,7 @@ void args_read(struct arena *mem, const struct cmd *c, const struct places *p, s
 			read_letters(mem, &r, v);
 	}
 	ret->n_pos_plain = ret->n_pos;
+	ret->syntax = r.sub && r.sub->name[0] ? r.sub : r.own;
 }
 
 /* Asking. */
@@ -229,14 +231,9 @@ bool args_have(const struct args *a, const char *list)
 	return is_given;
 }
 
-const struct value *args_value(const struct args *a, const char *list)
+bool args_is(const char *given, const char *list)
 {
-	const struct value *v = NULL;
-
-	for (size_t i = 0; i < a->n_options; i++)
-		if (option_in(list, a->options[i].name) > 0)
-			v = a->options[i].value;
-	return v;
+	return option_in(list, given) > 0;
 }
 
 /* Arguments that could be anything, options and subcommands included. */
@@ -361,8 +358,7 @@ static bool via_fits(const char *via, const char *list)
 	return false;
 }
 
-/* Everything that does not depend on options. */
-static bool context_fits(const struct cmd *c, const struct places *p, const struct rule *r)
+bool cmd_context_fits(const struct cmd *c, const struct places *p, const struct rule *r)
 {
 	if (r->env && !any_env(c, r->env))
 		return false;
@@ -397,9 +393,9 @@ enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places
 	enum fit fit = FIT_YES;
 	size_t from = 0;
 
-	if (r->program == NULL ||
+	if (r->program == NULL || r->effect ||
 	    !(str_eq(r->program, "*") || rules_list_has(r->program, c->name)) ||
-	    (r->no_program && rules_list_has(r->no_program, c->name)) || !context_fits(c, p, r))
+	    (r->no_program && rules_list_has(r->no_program, c->name)) || !cmd_context_fits(c, p, r))
 		return FIT_NO;
 	if (r->sub)
 		fit = any_sub(r->sub, c, a, &from);

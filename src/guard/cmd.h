@@ -9,7 +9,7 @@ enum input_kind { INPUT_NONE, INPUT_UNKNOWN, INPUT_TEXT };
 
 struct file_use {
 	const struct value *path;
-	bool is_read, is_written;
+	bool is_read, is_written, is_appended;
 };
 
 struct cmd {
@@ -24,7 +24,8 @@ struct cmd {
 	size_t n_files;
 	enum input_kind input;
 	const char *input_text;
-	bool is_fed; /* some of its arguments come from another program's output */
+	const struct args *args; /* once they were read */
+	bool is_fed;             /* some of its arguments come from another program's output */
 };
 
 struct option {
@@ -38,6 +39,8 @@ struct args {
 	const struct value **pos; /* what is no option, subcommands included */
 	size_t n_pos;
 	size_t n_pos_plain; /* of these, so many stand before "--" */
+	const struct syntax
+		*syntax; /* its own, or its subcommand's; NULL: nothing is known about it */
 	bool has_unknown_option;
 };
 
@@ -48,10 +51,13 @@ void args_read(struct arena *mem, const struct cmd *c, const struct places *p, s
 
 /* Is one of "-f|--force" given (and not taken back)? */
 bool args_have(const struct args *a, const char *list);
-/* The value of the last of them, or NULL. */
-const struct value *args_value(const struct args *a, const char *list);
+/* Is this option, as it was given, one of them? */
+bool args_is(const char *given, const char *list);
 
 enum fit { FIT_NO, FIT_MAYBE, FIT_YES };
+
+/* Everything of a rule that depends on neither options nor arguments: variables, what starts it, redirections. */
+bool cmd_context_fits(const struct cmd *c, const struct places *p, const struct rule *r);
 
 /* FIT_MAYBE: only if something made at run time turns out so. */
 enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places *p,

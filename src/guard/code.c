@@ -141,17 +141,27 @@ static void judge_literal(struct walk *w, const struct cmd *c, const char *s, bo
 		walk_script(w, script);
 }
 
+static bool was_run(const struct ran *r, const char *s)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (str_eq(r->texts[i], s))
+			return true;
+	return false;
+}
+
 void code_scan(struct walk *w, const struct cmd *c, const char *text)
 {
 	bool is_run = has_any(text, runs, ARRAY_LEN(runs));
 	bool is_deleted = has_any(text, deletes, ARRAY_LEN(deletes));
 	bool is_decoded = has_any(text, decodes, ARRAY_LEN(decodes));
+	struct ran ran = { 0 };
 	const char *at = text, *s;
 
+	code_calls(w, c, text, &ran);
 	for (unsigned n = 0; n < MAX_LITERALS && (s = next_literal(w, &at)) != NULL; n++) {
 		const char *plain = is_decoded ? base64_text(w, s) : NULL;
 
-		judge_literal(w, c, s, is_run, is_deleted);
+		judge_literal(w, c, s, is_run && !was_run(&ran, s), is_deleted);
 		/* A template in backquotes has code of its own inside. */
 		if (at[-1] == '`' && strpbrk(s, "\"'") && w->depth < WALK_MAX_DEPTH) {
 			w->depth++;

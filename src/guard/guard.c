@@ -2,6 +2,32 @@
 /* guard/guard.c - see guard.h */
 #include "guard/guard.h"
 
+static void collect_one(struct walk *w, const struct rule *r)
+{
+	for (const char *at = r->effect; at && *at;) {
+		size_t n = strcspn(at, "|");
+		enum effect_kind k = effect_find(at, n);
+
+		w->effect_rules[k][w->n_effect_rules[k]++] = r;
+		at += n + (at[n] == '|');
+	}
+}
+
+/* The rules about each effect, so that it looks at no others. */
+static void collect(struct walk *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_sets; i++)
+		for (size_t k = 0; k < w->sets[i]->n_rules; k++)
+			n += w->sets[i]->rules[k].effect != NULL;
+	for (enum effect_kind k = 0; k < EFFECT_COUNT_; k++)
+		w->effect_rules[k] = arena_take(w->mem, (n + 1) * sizeof(const struct rule *));
+	for (size_t i = 0; i < w->n_sets; i++)
+		for (size_t k = 0; k < w->sets[i]->n_rules; k++)
+			collect_one(w, &w->sets[i]->rules[k]);
+}
+
 void guard_walk_begin(const struct guard *g, struct arena *mem, struct walk *w)
 {
 	*w = (struct walk){ .mem = mem,
@@ -10,6 +36,8 @@ void guard_walk_begin(const struct guard *g, struct arena *mem, struct walk *w)
 			    .off = g->off,
 			    .via = "",
 			    .ceiling = VERDICT_DENY };
+	collect(w);
+	w->is_inside = g->is_inside;
 	w->vars = (struct vars){ .mem = mem, .home = g->home, .cwd = g->cwd, .tmp = g->tmp };
 	w->places = (struct places){ .mem = mem,
 				     .home = g->home,
@@ -25,6 +53,8 @@ static void conclude(const struct walk *w, struct judgement *ret)
 	*ret = (struct judgement){ .verdict = w->verdict, .rule = "", .say = "", .command = "" };
 	memcpy(ret->all, w->found, sizeof(ret->all));
 	ret->n_all = w->n_found;
+	memcpy(ret->effects, w->effects, sizeof(ret->effects));
+	ret->n_effects = w->n_effects;
 	if (w->worst == NULL)
 		return;
 	ret->rule = w->worst->rule->id;
@@ -66,21 +96,58 @@ void guard_command(const struct guard *g, struct arena *mem, const char *text, s
 		ask_unknown(ret);
 }
 
-void guard_file(const struct guard *g, struct arena *mem, const char *path, bool is_write,
-		struct judgement *ret)
+/* A file tool is a program of two words to the rules. */
+static void walk_tool(struct walk *w, const char *name, const char *path)
 {
-	struct cmd c = { .via = "", .name = is_write ? "tool-write" : "tool-read" };
+	struct cmd c = { .via = "", .name = name };
 	const struct value *argv[2];
-	struct walk w;
 
-	guard_walk_begin(g, mem, &w);
-	argv[0] = value_text(mem, c.name, strlen(c.name));
-	argv[1] = value_text(mem, path, strlen(path));
+	argv[0] = value_text(w->mem, name, strlen(name));
+	argv[1] = value_text(w->mem, path, strlen(path));
 	c.argv = argv;
 	c.argc = 2;
-	walk_command(&w, &c);
+	walk_command(w, &c);
+}
+
+static void walk_act(struct walk *w, const struct tool_act *a)
+{
+	static const struct cmd tool = { .via = "", .name = "tool" };
+
+	switch (a->kind) {
+	case ACT_SHELL:
+		walk_text(w, a->text, strlen(a->text), &tool, "");
+		break;
+	case ACT_CODE:
+		code_scan(w, &tool, a->text);
+		break;
+	case ACT_SQL:
+		code_sql(w, &tool, a->text);
+		break;
+	case ACT_EFFECT:
+		if (a->effect == EFFECT_READS || a->effect == EFFECT_WRITES)
+			walk_tool(w, a->effect == EFFECT_READS ? "tool-read" : "tool-write",
+				  a->text);
+		else
+			effect_text(w, a->effect, a->text, &tool);
+		break;
+	}
+}
+
+void guard_tool(const struct guard *g, struct arena *mem, const struct tool_act *acts, size_t n,
+		bool is_cut, struct judgement *ret)
+{
+	struct walk w;
+	bool is_read = true;
+
+	guard_walk_begin(g, mem, &w);
+	for (size_t i = 0; i < n; i++) {
+		walk_act(&w, &acts[i]);
+		is_read &= acts[i].kind == ACT_EFFECT && acts[i].effect == EFFECT_READS;
+	}
+	if (is_cut || mem->is_over)
+		walk_find(&w, "unreadable", NULL);
 	conclude(&w, ret);
-	ret->is_proved = ret->verdict == VERDICT_ALLOW && !is_write;
+	ret->is_proved = ret->verdict == VERDICT_ALLOW && is_read && n > 0;
 }
 
 void guard_init_plain(struct guard *g, const char *home, const char *cwd)

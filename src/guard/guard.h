@@ -19,7 +19,17 @@ struct guard {
 	size_t n_sets;
 	const char *off;
 	enum guard_level level;
+	bool is_inside; /* a sandbox of ours */
 	const char *home, *cwd, *tmp;
+};
+
+/* One thing that a tool would do. */
+enum act_kind { ACT_SHELL, ACT_CODE, ACT_SQL, ACT_EFFECT };
+
+struct tool_act {
+	enum act_kind kind;
+	enum effect_kind effect; /* ACT_EFFECT */
+	const char *text;        /* a command, code, a statement, a path */
 };
 
 struct judgement {
@@ -31,6 +41,8 @@ struct judgement {
 	bool is_proved;      /* safe by the first pass */
 	struct found all[WALK_MAX_FINDINGS];
 	size_t n_all;
+	struct effect effects[WALK_MAX_EFFECTS]; /* the first of them, for people */
+	size_t n_effects;
 };
 
 /* Settings and rules: built in, the user's file, the project's. Everything foreign in them is checked here. */
@@ -42,9 +54,11 @@ void guard_done(struct guard *g);
 /* The judgement lives in mem. */
 void guard_command(const struct guard *g, struct arena *mem, const char *text, size_t n,
 		   struct judgement *ret);
-/* A tool that reads or writes one file. */
-void guard_file(const struct guard *g, struct arena *mem, const char *path, bool is_write,
-		struct judgement *ret);
+/* A tool, by what it would do. `is_cut`: there was more than can be looked at. */
+void guard_tool(const struct guard *g, struct arena *mem, const struct tool_act *acts, size_t n,
+		bool is_cut, struct judgement *ret);
+/* Do we run in a sandbox of ours? */
+bool guard_is_inside(void);
 
 void guard_walk_begin(const struct guard *g, struct arena *mem, struct walk *ret);
 bool guard_proves_safe(const struct guard *g, struct arena *mem, const struct node *script);

@@ -7,6 +7,7 @@
 #include "guard/hook.h"
 
 #include "base/json.h"
+#include "guard/hook_input.h"
 
 static const char *const agent_names[AGENT_COUNT_] = { "unknown", "claude", "codex",    "gemini",
 						       "copilot", "cursor", "opencode", "droid" };
@@ -97,23 +98,10 @@ static const char *command_of(struct arena *mem, const struct json *input)
 	static const char *const keys[] = { "command", "cmd", "script", "CommandLine", NULL };
 	const char *s = first_text(mem, input, keys);
 	const struct json *list = input->type == JSON_OBJECT ? json_get(input, "command") : NULL;
-	struct text t = { .mem = mem };
 
 	if (s || list == NULL || list->type != JSON_ARRAY)
 		return s;
-	text_add(&t, "", 0);
-	for (const struct json *i = list->first; i; i = i->next) {
-		if (i->type != JSON_STRING)
-			return NULL;
-		text_putc(&t, '\'');
-		for (size_t k = 0; k < i->n; k++)
-			if (i->text[k] == '\'')
-				text_add(&t, "'\\''", 4);
-			else
-				text_putc(&t, i->text[k]);
-		text_add(&t, "' ", 2);
-	}
-	return t.p;
+	return hook_words(mem, list);
 }
 
 static void read_input(struct arena *mem, const struct json *input, struct hook_call *ret)
@@ -128,6 +116,12 @@ static void read_input(struct arena *mem, const struct json *input, struct hook_
 		ret->command = command_of(mem, input);
 	else
 		ret->path = first_text(mem, input, paths);
+	if (ret->kind == TOOL_SHELL && ret->command) {
+		ret->acts[0] = (struct tool_act){ .kind = ACT_SHELL, .text = ret->command };
+		ret->n_acts = 1;
+	} else {
+		hook_acts(mem, input, ret);
+	}
 	dir = first_text(mem, input, dirs);
 	if (dir && dir[0] == '/')
 		ret->cwd = dir;
@@ -226,8 +220,7 @@ int hook_read(struct arena *mem, const char *text, size_t n, enum agent told, st
 	r = input_of(doc.root, &nested, &input, e);
 	if (r < 0)
 		return r;
-	if (ret->kind != TOOL_OTHER)
-		read_input(mem, input, ret);
+	read_input(mem, input, ret);
 	if (ret->kind == TOOL_SHELL && ret->command == NULL)
 		return err_set(e, ERR_CONFIG, EINVAL,
 			       "the tool '%.40s' was called without a command", ret->tool);

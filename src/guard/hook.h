@@ -23,6 +23,8 @@ enum agent {
 	AGENT_COUNT_
 };
 
+#define HOOK_MAX_ACTS 64
+
 enum tool_kind { TOOL_OTHER, TOOL_SHELL, TOOL_READ, TOOL_WRITE };
 
 struct hook_call {
@@ -30,9 +32,12 @@ struct hook_call {
 	enum tool_kind kind;
 	const char *event; /* as the agent calls it */
 	const char *tool;
-	const char *command; /* TOOL_SHELL */
-	const char *path;    /* TOOL_READ, TOOL_WRITE */
-	const char *cwd;     /* may be "" */
+	const char *command;                 /* TOOL_SHELL */
+	const char *path;                    /* TOOL_READ, TOOL_WRITE: for the record */
+	struct tool_act acts[HOOK_MAX_ACTS]; /* all that it would do */
+	size_t n_acts;
+	bool is_cut;     /* and more */
+	const char *cwd; /* may be "" */
 	const char *session;
 	bool is_unattended; /* the agent will not ask anyone */
 };

@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	j = (struct judgement){ .rule = "", .say = "", .command = "" };
 	if (call.command)
 		guard_command(&g, &mem, call.command, strlen(call.command), &j);
-	else if (call.path)
-		guard_file(&g, &mem, call.path, call.kind == TOOL_WRITE, &j);
+	else
+		guard_tool(&g, &mem, call.acts, call.n_acts, call.is_cut, &j);
 	check_answer(&call, &j);
 	return 0;
 }

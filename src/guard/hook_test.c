@@ -172,23 +172,84 @@ TEST(a_refusal_needs_no_call)
 	}
 }
 
-TEST(files_are_judged_too)
+static enum verdict judged(const char *tool, const char *input)
 {
-	_cleanup_(arena_done) struct arena mem = ARENA(MIB);
+	_cleanup_(arena_done) struct arena mem = ARENA(16 * MIB);
+	_free_ char *text = mem_fmt("{\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"%s\","
+				    "\"tool_input\":%s}",
+				    tool, input);
+	struct hook_call c;
 	struct judgement j;
 	struct guard g;
+	struct err e = ERR_INIT;
 
 	guard_init_plain(&g, "/home/u", "/home/u/project");
-	guard_file(&g, &mem, "/home/u/project/.env", false, &j);
-	CHECK_INT(j.verdict, VERDICT_DENY);
-	guard_file(&g, &mem, "/home/u/project/main.c", false, &j);
-	CHECK_INT(j.verdict, VERDICT_ALLOW);
-	guard_file(&g, &mem, "/home/u/project/.git/hooks/pre-commit", true, &j);
-	CHECK_INT(j.verdict, VERDICT_ASK);
-	guard_file(&g, &mem, "/home/u/.claude/settings.json", true, &j);
-	CHECK_INT(j.verdict, VERDICT_ASK);
-	guard_file(&g, &mem, "/home/u/project/new.c", true, &j);
-	CHECK_INT(j.verdict, VERDICT_ALLOW);
+	CHECK_INT(hook_read(&mem, text, strlen(text), AGENT_CLAUDE, &c, &e), 0);
+	guard_tool(&g, &mem, c.acts, c.n_acts, c.is_cut, &j);
+	return j.verdict;
+}
+
+TEST(tools_are_judged_by_what_they_do)
+{
+	static const struct {
+		const char *tool, *input;
+		enum verdict want;
+	} cases[] = {
+		{ "Read", "{\"file_path\":\"/home/u/project/.env\"}", VERDICT_DENY },
+		{ "Read", "{\"file_path\":\"/home/u/project/main.c\"}", VERDICT_ALLOW },
+		{ "Write", "{\"file_path\":\"/home/u/project/new.c\",\"content\":\"rm -rf /\"}",
+		  VERDICT_ALLOW },
+		{ "Write", "{\"file_path\":\"/home/u/project/.git/hooks/pre-commit\"}",
+		  VERDICT_DENY },
+		{ "Write", "{\"file_path\":\"/home/u/.claude/settings.json\"}", VERDICT_DENY },
+		{ "Edit", "{\"file_path\":\"/home/u/project/.claude/settings.local.json\"}",
+		  VERDICT_DENY },
+		{ "Edit", "{\"file_path\":\"/home/u/.bashrc\"}", VERDICT_DENY },
+		{ "apply_patch",
+		  "{\"input\":\"*** Begin Patch\\n*** Update File: src/a.c\\n*** End Patch\"}",
+		  VERDICT_ALLOW },
+		{ "apply_patch",
+		  "{\"input\":\"*** Begin Patch\\n*** Add File: .claude/settings.json\\n*** End "
+		  "Patch\"}",
+		  VERDICT_DENY },
+		{ "apply_patch",
+		  "{\"input\":\"*** Begin Patch\\n*** Delete File: /home/u/notes.txt\\n*** End "
+		  "Patch\"}",
+		  VERDICT_ASK },
+		{ "NotebookEdit",
+		  "{\"notebook_path\":\"/home/u/project/a.ipynb\",\"new_source\":\"import "
+		  "shutil\\nshutil.rmtree('/home/u')\"}",
+		  VERDICT_DENY },
+		{ "NotebookEdit",
+		  "{\"notebook_path\":\"/home/u/project/a.ipynb\",\"new_source\":\"print(1)\"}",
+		  VERDICT_ALLOW },
+		{ "mcp__shell__run", "{\"command\":\"rm -rf ~\"}", VERDICT_DENY },
+		{ "mcp__shell__run", "{\"command\":\"rm\",\"args\":[\"-rf\",\"/home/u\"]}",
+		  VERDICT_DENY },
+		{ "mcp__shell__run", "{\"options\":{\"argv\":[\"git\",\"reset\",\"--hard\"]}}",
+		  VERDICT_DENY },
+		{ "mcp__shell__run", "{\"command\":\"ls\"}", VERDICT_ALLOW },
+		{ "mcp__filesystem__write_file", "{\"path\":\"/home/u/.claude/settings.json\"}",
+		  VERDICT_DENY },
+		{ "mcp__filesystem__delete_file", "{\"path\":\"/home/u/thesis.tex\"}",
+		  VERDICT_ASK },
+		{ "mcp__filesystem__move_file",
+		  "{\"source\":\"a\",\"destination\":\"/home/u/.bashrc\"}", VERDICT_DENY },
+		{ "mcp__filesystem__read_text_file", "{\"path\":\"/home/u/.ssh/id_rsa\"}",
+		  VERDICT_DENY },
+		{ "mcp__postgres__query", "{\"sql\":\"DROP TABLE users\"}", VERDICT_ASK },
+		{ "mcp__postgres__query", "{\"sql\":\"SELECT * FROM users\"}", VERDICT_ALLOW },
+		{ "mcp__x__search", "{\"query\":\"how to drop table in sql\",\"limit\":5}",
+		  VERDICT_ALLOW },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		enum verdict v = judged(cases[i].tool, cases[i].input);
+
+		if (v != cases[i].want)
+			(void)fprintf(stderr, "%s %s\n", cases[i].tool, cases[i].input);
+		CHECK_INT(v, cases[i].want);
+	}
 }
 
 TEST_MAIN()

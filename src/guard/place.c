@@ -129,6 +129,20 @@ static bool is_root(const char *path, bool is_cut, const char *rest)
 	return rules_list_has(SYSTEM_DIRS, name) && !(is_cut && str_eq(name, "tmp"));
 }
 
+static bool is_system(const struct places *p, const char *path)
+{
+	static const char *const dirs[] = { "/bin",     "/boot",    "/etc",       "/lib",
+					    "/lib32",   "/lib64",   "/sbin",      "/usr",
+					    "/var/lib", "/var/log", "/sys",       "/proc/sys",
+					    "/opt",     "/srv",     "/var/spool", "/Library",
+					    "/System" };
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (is_below(path, dirs[i]))
+			return !(p->workspace && is_below(path, p->workspace));
+	return false;
+}
+
 static bool is_home(const struct places *p, const char *path)
 {
 	if (path[0] != '/')
@@ -148,7 +162,7 @@ static bool is_cwd(const struct places *p, const char *path, const struct value 
 {
 	const char *name;
 
-	if (p->cwd == NULL || !str_eq(path, p->cwd))
+	if (!(p->cwd && str_eq(path, p->cwd)) && !(p->workspace && str_eq(path, p->workspace)))
 		return false;
 	if (!is_cut)
 		return true;
@@ -225,15 +239,14 @@ static bool name_fits(const char *pattern, const char *name, bool is_glob)
 	       strlen(name) < 64 && fnmatch(name, pattern, FNM_PERIOD) == 0;
 }
 
-static bool any_name(const struct places *p, size_t which, const char *name, bool is_glob)
+static bool any_name(const struct places *p, enum pattern_list which, const char *name,
+		     bool is_glob)
 {
 	for (size_t i = 0; i < p->n_sets; i++) {
-		const struct rules *r = p->sets[i];
-		const char *const *v = which == 0 ? r->secret_names : r->secret_not;
-		size_t n = which == 0 ? r->n_secret_names : r->n_secret_not;
+		const struct patterns *l = &p->sets[i]->lists[which];
 
-		for (size_t k = 0; k < n; k++)
-			if (name_fits(v[k], name, is_glob && which == 0))
+		for (size_t k = 0; k < l->n; k++)
+			if (name_fits(l->v[k], name, is_glob))
 				return true;
 	}
 	return false;
@@ -253,12 +266,54 @@ static bool path_fits(const struct places *p, const char *pattern, const char *p
 	       (is_glob && strlen(path) < 256 && fnmatch(path, pattern, 0) == 0);
 }
 
-static bool any_path(const struct places *p, const char *path, bool is_glob)
+static bool any_path(const struct places *p, enum pattern_list which, const char *path,
+		     bool is_glob)
 {
-	for (size_t i = 0; i < p->n_sets; i++)
-		for (size_t k = 0; k < p->sets[i]->n_secret_paths; k++)
-			if (path_fits(p, p->sets[i]->secret_paths[k], path, is_glob))
+	for (size_t i = 0; i < p->n_sets; i++) {
+		const struct patterns *l = &p->sets[i]->lists[which];
+
+		for (size_t k = 0; k < l->n; k++)
+			if (path_fits(p, l->v[k], path, is_glob))
 				return true;
+	}
+	return false;
+}
+
+/* Is path a directory on this pattern's way? Most patterns do not have its name in them at all. */
+static bool is_on_way(const struct places *p, const char *pattern, const char *path,
+		      const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = pattern; (at = strstr(at, name)) != NULL; at += n) {
+		char dir[256];
+		size_t k = (size_t)(at - pattern) + n;
+
+		if (at == pattern || at[-1] != '/' || at[n] != '/' || k >= sizeof(dir))
+			continue;
+		memcpy(dir, pattern, k);
+		dir[k] = '\0';
+		/* "bin" is many a directory's name, ".claude" is one's. */
+		if ((name[0] == '.' || dir[0] == '~') && path_fits(p, dir, path, false))
+			return true;
+	}
+	return false;
+}
+
+/* A directory that one of them lies in: what is done to all of it is done to that. */
+static bool holds_any(const struct places *p, enum pattern_list which, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	if (name == NULL || name[1] == '\0')
+		return false;
+	for (size_t i = 0; i < p->n_sets; i++) {
+		const struct patterns *l = &p->sets[i]->lists[which];
+
+		for (size_t k = 0; k < l->n; k++)
+			if (is_on_way(p, l->v[k], path, name + 1))
+				return true;
+	}
 	return false;
 }
 
@@ -278,9 +333,9 @@ bool place_is_secret(const struct places *p, const struct value *v)
 		s++;
 	name = strrchr(s, '/');
 	name = name ? name + 1 : s;
-	if (any_name(p, 1, name, false))
+	if (any_name(p, PATTERNS_NOT_SECRET, name, false))
 		return false;
-	if (name[0] && any_name(p, 0, name, v->is_glob))
+	if (name[0] && any_name(p, PATTERNS_SECRET_NAME, name, v->is_glob))
 		return true;
 	if (s[0] == VALUE_UNKNOWN || s[0] == VALUE_MANY || (s[0] != '/' && p->cwd == NULL))
 		return false;
@@ -288,13 +343,26 @@ bool place_is_secret(const struct places *p, const struct value *v)
 	if (v->is_glob || s != v->s) {
 		_free_ char *joined = path_join(p->cwd ? p->cwd : "/", s);
 
-		return any_path(p, joined, v->is_glob);
+		return any_path(p, PATTERNS_SECRET, joined, v->is_glob);
 	}
 	s = spot_of(p, v, &is_cut);
-	return any_path(p, is_cut ? v->s : s, false);
+	return any_path(p, PATTERNS_SECRET, is_cut ? v->s : s, false);
 }
 
 /* Classes. */
+
+/* All that is built in has a name with a dot in front, or one of these words: most paths are turned down here. */
+static bool is_plain_name(const struct places *p, const char *path)
+{
+	static const char *const others[] = { "/etc", "/var", "/root", "/Library" };
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (str_starts(path, others[i]))
+			return false;
+	return p->n_sets == 1 && path[0] == '/' && !strstr(path, "/.") &&
+	       !strstr(path, "vitrine") && !strstr(path, "opencode") && !strstr(path, "/bin") &&
+	       !strstr(path, "/Library");
+}
 
 static bool spot_fits(const struct places *p, const char *class, const struct value *v)
 {
@@ -313,6 +381,17 @@ static bool spot_fits(const struct places *p, const char *class, const struct va
 		return is_device(v->is_glob || v->s[0] == '/' ? v->s : path);
 	if (str_eq(class, "@tmp"))
 		return is_tmp(p, path, is_cut);
+	if (rules_list_has("@startup|@guard", class) && is_plain_name(p, path))
+		return false;
+	if (str_eq(class, "@startup"))
+		return any_path(p, PATTERNS_STARTUP, path, false) ||
+		       (v->is_glob && any_path(p, PATTERNS_STARTUP, v->s, true));
+	if (str_eq(class, "@guard"))
+		return any_path(p, PATTERNS_GUARD, path, false) ||
+		       holds_any(p, PATTERNS_GUARD, path) ||
+		       (v->is_glob && any_path(p, PATTERNS_GUARD, v->s, true));
+	if (str_eq(class, "@system"))
+		return is_system(p, path);
 	if (str_eq(class, "@root"))
 		return is_root(path, is_cut, v->s + strcspn(v->s, "*?[" VALUE_MARKS));
 	if (str_eq(class, "@home"))
@@ -325,6 +404,17 @@ static bool spot_fits(const struct places *p, const char *class, const struct va
 	bug_on(true);
 }
 
+/* A directory below the home in which credentials lie. */
+static bool holds_secrets(const struct places *p, const struct value *v)
+{
+	bool is_cut = false;
+	const char *path = spot_of(p, v, &is_cut);
+
+	return path[0] == '/' && !value_begins_open(v) && is_below(path, p->home) &&
+	       holds_any(p, PATTERNS_SECRET, path) &&
+	       !rules_list_fits("*/.config|*/.local|*/.local/share", path);
+}
+
 /* Where a word leads is worked out only for the classes that ask. */
 static bool class_fits(const struct places *p, const char *class, const struct value *v)
 {
@@ -334,6 +424,8 @@ static bool class_fits(const struct places *p, const char *class, const struct v
 		return v->is_dynamic;
 	if (str_eq(class, "@secret"))
 		return place_is_secret(p, v);
+	if (str_eq(class, "@credentials"))
+		return place_is_secret(p, v) || holds_secrets(p, v);
 	return spot_fits(p, class, v);
 }
 

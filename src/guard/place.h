@@ -8,6 +8,10 @@
  *   @outside  neither below the workspace nor in a directory for temporary files
  *   @tmp      in a directory for temporary files
  *   @secret   a file that holds credentials (rules/credentials.json)
+ *   @credentials   the same, a directory that holds one, and everything such a directory is in below the home
+ *   @startup  what runs by itself later: shells, schedulers, logins
+ *   @guard    what says whether the guard is asked, or a directory that holds it: agents' settings and ours
+ *   @system   below a directory of the system
  *   @device   a disk
  *   @unknown  begins with something made at run time
  *   @dynamic  has something made at run time anywhere

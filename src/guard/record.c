@@ -36,6 +36,20 @@ int guard_state_dir(char **ret, struct err *e)
 	return 0;
 }
 
+/* Kinds that a rule stopped, each once. */
+static void put_effects(const struct judgement *j, struct buf *out)
+{
+	bool has[EFFECT_COUNT_] = { false }, is_first = true;
+
+	for (size_t i = 0; i < j->n_effects; i++)
+		has[j->effects[i].kind] |= j->effects[i].rule != NULL;
+	for (enum effect_kind k = 0; k < EFFECT_COUNT_; k++)
+		if (has[k]) {
+			buf_printf(out, "%s\"%s\"", is_first ? "" : ",", effect_name(k));
+			is_first = false;
+		}
+}
+
 static void put_line(const struct hook_call *c, const struct judgement *j, uint64_t took_us,
 		     struct buf *out)
 {
@@ -56,7 +70,9 @@ static void put_line(const struct hook_call *c, const struct judgement *j, uint6
 		   j->verdict == VERDICT_ALLOW ? "" : intent_name(j->intent),
 		   j->is_proved ? "true" : "false", (unsigned long long)took_us);
 	buf_json(out, c->cwd);
-	buf_puts(out, ",\"command\":");
+	buf_puts(out, ",\"effects\":[");
+	put_effects(j, out);
+	buf_puts(out, "],\"command\":");
 	buf_json(out, buf_cstr(&text));
 	buf_puts(out, "}\n");
 }
@@ -120,7 +136,7 @@ struct tally {
 
 struct stats {
 	uint64_t verdicts[VERDICT_COUNT_], total, bad;
-	struct tally rules[MAX_KINDS], agents[16];
+	struct tally rules[MAX_KINDS], agents[16], effects[EFFECT_COUNT_ + 1];
 };
 
 static void count(struct tally *v, size_t max, const char *name)
@@ -145,6 +161,7 @@ static const char *field(const struct json *o, const char *key)
 static void count_line(struct stats *s, const char *line, size_t n)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
+	const struct json *effects;
 	struct err e = ERR_INIT;
 
 	if (json_parse_foreign(line, n, &doc, &e) < 0 || doc.root->type != JSON_OBJECT) {
@@ -157,6 +174,11 @@ static void count_line(struct stats *s, const char *line, size_t n)
 	if (field(doc.root, "rule")[0])
 		count(s->rules, MAX_KINDS, field(doc.root, "rule"));
 	count(s->agents, ARRAY_LEN(s->agents), field(doc.root, "agent"));
+	effects = json_get(doc.root, "effects");
+	for (const struct json *i = effects && effects->type == JSON_ARRAY ? effects->first : NULL;
+	     i; i = i->next)
+		if (i->type == JSON_STRING)
+			count(s->effects, EFFECT_COUNT_, i->text);
 }
 
 static int read_log(struct stats *s, const char *dir, const char *name, struct err *e)
@@ -213,6 +235,8 @@ static void put_stats(struct buf *out, const struct stats *s, bool is_json)
 			   (unsigned long long)s->verdicts[VERDICT_DENY],
 			   (unsigned long long)s->bad);
 		put_tally(out, s->rules, MAX_KINDS, true);
+		buf_puts(out, "},\"effects\":{");
+		put_tally(out, s->effects, EFFECT_COUNT_, true);
 		buf_puts(out, "},\"agents\":{");
 		put_tally(out, s->agents, ARRAY_LEN(s->agents), true);
 		buf_puts(out, "}}\n");
@@ -225,6 +249,9 @@ static void put_stats(struct buf *out, const struct stats *s, bool is_json)
 	if (s->rules[0].name)
 		buf_puts(out, "by rule\n");
 	put_tally(out, s->rules, MAX_KINDS, false);
+	if (s->effects[0].name)
+		buf_puts(out, "by effect\n");
+	put_tally(out, s->effects, EFFECT_COUNT_, false);
 	if (s->agents[0].name)
 		buf_puts(out, "by agent\n");
 	put_tally(out, s->agents, ARRAY_LEN(s->agents), false);
@@ -248,10 +275,12 @@ int guard_stats(bool is_json, struct buf *out, struct err *e)
 		r = read_log(s, dir, "guard.log", e);
 	if (r >= 0) {
 		qsort(s->rules, MAX_KINDS, sizeof(s->rules[0]), by_count);
+		qsort(s->effects, EFFECT_COUNT_, sizeof(s->effects[0]), by_count);
 		qsort(s->agents, ARRAY_LEN(s->agents), sizeof(s->agents[0]), by_count);
 		put_stats(out, s, is_json);
 	}
 	forget(s->rules, MAX_KINDS);
+	forget(s->effects, EFFECT_COUNT_);
 	forget(s->agents, ARRAY_LEN(s->agents));
 	return r;
 }

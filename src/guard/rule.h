@@ -21,6 +21,9 @@
  *   target     a file that is written to by redirection fits
  *   source     a file that is read by redirection fits
  *   finding    what the reader itself found out (guard/walk.h); then there is no program
+ *   effect     what a command does to something (guard/effect.h): "removes|moves"; then program is not needed
+ *   at         and where that falls: patterns or classes of places, as for arg
+ *   no_at      and where not
  */
 #ifndef VITRINE_GUARD_RULE_H
 #define VITRINE_GUARD_RULE_H
@@ -47,6 +50,7 @@ struct rule {
 	const char *program, *no_program, *sub, *option[RULE_OPTIONS], *no_option, *arg, *no_arg,
 		*env, *via, *no_via, *target, *source;
 	const char *finding;
+	const char *effect, *at, *no_at;
 	const char *say;
 	uint8_t args;
 	enum verdict verdict;
@@ -57,6 +61,8 @@ struct rule {
 struct syntax {
 	const char *name; /* "git", or "git checkout" for a subcommand's own */
 	const char *values;
+	const char *does; /* its effects (guard/effect.h); NULL: not known */
+	const char *test; /* "command => effects", in the files only */
 	bool has_sub;     /* the first argument is a subcommand */
 	bool single_dash; /* -name is one option, not four */
 };
@@ -73,6 +79,21 @@ struct rule_test {
 	const char *command;
 };
 
+/* Lists of patterns. Paths are whole, with ~ for the home directory. */
+enum pattern_list {
+	PATTERNS_SECRET_NAME, /* names of files that hold credentials */
+	PATTERNS_SECRET,
+	PATTERNS_NOT_SECRET, /* names that are no secrets after all */
+	PATTERNS_STARTUP,    /* paths of what runs by itself later: shells, schedulers, logins */
+	PATTERNS_GUARD, /* paths of what says whether the guard is asked: agents' settings and ours */
+	PATTERNS_COUNT_
+};
+
+struct patterns {
+	const char *const *v;
+	size_t n;
+};
+
 struct rules {
 	const struct rule *rules;
 	size_t n_rules;
@@ -80,18 +101,16 @@ struct rules {
 	size_t n_safe;
 	const struct syntax *syntaxes;
 	size_t n_syntaxes;
-	const char *const *secret_names; /* patterns of file names */
-	size_t n_secret_names;
-	const char *const *secret_paths; /* patterns of whole paths, ~ for the home directory */
-	size_t n_secret_paths;
-	const char *const *secret_not; /* patterns of file names that are no secrets after all */
-	size_t n_secret_not;
+	struct patterns lists[PATTERNS_COUNT_];
 	/* Made by the build only; without them every rule is tried. Syntaxes are then sorted by name, too. */
 	const struct rule_index *index;
 	size_t n_index;
 	const uint16_t *order;
 	bool is_strict;  /* "level": "strict" */
 	const char *off; /* "off": rules that are not used, "a|b"; only from the user's own file */
+	const char *actions
+		[2];    /* "effects": "sends=deny|starts=allow", outside of sandboxes and inside */
+	bool may_allow; /* not a project's: it may make the guard weaker */
 	const char *title; /* when loaded from a file */
 	const struct rule_test *tests;
 	size_t n_tests;

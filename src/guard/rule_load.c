@@ -4,6 +4,7 @@
  * Used by the build (guard/rules_gen.c) and at run time for the files of users and projects, so that both are held to
  * the same form.
  */
+#include "guard/effect.h"
 #include "guard/rule.h"
 
 #define MAX_ITEMS ((size_t)2048)
@@ -24,13 +25,34 @@ const char *intent_name(enum intent i)
 	return intent_names[i];
 }
 
+static const char *const effect_names[EFFECT_COUNT_] = { "removes", "unlinks", "moves", "empties",
+							 "writes",  "appends", "modes", "reads",
+							 "sends",   "looks",   "uses",  "changes",
+							 "starts" };
+
+const char *effect_name(enum effect_kind k)
+{
+	bug_on(k >= EFFECT_COUNT_);
+	return effect_names[k];
+}
+
+enum effect_kind effect_find(const char *name, size_t n)
+{
+	enum effect_kind k = 0;
+
+	while (k < EFFECT_COUNT_ &&
+	       (strlen(effect_names[k]) != n || memcmp(effect_names[k], name, n) != 0))
+		k++;
+	return k;
+}
+
 struct loader {
 	struct arena *mem;
 	bool may_allow;
 	struct rule *rules, *safe;
 	struct syntax *syntaxes;
 	struct rule_test *tests;
-	const char **names, **paths, **nots;
+	const char **lists[PATTERNS_COUNT_];
 	struct rules *out;
 	struct err *e;
 };
@@ -124,6 +146,9 @@ static const struct {
 	{ "target", offsetof(struct rule, target) },
 	{ "source", offsetof(struct rule, source) },
 	{ "finding", offsetof(struct rule, finding) },
+	{ "effect", offsetof(struct rule, effect) },
+	{ "at", offsetof(struct rule, at) },
+	{ "no_at", offsetof(struct rule, no_at) },
 	{ "say", offsetof(struct rule, say) },
 };
 
@@ -168,9 +193,10 @@ static int get_field(struct loader *l, const struct json *v, struct rule *r)
 /* A class that does not exist would never fit, and nobody would notice. */
 static int check_classes(struct loader *l, const struct json *v, const char *list)
 {
-	static const char *const classes[] = { "@root",    "@home",    "@cwd",    "@git",
-					       "@outside", "@tmp",     "@secret", "@device",
-					       "@unknown", "@dynamic", "@any" };
+	static const char *const classes[] = { "@root",    "@home",    "@cwd",        "@git",
+					       "@outside", "@tmp",     "@secret",     "@device",
+					       "@unknown", "@dynamic", "@any",        "@system",
+					       "@startup", "@guard",   "@credentials" };
 
 	for (const char *at = list; at && (at = strchr(at, '@')) != NULL; at++) {
 		size_t n = strcspn(at, "|");
@@ -186,7 +212,7 @@ static int check_classes(struct loader *l, const struct json *v, const char *lis
 
 static int check_lists(struct loader *l, const struct json *v, const struct rule *r)
 {
-	const char *const lists[] = { r->arg, r->no_arg, r->target, r->source };
+	const char *const lists[] = { r->arg, r->no_arg, r->target, r->source, r->at, r->no_at };
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		if (check_classes(l, v, lists[i]) < 0)
@@ -194,11 +220,27 @@ static int check_lists(struct loader *l, const struct json *v, const struct rule
 	return 0;
 }
 
+static int check_effects(struct loader *l, const struct json *v, const char *list)
+{
+	while (list && *list) {
+		size_t n = strcspn(list, "|");
+
+		if (effect_find(list, n) == EFFECT_COUNT_)
+			return wrong(l, v, "there is no effect \"%.*s\"", (int)n, list);
+		list += n + (list[n] == '|');
+	}
+	return 0;
+}
+
 /* Without something to look for, a rule would fit every command. */
 static int check_rule(struct loader *l, const struct json *v, const struct rule *r, bool is_safe)
 {
-	if (r->program == NULL && r->finding == NULL)
-		return wrong(l, v, "a rule needs \"program\" or \"finding\"");
+	if (r->program == NULL && r->finding == NULL && r->effect == NULL)
+		return wrong(l, v, "a rule needs \"program\", \"finding\" or \"effect\"");
+	if (check_effects(l, v, r->effect) < 0)
+		return -EINVAL;
+	if (r->effect == NULL && (r->at || r->no_at))
+		return wrong(l, v, "\"at\" is where an \"effect\" falls");
 	if (is_safe || check_lists(l, v, r) < 0)
 		return is_safe ? check_lists(l, v, r) : -EINVAL;
 	if (r->id == NULL || r->say == NULL)
@@ -253,6 +295,10 @@ static int get_syntax(struct loader *l, const struct json *v, struct syntax *s)
 			x = get_text(l, i, &s->name);
 		else if (str_eq(i->key, "values"))
 			x = get_text(l, i, &s->values);
+		else if (str_eq(i->key, "does"))
+			x = get_text(l, i, &s->does);
+		else if (str_eq(i->key, "test"))
+			x = get_text(l, i, &s->test);
 		else if (str_eq(i->key, "sub") && i->type == JSON_BOOL)
 			s->has_sub = i->is_true;
 		else if (str_eq(i->key, "single_dash") && i->type == JSON_BOOL)
@@ -279,6 +325,17 @@ static int get_syntaxes(struct loader *l, const struct json *v)
 	}
 	return 0;
 }
+
+static const struct {
+	const char *key;
+	bool only_users; /* makes the guard weaker */
+} list_keys[PATTERNS_COUNT_] = {
+	[PATTERNS_SECRET_NAME] = { "secret_names", false },
+	[PATTERNS_SECRET] = { "secret_paths", false },
+	[PATTERNS_NOT_SECRET] = { "not_secret", true },
+	[PATTERNS_STARTUP] = { "startup_paths", false },
+	[PATTERNS_GUARD] = { "guard_paths", false },
+};
 
 static int get_texts(struct loader *l, const struct json *v, const char **to, size_t *n)
 {
@@ -324,6 +381,30 @@ static int get_off(struct loader *l, const struct json *v)
 	return 0;
 }
 
+/* {"sends": "deny", "starts": "allow"}: one verdict for every rule about an effect. */
+static int get_actions(struct loader *l, const struct json *v, const char **ret)
+{
+	struct text t = { .mem = l->mem };
+
+	if (v->type != JSON_OBJECT)
+		return wrong(l, v, "\"%s\" is an object: an effect and its verdict", v->key);
+	text_add(&t, "", 0);
+	for (const struct json *i = v->first; i; i = i->next) {
+		unsigned word = 0;
+
+		if (effect_find(i->key, strlen(i->key)) == EFFECT_COUNT_)
+			return wrong(l, i, "there is no effect \"%s\"", i->key);
+		if (get_word(l, i, verdict_names, VERDICT_COUNT_, &word) < 0)
+			return -EINVAL;
+		text_add(&t, i->key, strlen(i->key));
+		text_putc(&t, '=');
+		text_putc(&t, (char)('0' + word));
+		text_putc(&t, '|');
+	}
+	*ret = t.p;
+	return 0;
+}
+
 static int get_section(struct loader *l, const struct json *v)
 {
 	if (str_eq(v->key, "level"))
@@ -334,10 +415,13 @@ static int get_section(struct loader *l, const struct json *v)
 		return get_rules(l, v, l->rules, &l->out->n_rules, false);
 	if (str_eq(v->key, "programs"))
 		return get_syntaxes(l, v);
-	if (str_eq(v->key, "secret_names"))
-		return get_texts(l, v, l->names, &l->out->n_secret_names);
-	if (str_eq(v->key, "secret_paths"))
-		return get_texts(l, v, l->paths, &l->out->n_secret_paths);
+	for (size_t i = 0; i < PATTERNS_COUNT_; i++)
+		if (str_eq(v->key, list_keys[i].key) && (l->may_allow || !list_keys[i].only_users))
+			return get_texts(l, v, l->lists[i], &l->out->lists[i].n);
+	if (str_eq(v->key, "effects"))
+		return get_actions(l, v, &l->out->actions[0]);
+	if (str_eq(v->key, "effects_inside"))
+		return get_actions(l, v, &l->out->actions[1]);
 	if (!l->may_allow)
 		return wrong(l, v, "\"%s\" is not for a project's file, which may only add rules",
 			     v->key);
@@ -345,8 +429,6 @@ static int get_section(struct loader *l, const struct json *v)
 		return get_rules(l, v, l->safe, &l->out->n_safe, true);
 	if (str_eq(v->key, "off"))
 		return get_off(l, v);
-	if (str_eq(v->key, "not_secret"))
-		return get_texts(l, v, l->nots, &l->out->n_secret_not);
 	return wrong(l, v, "a rule file has no \"%s\"", v->key);
 }
 
@@ -369,21 +451,20 @@ int rules_load(struct arena *mem, const char *text, size_t n, bool may_allow, st
 	l.safe = arena_take(mem, most * sizeof(*l.safe));
 	l.syntaxes = arena_take(mem, most * sizeof(*l.syntaxes));
 	l.tests = arena_take(mem, most * sizeof(*l.tests));
-	l.names = arena_take(mem, most * sizeof(*l.names));
-	l.paths = arena_take(mem, most * sizeof(*l.paths));
-	l.nots = arena_take(mem, most * sizeof(*l.nots));
+	for (size_t i = 0; i < PATTERNS_COUNT_; i++) {
+		l.lists[i] = arena_take(mem, most * sizeof(*l.lists[i]));
+		out.lists[i].v = l.lists[i];
+	}
 	for (const struct json *i = doc.root->first; i; i = i->next) {
 		r = get_section(&l, i);
 		if (r < 0)
 			return r;
 	}
+	out.may_allow = may_allow;
 	out.rules = l.rules;
 	out.safe = l.safe;
 	out.syntaxes = l.syntaxes;
 	out.tests = l.tests;
-	out.secret_names = l.names;
-	out.secret_paths = l.paths;
-	out.secret_not = l.nots;
 	*ret = out;
 	return 0;
 }

@@ -12,12 +12,13 @@ struct rule_row {
 	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, env, via,
 		no_via, target, source;
 	uint32_t finding;
+	uint32_t effect, at, no_at;
 	uint32_t say;
 	uint8_t args, verdict, intent;
 };
 
 struct syntax_row {
-	uint32_t name, values;
+	uint32_t name, values, does;
 	bool has_sub, single_dash;
 };
 
@@ -52,6 +53,9 @@ static void make_rules(struct rule *to, const struct rule_row *from, size_t n)
 			.target = text(r->target),
 			.source = text(r->source),
 			.finding = text(r->finding),
+			.effect = text(r->effect),
+			.at = text(r->at),
+			.no_at = text(r->no_at),
 			.say = text(r->say),
 			.args = r->args,
 			.verdict = r->verdict,
@@ -62,19 +66,12 @@ static void make_rules(struct rule *to, const struct rule_row *from, size_t n)
 	}
 }
 
-static void make_texts(const char **to, const uint32_t *from, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = text(from[i]);
-}
-
 const struct rules *rules_built_in(void)
 {
 	static struct rule rules[ARRAY_LEN(rules_rows)], safe[ARRAY_LEN(safe_rows)];
 	static struct syntax syntaxes[ARRAY_LEN(syntax_rows)];
 	static struct rule_index index[ARRAY_LEN(index_rows)];
-	static const char *names[ARRAY_LEN(secret_names_rows)],
-		*paths[ARRAY_LEN(secret_paths_rows)], *exempt[ARRAY_LEN(secret_not_rows)];
+	static const char *patterns[ARRAY_LEN(pattern_rows)];
 	static struct rules all;
 
 	if (all.rules)
@@ -84,14 +81,14 @@ const struct rules *rules_built_in(void)
 	for (size_t i = 0; i < ARRAY_LEN(syntaxes); i++)
 		syntaxes[i] = (struct syntax){ .name = text(syntax_rows[i].name),
 					       .values = text(syntax_rows[i].values),
+					       .does = text(syntax_rows[i].does),
 					       .has_sub = syntax_rows[i].has_sub,
 					       .single_dash = syntax_rows[i].single_dash };
 	for (size_t i = 0; i < ARRAY_LEN(index); i++)
 		index[i] = (struct rule_index){ text(index_rows[i].name), index_rows[i].first,
 						index_rows[i].n };
-	make_texts(names, secret_names_rows, ARRAY_LEN(names));
-	make_texts(paths, secret_paths_rows, ARRAY_LEN(paths));
-	make_texts(exempt, secret_not_rows, ARRAY_LEN(exempt));
+	for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
+		patterns[i] = text(pattern_rows[i]);
 	all = (struct rules){
 		.rules = rules,
 		.n_rules = ARRAY_LEN(rules),
@@ -102,12 +99,8 @@ const struct rules *rules_built_in(void)
 		.index = index,
 		.n_index = ARRAY_LEN(index),
 		.order = order,
-		.secret_names = names,
-		.n_secret_names = ARRAY_LEN(names),
-		.secret_paths = paths,
-		.n_secret_paths = ARRAY_LEN(paths),
-		.secret_not = exempt,
-		.n_secret_not = ARRAY_LEN(exempt),
 	};
+	for (size_t i = 0, at = 0; i < PATTERNS_COUNT_; at += pattern_counts[i++])
+		all.lists[i] = (struct patterns){ patterns + at, pattern_counts[i] };
 	return &all;
 }

@@ -85,6 +85,9 @@ static void put_rule(struct buf *out, const struct rule *r)
 	put_text(out, ".target", r->target);
 	put_text(out, ".source", r->source);
 	put_text(out, ".finding", r->finding);
+	put_text(out, ".effect", r->effect);
+	put_text(out, ".at", r->at);
+	put_text(out, ".no_at", r->no_at);
 	put_text(out, ".say", r->say);
 	buf_printf(out, ".args = %d, .verdict = %d, .intent = %d },\n", r->args, (int)r->verdict,
 		   (int)r->intent);
@@ -103,25 +106,23 @@ static void put_rules(struct buf *out, const struct set *s, const char *name, bo
 	buf_puts(out, "};\n");
 }
 
-static void put_strings(struct buf *out, const struct set *s, const char *name, int which)
+/* One list behind the other, and how many each has. */
+static void put_patterns(struct buf *out, const struct set *s)
 {
-	buf_printf(out, "static const uint32_t %s_rows[] = {\n", name);
-	for (size_t f = 0; f < s->n; f++) {
-		const struct rules *r = &s->files[f];
-		const char *const *v = which == 0   ? r->secret_names
-				       : which == 1 ? r->secret_paths
-						    : r->secret_not;
-		size_t n = which == 0   ? r->n_secret_names
-			   : which == 1 ? r->n_secret_paths
-					: r->n_secret_not;
+	size_t counts[PATTERNS_COUNT_] = { 0 };
 
-		for (size_t i = 0; i < n; i++) {
-			buf_putc(out, '\t');
-			put_text(out, "", v[i]);
-			buf_putc(out, '\n');
-		}
-	}
-	buf_puts(out, "};\n");
+	buf_puts(out, "static const uint32_t pattern_rows[] = {\n");
+	for (size_t list = 0; list < PATTERNS_COUNT_; list++)
+		for (size_t f = 0; f < s->n; f++)
+			for (size_t i = 0; i < s->files[f].lists[list].n; i++, counts[list]++) {
+				buf_putc(out, '\t');
+				put_text(out, "", s->files[f].lists[list].v[i]);
+				buf_putc(out, '\n');
+			}
+	buf_puts(out, "};\nstatic const size_t pattern_counts[] = {");
+	for (size_t list = 0; list < PATTERNS_COUNT_; list++)
+		buf_printf(out, " %zu,", counts[list]);
+	buf_puts(out, " };\n");
 }
 
 /* One entry per name of a list, sorted by name. */
@@ -195,6 +196,7 @@ static void put_syntaxes(struct buf *out, struct set *s)
 		buf_puts(out, "\t{ ");
 		put_text(out, ".name", v[i].name);
 		put_text(out, ".values", x->values);
+		put_text(out, ".does", x->does);
 		buf_printf(out, ".has_sub = %d, .single_dash = %d },\n", x->has_sub,
 			   x->single_dash);
 	}
@@ -210,9 +212,7 @@ static void put_c(struct buf *out, struct set *s)
 	put_rules(out, s, "safe", true);
 	put_syntaxes(out, s);
 	put_index(out, s);
-	put_strings(out, s, "secret_names", 0);
-	put_strings(out, s, "secret_paths", 1);
-	put_strings(out, s, "secret_not", 2);
+	put_patterns(out, s);
 	put_texts(out);
 }
 

@@ -4,8 +4,8 @@
 #include "base/test.h"
 #include "guard/guard.h"
 
-static const char *const files[] = { "files",    "git",   "credentials", "publish",
-				     "packages", "cloud", "code",        "safe" };
+static const char *const files[] = { "files", "git",  "credentials", "publish", "packages",
+				     "cloud", "code", "effects",     "safe" };
 
 static void check_one(const struct guard *g, const struct rule_test *t)
 {
@@ -42,7 +42,7 @@ static void check_file(const char *name)
 	CHECK(io_read_file(path, &text, &e) >= 0);
 	if (rules_load(&mem, buf_cstr(&text), text.n, true, &r, &e) < 0)
 		(void)fprintf(stderr, "%s: %s\n", path, e.msg);
-	CHECK(r.n_rules + r.n_safe > 0);
+	CHECK(r.n_rules + r.n_safe + r.n_syntaxes > 0);
 	for (size_t i = 0; i < r.n_tests; i++)
 		check_one(&g, &r.tests[i]);
 	/* A rule that no command proves is a guess; tools have no command. */
@@ -62,6 +62,48 @@ TEST(rule_files)
 {
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		check_file(files[i]);
+}
+
+/* "command => effects": exactly these, in this order. */
+static void check_program(const struct guard *g, const struct syntax *s)
+{
+	_cleanup_(arena_done) struct arena mem = ARENA(64 * MIB);
+	_cleanup_(buf_done) struct buf got = BUF(4 * KIB);
+	const char *arrow = strstr(s->test, " => ");
+	struct judgement j;
+
+	CHECK(arrow != NULL);
+	if (arrow == NULL)
+		return;
+	guard_command(g, &mem, s->test, (size_t)(arrow - s->test), &j);
+	for (size_t i = 0; i < j.n_effects; i++)
+		buf_printf(&got, "%s%s %s", i ? "; " : "", effect_name(j.effects[i].kind),
+			   j.effects[i].what);
+	if (!str_eq(buf_cstr(&got), arrow + 4))
+		(void)fprintf(stderr, "%s: '%s'\n", s->name, s->test);
+	CHECK_STR(buf_cstr(&got), arrow + 4);
+}
+
+TEST(programs_do_what_the_table_says)
+{
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		_cleanup_(buf_done) struct buf text = BUF(MIB);
+		_cleanup_(arena_done) struct arena mem = ARENA(64 * MIB);
+		const char *dir = getenv("VITRINE_RULES");
+		_free_ char *path = mem_fmt("%s/%s.json", dir ? dir : "rules", files[i]);
+		struct rules r = { 0 };
+		struct err e = ERR_INIT;
+		struct guard g;
+
+		guard_init_plain(&g, "/home/u", "/home/u/project");
+		CHECK(io_read_file(path, &text, &e) >= 0);
+		CHECK(rules_load(&mem, buf_cstr(&text), text.n, true, &r, &e) >= 0);
+		for (size_t k = 0; k < r.n_syntaxes; k++) {
+			CHECK((r.syntaxes[k].does == NULL) == (r.syntaxes[k].test == NULL));
+			if (r.syntaxes[k].test)
+				check_program(&g, &r.syntaxes[k]);
+		}
+	}
 }
 
 TEST(ids_are_unique)

@@ -82,6 +82,16 @@ static const char *absolute_env(struct guard *g, const char *name, const char *o
 	return arena_strn(&g->mem, clean, strlen(clean));
 }
 
+/* The variable alone could be set by a project's settings; process 1 is ours only in a sandbox. */
+bool guard_is_inside(void)
+{
+	_cleanup_(buf_done) struct buf name = BUF(64);
+	struct err e = ERR_INIT;
+
+	return getenv("VITRINE") && io_read_file("/proc/1/comm", &name, &e) >= 0 &&
+	       str_starts(buf_cstr(&name), "vitrine");
+}
+
 int guard_init(struct guard *g, const char *cwd, struct err *e)
 {
 	_free_ char *clean = NULL;
@@ -90,6 +100,7 @@ int guard_init(struct guard *g, const char *cwd, struct err *e)
 	guard_init_plain(g, "/root", NULL);
 	g->home = absolute_env(g, "HOME", "/root");
 	g->tmp = absolute_env(g, "TMPDIR", "/tmp");
+	g->is_inside = guard_is_inside();
 	if (cwd && cwd[0] == '/') {
 		clean = path_join("/", cwd);
 		g->cwd = arena_strn(&g->mem, clean, strlen(clean));

@@ -160,18 +160,40 @@ static void set_env(struct walk *w, const struct node *n, struct cmd *c)
 		const struct value *v = a->value ? value_whole(&w->vars, a->value) : NULL;
 
 		/* Emptied, these switch off what they would switch on. */
-		if (v && v->n == 0 && rules_list_has("BASH_ENV|ENV", a->name))
+		if (v && v->n == 0 && rules_list_has("BASH_ENV|ENV|GIT_CONFIG_COUNT", a->name))
 			continue;
+		if (v && str_eq(v->s, "0") && str_eq(a->name, "GIT_CONFIG_COUNT"))
+			return;
 		c->env[c->n_env++] = a->name;
+	}
+}
+
+/* Variables whose value is a command that the program runs: PAGER='rm -rf x' git -p log. */
+static void run_env(struct walk *w, const struct node *n, const struct cmd *c)
+{
+	static const char names[] =
+		"PAGER|MANPAGER|GIT_PAGER|EDITOR|VISUAL|GIT_EDITOR|GIT_SEQUENCE_EDITOR|BROWSER|"
+		"LESSOPEN|LESSCLOSE|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF|RSYNC_RSH|"
+		"FZF_DEFAULT_COMMAND|FCEDIT|SHELL|MAKEFLAGS_EVAL|PROMPT_COMMAND";
+
+	for (const struct assign *a = n->assigns; a; a = a->next) {
+		const struct value *v = a->value && rules_list_has(names, a->name)
+						? value_whole(&w->vars, a->value)
+						: NULL;
+
+		if (v && v->n)
+			walk_text(w, v->s, v->n, c->argc ? c : NULL, a->name);
 	}
 }
 
 /* Redirections. */
 
-static void add_file(struct cmd *c, const struct value *path, bool is_read, bool is_written)
+static void add_file(struct cmd *c, const struct value *path, bool is_read, bool is_written,
+		     bool is_appended)
 {
 	if (c->n_files < ARRAY_LEN(c->files))
-		c->files[c->n_files++] = (struct file_use){ path, is_read, is_written };
+		c->files[c->n_files++] =
+			(struct file_use){ path, is_read, is_written, is_appended };
 }
 
 static void set_input(struct cmd *c, const struct value *v)
@@ -187,23 +209,23 @@ static void set_redir(struct walk *w, const struct redir *r, struct cmd *c)
 
 	switch (r->op) {
 	case REDIR_IN:
-		add_file(c, v, true, false);
+		add_file(c, v, true, false, false);
 		if (r->fd <= 0)
 			c->input = INPUT_UNKNOWN;
 		break;
 	case REDIR_OUT:
 	case REDIR_APPEND:
 	case REDIR_BOTH:
-		add_file(c, v, false, true);
+		add_file(c, v, false, true, r->op == REDIR_APPEND);
 		break;
 	case REDIR_RDWR:
-		add_file(c, v, true, true);
+		add_file(c, v, true, true, true);
 		break;
 	case REDIR_DUP_IN:
 	case REDIR_DUP_OUT:
 		/* A number or "-" is a descriptor, anything else a file. */
 		if (v->s[strspn(v->s, "0123456789-")] != '\0')
-			add_file(c, v, r->op == REDIR_DUP_IN, r->op == REDIR_DUP_OUT);
+			add_file(c, v, r->op == REDIR_DUP_IN, r->op == REDIR_DUP_OUT, false);
 		break;
 	case REDIR_HEREDOC:
 		if (r->body && r->fd <= 0)
@@ -318,6 +340,7 @@ static const char *walk_simple(struct walk *w, const struct node *n, enum input_
 		c.argc = 1;
 	}
 	set_env(w, n, &c);
+	run_env(w, n, &c);
 	walk_command(w, &c);
 	for (const struct assign *a = n->words ? n->assigns : NULL; a; a = a->next)
 		if (a->values)
@@ -381,22 +404,49 @@ static const char *follow(struct walk *w, const struct cmd *c)
 	return NULL;
 }
 
-/* Compounds. */
+/* Commands in the tree below whose name is this, as far as it is written plainly. */
+static bool is_call(const struct node *n, const char *names)
+{
+	const struct part *p = n->words ? n->words->first : NULL;
+
+	return n->kind == NODE_SIMPLE && p && p->kind == PART_TEXT && p->next == NULL &&
+	       rules_list_has(names, p->text);
+}
+
+static unsigned calls_of(const struct node *n, const char *names)
+{
+	unsigned count = 0;
+
+	for (const struct node *i = n->first; i && count < 2; i = i->next)
+		count += (is_call(i, names) + calls_of(i, names)) * (1 + i->is_background);
+	return count;
+}
 
 static void walk_pipe(struct walk *w, const struct node *n)
 {
+	static const char stops[] = "head|dd|less|more|sed";
 	enum input_kind input = INPUT_NONE;
 	const char *text = NULL;
+	const struct node *last = NULL; /* that stops reading */
+	bool is_open;
 
+	for (const struct node *i = n->first; i; i = i->next)
+		if (is_call(i, stops))
+			last = i;
+	is_open = last != NULL;
 	for (const struct node *i = n->first; i; i = i->next) {
 		struct scope scope = scope_begin(w);
 		const char *printed = NULL;
+		bool was_bounded = w->is_bounded;
 
+		is_open &= i != last;
+		w->is_bounded |= is_open;
 		if (i->kind == NODE_SIMPLE)
 			printed = walk_simple(w, i, input, text);
 		else
 			walk_node(w, i, input, text);
 		scope_end(w, &scope);
+		w->is_bounded = was_bounded;
 		input = printed && !strpbrk(printed, VALUE_MARKS) ? INPUT_TEXT : INPUT_UNKNOWN;
 		text = printed;
 	}
@@ -425,12 +475,54 @@ static void walk_maybe(struct walk *w, const struct node *n, enum input_kind inp
 		w->places.cwd = w->vars.cwd = NULL;
 }
 
+static bool has_background(const struct node *n)
+{
+	for (const struct node *i = n->first; i; i = i->next)
+		if (i->is_background || has_background(i))
+			return true;
+	return false;
+}
+
+/* for ((;;)): nothing between the two. */
+static bool is_forever(const struct word *words)
+{
+	const struct part *p = words->first;
+
+	return p == NULL || (p->kind == PART_TEXT && strstr(p->text, ";;"));
+}
+
+/* while true without anything that waits or ends: each turn starts another process, or it hammers a service. */
+static void look_at_loop(struct walk *w, const struct node *n)
+{
+	static const char ever[] = "true|:|/bin/true";
+	static const char ends[] = "sleep|wait|break|exit|return|read|inotifywait|usleep|exec|"
+				   "select";
+	static const char heavy[] = "curl|wget|fork|mkdir|touch|dd|cp|yes|cat|ssh|nc|openssl|git|"
+				    "echo|printf|tee|"
+				    "bash|sh|fallocate|python3|python|node|gh|aws|kubectl";
+	struct node cond = { .first = n->first };
+	bool is_for = n->words && n->name == NULL;
+
+	if (n->name || n->first == NULL)
+		return;
+	cond.first = n->first->first;
+	if (!is_for && !calls_of(&cond, ever))
+		return;
+	if (is_for && !is_forever(n->words))
+		return;
+	if (has_background(n) && !calls_of(n, "wait|sleep"))
+		walk_find(w, "fork-bomb", NULL);
+	else if (!calls_of(n, ends) && calls_of(n, heavy))
+		walk_find(w, "endless", NULL);
+}
+
 static void walk_loop(struct walk *w, const struct node *n, enum input_kind input, const char *text)
 {
 	const struct value **v;
 	size_t count = 0, known = 0;
 
 	walk_parts(w, n->words);
+	look_at_loop(w, n);
 	if (n->name == NULL || !n->has_list) {
 		if (n->name)
 			vars_lose(&w->vars, n->name);
@@ -457,6 +549,8 @@ static void walk_function(struct walk *w, const struct node *n)
 	const char *cwd = w->places.cwd;
 	const char *const *params = w->vars.params;
 
+	if (n->name && calls_of(n, n->name) > 1)
+		walk_find(w, "fork-bomb", NULL);
 	w->vars.params = NULL;
 	walk_maybe(w, n, INPUT_NONE, NULL);
 	w->vars.params = params;

@@ -14,21 +14,35 @@
  *   code-secret        inline code of an interpreter names a file with credentials
  *   code-runs          inline code of an interpreter runs commands that it makes up
  *   wrapped            an unknown program is given a dangerous command as its arguments
+ *   privilege          something that does more than look runs with another account's rights
+ *   fork-bomb          a function starts itself more than once
+ *   endless            a loop without an end starts or sends something each time and never waits
  */
 #ifndef VITRINE_GUARD_WALK_H
 #define VITRINE_GUARD_WALK_H
 
 #include "guard/cmd.h"
+#include "guard/effect.h"
 
 #define WALK_MAX_DEPTH 24
 #define WALK_MAX_COMMANDS ((size_t)6000)
 #define WALK_MAX_TEXT (2 * SHELL_MAX_BYTES) /* in all texts inside texts together */
 #define WALK_MAX_FINDINGS 16
+#define WALK_MAX_EFFECTS 64 /* on record; all are judged */
 
 struct found {
 	const struct rule *rule;
 	enum verdict verdict;
 	const char *command; /* the words of the command it is about */
+};
+
+/* What was read out of the text, for people (guard/effect.h). */
+struct effect {
+	enum effect_kind kind;
+	const char *what;
+	const char *command;
+	const struct rule *rule; /* the one that judged it worst; NULL: none fits */
+	enum verdict verdict;
 };
 
 /* A script written earlier in the same text. */
@@ -52,6 +66,12 @@ struct walk {
 	size_t n_exported;
 	struct found found[WALK_MAX_FINDINGS];
 	size_t n_found;
+	const struct rule **effect_rules[EFFECT_COUNT_]; /* those about each */
+	size_t n_effect_rules[EFFECT_COUNT_];
+	struct effect effects[WALK_MAX_EFFECTS];
+	size_t n_effects;
+	bool is_inside;  /* a sandbox of ours */
+	bool is_bounded; /* what is printed now goes to something that stops reading */
 	enum verdict verdict;
 	const struct found *worst;
 	enum verdict ceiling; /* what is found now counts at most as this */
@@ -69,12 +89,26 @@ void walk_command(struct walk *w, struct cmd *c);
 void walk_subscripts(struct walk *w, const struct cmd *c, size_t from);
 void walk_find(struct walk *w, const char *finding, const struct cmd *c);
 void walk_hit(struct walk *w, const struct rule *r, enum fit fit, const struct cmd *c);
+/* The same with another verdict than the rule's own. */
+void walk_hit_as(struct walk *w, const struct rule *r, enum verdict v, const struct cmd *c);
 
 /* Opens what starts other commands (guard/wrap.c). True when it was such a one. */
 bool wrap_open(struct walk *w, struct cmd *c);
 /* Inline code of interpreters (guard/code.c). */
 void code_open(struct walk *w, const struct cmd *c);
 void code_scan(struct walk *w, const struct cmd *c, const char *text);
+/* Calls in it that have effects, and what throws data away (guard/code_calls.c). */
+#define CODE_MAX_RAN 16
+struct ran {
+	const char *texts[CODE_MAX_RAN]; /* that calls gave to a shell */
+	size_t n;
+};
+void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ran *ret);
+void code_sql(struct walk *w, const struct cmd *c, const char *text);
+
+/* A text in inline code that is a list of words: ['rm', '-rf', 'x']. */
+void walk_words_of(struct walk *w, const struct cmd *by, const char *const *words, size_t n,
+		   const char *via);
 
 const char *walk_written(const struct walk *w, const char *path);
 const char *walk_join(struct walk *w, const struct cmd *c, size_t from);

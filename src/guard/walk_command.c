@@ -46,14 +46,18 @@ static bool is_off(const struct walk *w, const struct rule *r)
 
 void walk_hit(struct walk *w, const struct rule *r, enum fit fit, const struct cmd *c)
 {
-	enum verdict v = fit == FIT_MAYBE && r->verdict > VERDICT_ASK ? VERDICT_ASK : r->verdict;
+	/* Perhaps a question is no question. */
+	if (fit == FIT_MAYBE && r->verdict == VERDICT_ASK)
+		return;
+	walk_hit_as(w, r, fit == FIT_MAYBE ? VERDICT_ASK : r->verdict, c);
+}
+
+void walk_hit_as(struct walk *w, const struct rule *r, enum verdict v, const struct cmd *c)
+{
 	struct found *f;
 
 	if (v > w->ceiling)
 		v = w->ceiling;
-	/* Perhaps a question is no question. */
-	if (fit == FIT_MAYBE && r->verdict == VERDICT_ASK)
-		return;
 	if (is_off(w, r) || (v <= w->verdict && w->n_found == WALK_MAX_FINDINGS))
 		return;
 	/* The last place is kept for something worse. */
@@ -97,7 +101,7 @@ static void try_indexed(struct walk *w, const struct cmd *c, const struct args *
 	}
 }
 
-static void try_rules(struct walk *w, const struct cmd *c)
+static void try_rules(struct walk *w, struct cmd *c)
 {
 	struct args a;
 
@@ -117,6 +121,9 @@ static void try_rules(struct walk *w, const struct cmd *c)
 				walk_hit(w, &set->rules[k], fit, c);
 		}
 	}
+	c->args = &a;
+	effect_read(w, c, &a);
+	c->args = NULL;
 }
 
 /* Commands. */
@@ -240,6 +247,18 @@ void walk_inner(struct walk *w, const struct cmd *c, size_t skip, const char *vi
 	inner.via =
 		via[0] ? arena_fmt(w->mem, "%s%s%s", c->via, c->via[0] ? "|" : "", via) : c->via;
 	walk_command(w, &inner);
+}
+
+void walk_words_of(struct walk *w, const struct cmd *by, const char *const *words, size_t n,
+		   const char *via)
+{
+	struct cmd c = { .via = arena_fmt(w->mem, "%s%s%s", by->via, by->via[0] ? "|" : "", via),
+			 .name = "" };
+
+	c.argv = arena_take(w->mem, (n + 4) * sizeof(const struct value *));
+	for (; c.argc < n; c.argc++)
+		c.argv[c.argc] = value_text(w->mem, words[c.argc], strlen(words[c.argc]));
+	walk_command(w, &c);
 }
 
 /* Marks cannot be read again; a variable that nobody sets can. */

@@ -163,6 +163,11 @@ const struct wrapper *wrap_table(size_t *ret_n)
 	return wrappers;
 }
 
+bool wrap_is(const char *name)
+{
+	return bsearch(name, wrappers, ARRAY_LEN(wrappers), sizeof(wrappers[0]), by_name) != NULL;
+}
+
 bool wrap_open(struct walk *w, struct cmd *c)
 {
 	const struct wrapper *t =

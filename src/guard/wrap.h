@@ -15,6 +15,8 @@ struct wrapper {
 
 const struct wrapper *wrap_table(size_t *ret_n);
 
+/* Does this program start others? */
+bool wrap_is(const char *name);
 size_t wrap_skip_options(const struct cmd *c, size_t at, const char *values);
 bool wrap_is_assignment(const char *s);
 /* A shell that runs its standard input, or a file. */

@@ -166,6 +166,37 @@ void wrap_watch(struct walk *w, struct cmd *c, const struct wrapper *t)
 	walk_inner(w, c, at, t->name);
 }
 
+/* sudo -i, sudo -s: a shell. */
+static bool wrap_runs_shell(const struct cmd *c)
+{
+	for (size_t i = 1; i < c->argc; i++)
+		if (rules_list_has("-i|-s|--login|--shell|-e|--edit", c->argv[i]->s))
+			return true;
+	return false;
+}
+
+/* Words from `at` on that are a call which only looks (rules/safe.json). */
+static bool only_looks(struct walk *w, const struct cmd *c, size_t at)
+{
+	struct cmd in = *c;
+	struct args a;
+
+	if (at < c->argc && str_eq(c->argv[at]->s, "env"))
+		for (at++; at < c->argc && wrap_is_assignment(c->argv[at]->s);)
+			at++;
+	if (at >= c->argc || c->n_files)
+		return false;
+	in.argv = c->argv + at;
+	in.argc = c->argc - at;
+	in.name = cmd_name(w->mem, in.argv[0]->s);
+	args_read(w->mem, &in, &w->places, &a);
+	for (size_t i = 0; i < w->n_sets; i++)
+		for (size_t k = 0; k < w->sets[i]->n_safe; k++)
+			if (cmd_fits(&in, &a, &w->places, &w->sets[i]->safe[k]) == FIT_YES)
+				return true;
+	return false;
+}
+
 void wrap_sudo(struct walk *w, struct cmd *c, const struct wrapper *t)
 {
 	static const char values[] = "-u|--user|-g|--group|-h|--host|-p|--prompt|-C|--close-from|-"
@@ -175,6 +206,8 @@ void wrap_sudo(struct walk *w, struct cmd *c, const struct wrapper *t)
 
 	while (at < c->argc && wrap_is_assignment(c->argv[at]->s))
 		at++;
+	if ((at < c->argc || wrap_runs_shell(c)) && !only_looks(w, c, at))
+		walk_find(w, "privilege", c);
 	walk_inner(w, c, at, t->name);
 	if (at >= c->argc && c->is_fed)
 		walk_find(w, "dynamic-command", c);

@@ -179,6 +179,8 @@ static const char *encoding_objection(struct str s, bool is_strict)
 		return "an encoding of a character that stands for itself";
 	if (c < 0x20 || c == 0x7f || c == '\\' || c == ';')
 		return "an encoded control character, '\\' or ';'";
+	if (is_strict && c >= 0x80)
+		return "a character beyond ASCII";
 	return is_strict && (c == '/' || c == '%') ? "an encoded '/' or '%'" : NULL;
 }
 
@@ -215,6 +217,28 @@ int http_check_canonical(struct str target, bool is_strict, struct err *e)
 			 "its plain form",
 			 why)
 		   : 0;
+}
+
+static void decode(struct str s, struct buf *out)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		int high = i + 2 < s.n && s.p[i] == '%' ? hex_digit(s.p[i + 1]) : -1;
+		int low = high >= 0 ? hex_digit(s.p[i + 2]) : -1;
+
+		if (low >= 0)
+			buf_putc(out, (char)(unsigned char)(high * 16 + low));
+		else
+			buf_putc(out, s.p[i]);
+		i += low >= 0 ? 2 : 0;
+	}
+}
+
+void http_decode_twice(struct str path, struct buf *out)
+{
+	_cleanup_(buf_done) struct buf once = BUF(path.n);
+
+	decode(path, &once);
+	decode((struct str){ .p = buf_cstr(&once), .n = once.n }, out);
 }
 
 bool http_authority_is(const struct http_authority *a, const char *host, uint16_t port,

@@ -8,6 +8,7 @@
 #ifndef VITRINE_HTTP_URI_H
 #define VITRINE_HTTP_URI_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -36,8 +37,12 @@ int http_parse_target(struct str method, struct str target, struct http_target *
 
 /* Is the path, without its query, in its one canonical form? No empty, "." or ".." part, no '\\' and no ';', and an encoding
  * only of what cannot stand for itself. Encoded slashes and percent signs mean themselves to some servers and separators to
- * others: `is_strict` refuses them too. -EBADMSG with the sentence. */
+ * others, and letters beyond ASCII become plain ones where a server folds them: `is_strict` refuses these too. -EBADMSG with
+ * the sentence. */
 int http_check_canonical(struct str path, bool is_strict, struct err *e);
+
+/* The path with its encodings read, and read once more: what a server could see in it that decodes twice. */
+void http_decode_twice(struct str path, struct buf *out);
 
 /* A Host field or :authority names host and port; default_port stands for a missing one. */
 bool http_authority_is(const struct http_authority *a, const char *host, uint16_t port,

@@ -361,6 +361,7 @@ int net_open(struct server *sv)
 	const struct plan_net *p = &sv->plan.net;
 	int r = 0;
 
+	netns_low_ports();
 	if (!p->has_gate && !p->has_receiver)
 		return 0;
 	(void)netns_loopback(); /* who may not raise it finds it up */

@@ -82,6 +82,8 @@ void bundle_end(struct bundle *b, struct keeper *k, struct str ca)
 		return;
 	if (bundle_trust(&k->in->plan->net, &text, &e) >= 0)
 		buf_putc(&text, '\n');
+	if (k->in->plan->net.extra_trust)
+		buf_puts(&text, k->in->plan->net.extra_trust);
 	buf_add(&text, ca.p, ca.n);
 	if (b->fd[BUNDLE_JAVA] >= 0)
 		jks_put(&java, (struct str){ .p = buf_cstr(&text), .n = text.n });

@@ -6,6 +6,7 @@
  * and nothing else. Connections never end a session; they end only the looking at it.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
@@ -40,6 +41,7 @@ struct client *client_add(struct keeper *k, int take_fd)
 /* Stops looking; the session goes on. */
 static void leave_seat(struct client *c)
 {
+	suspend_leave(c);
 	if (c->view && c->s)
 		tell_viewer(c->k, c->s, false, c->wants_detach ? "keys" : "gone");
 	relay_free(c->input);
@@ -135,16 +137,33 @@ static void last_words(const struct session *s, struct err *ret)
 		ret->msg[i] = (char)(tail[i] ? tail[i] : ' ');
 }
 
+/* What the client has to undo on its terminal. */
+static void add_screen(struct keep_msg *m, const struct session *s)
+{
+	uint64_t bits = s && s->feed ? screen_bits(&s->feed->screen) : 0;
+
+	_Static_assert(sizeof(m->keys) == sizeof(bits), "the sequence's place holds it");
+	if (s == NULL || s->feed == NULL)
+		return;
+	memcpy(m->keys, &bits, sizeof(bits));
+	m->flags |= STATE_SCREEN;
+}
+
 static void tell_end(struct client *c, const struct session *s, int status, enum end_reason why)
 {
 	struct keeper *k = c->k;
 	struct keep_msg m = { .type = KEEP_ENDED, .a = status, .b = (int32_t)why };
 
+	if (sabotaged("closing"))
+		return;
 	if (why == END_ERROR || k->err.kind != ERR_NONE)
 		m.err = k->err;
 	else if (s && status != 0)
 		last_words(s, &m.err);
 	usage_fill(k, m.v);
+	add_screen(&m, s);
+	if (k->why == END_STOPPED)
+		m.flags |= STATE_STOPPED;
 	if (s) {
 		m.session = s->number;
 		m.v[VALUE_STARTED] = s->started;
@@ -226,6 +245,8 @@ static void detach(struct client *c)
 	struct keep_msg m = { .type = KEEP_DETACHED, .session = c->s->number };
 	struct keeper *k = c->k;
 
+	add_screen(&m, c->s);
+	k->was_left = true;
 	client_say(c, &m);
 	client_drop(c);
 	keeper_end_if_idle(k);
@@ -258,12 +279,13 @@ static bool filter_keys(void *arg, char *p, size_t *n)
 		*n = 0;
 		return true;
 	}
+	suspend_typed(c, p, *n);
 	if (c->keys.n == 0) {
 		use_size(c);
 		return true;
 	}
 	/* Room for what was held back: the relay's buffer is read up to its end, its copy may be longer. */
-	out = mem_new(*n + KEEP_KEYS, 1);
+	out = mem_new(*n + KEYS_HELD, 1);
 	c->wants_detach = keys_feed(&c->keys, p, *n, out, n);
 	if (*n > RELAY_BUF)
 		*n = RELAY_BUF; /* 64 KiB typed at once, and the last of them cut: nobody types so */
@@ -300,6 +322,7 @@ void client_enter(struct client *c, struct session *s, const struct keep_msg *m)
 	c->s = s;
 	c->rows = m->rows;
 	c->cols = m->cols;
+	c->can_suspend = m->flags & KEEP_JOBS;
 	keys_set(&c->keys, m->keys);
 }
 
@@ -442,7 +465,9 @@ static void on_signal(struct client *c, const struct keep_msg *m, int fds[PACKET
 	struct init_msg sig = { .type = INIT_SIGNAL, .session = c->s->id, .a = m->a };
 
 	(void)fds;
-	if (m->a > 0 && m->a < 32)
+	if (m->a == SIGCONT && c->is_suspended)
+		suspend_end(c);
+	else if (m->a > 0 && m->a < 32)
 		(void)init_send(c->k->native.ctl, &sig, NULL, 0); /* init's end is seen elsewhere */
 }
 
@@ -502,9 +527,13 @@ static void on_stop(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 
 static void on_wait(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
-	struct session *s = m->session ? session_live(c->k, m->session) : NULL;
+	struct keeper *k = c->k;
+	struct session *s = m->session ? session_live(k, m->session) : NULL;
 
 	(void)fds;
+	/* A sandbox without a name is its one command. */
+	if (m->session == 0 && !keeper_is_named(k) && k->sessions[0].is_used)
+		s = &k->sessions[0];
 	if (m->session && s == NULL) {
 		client_refuse(c, END_ERROR, "no such session is running");
 		return;

@@ -8,69 +8,6 @@
 
 #define VIEW_BUF ((size_t)128 * 1024) /* holds a ring and what comes meanwhile */
 
-/* ---- modes: what the ring alone would not tell a new viewer ---- */
-
-static const struct {
-	uint16_t number;
-	bool is_on_first; /* a terminal begins with it switched on */
-} modes[] = {
-	{ 1049, false }, { 47, false },   { 1047, false }, { 1, false },
-	{ 25, true },    { 1000, false }, { 1002, false }, { 1003, false },
-	{ 1004, false }, { 1006, false }, { 2004, false },
-};
-
-static void set_mode(struct feed *f, uint16_t number, bool is_on)
-{
-	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
-		if (modes[i].number == number)
-			f->modes = is_on != modes[i].is_on_first ? f->modes | BIT(i)
-								 : f->modes & ~BIT(i);
-}
-
-enum { TEXT, ESCAPE, BRACKET, NUMBERS };
-
-static uint8_t on_number(struct feed *f, char c)
-{
-	uint16_t *last = &f->param[f->param_n];
-
-	if (c >= '0' && c <= '9') {
-		if (*last < 6000)
-			*last = (uint16_t)(*last * 10 + (c - '0'));
-		return NUMBERS;
-	}
-	if (c == ';' && f->param_n + 1U < ARRAY_LEN(f->param)) {
-		f->param[++f->param_n] = 0;
-		return NUMBERS;
-	}
-	if (c == 'h' || c == 'l')
-		for (size_t i = 0; i <= f->param_n; i++)
-			set_mode(f, f->param[i], c == 'h');
-	return TEXT;
-}
-
-/* Follows ESC [ ? n ; n h (or l), and nothing else. */
-static void follow_modes(struct feed *f, const char *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (f->state == TEXT) {
-			const char *esc = memchr(p + i, 0x1b, n - i);
-
-			if (esc == NULL)
-				return;
-			i = (size_t)(esc - p);
-			f->state = ESCAPE;
-		} else if (f->state == ESCAPE) {
-			f->state = p[i] == '[' ? BRACKET : TEXT;
-		} else if (f->state == BRACKET) {
-			f->state = p[i] == '?' ? NUMBERS : TEXT;
-			f->param_n = 0;
-			f->param[0] = 0;
-		} else {
-			f->state = on_number(f, p[i]);
-		}
-	}
-}
-
 /* ---- ring ---- */
 
 struct feed *feed_new(struct loop *l, void (*on_room)(void *arg), void *arg)
@@ -127,37 +64,24 @@ static void put(struct viewer *v, const char *p, size_t n)
 	v->n += n;
 }
 
-/* What a terminal needs before the ring's bytes make sense. */
-static void put_modes(struct viewer *v)
+static void put_ring(struct viewer *v, bool is_again)
 {
-	char text[16];
-
-	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-		if (!(v->feed->modes & BIT(i)))
-			continue;
-		(void)snprintf(text, sizeof(text), "\033[?%u%c", modes[i].number,
-			       modes[i].is_on_first ? 'l' : 'h');
-		put(v, text, strlen(text));
-	}
-}
-
-static void put_ring(struct viewer *v)
-{
-	struct iovec part[2];
+	_cleanup_(buf_done) struct buf out = BUF(VIEW_BUF);
+	struct iovec ring[2];
+	struct str part[2];
 	const char *cut;
 
 	if (v->feed->n == 0)
 		return;
-	pieces(v->feed, part);
-	put_modes(v);
+	pieces(v->feed, ring);
 	/* A ring that has turned begins in the middle of a line, perhaps of an escape sequence. */
-	cut = v->feed->n == FEED_RING ? memchr(part[0].iov_base, '\n', part[0].iov_len) : NULL;
-	if (cut) {
-		part[0].iov_len -= (size_t)(cut + 1 - (const char *)part[0].iov_base);
-		part[0].iov_base = (void *)(uintptr_t)(cut + 1);
-	}
+	cut = v->feed->n == FEED_RING ? memchr(ring[0].iov_base, '\n', ring[0].iov_len) : NULL;
 	for (int i = 0; i < 2; i++)
-		put(v, part[i].iov_base, part[i].iov_len);
+		part[i] = (struct str){ .p = ring[i].iov_base, .n = ring[i].iov_len };
+	if (cut)
+		part[0] = str_from(part[0], (size_t)(cut + 1 - part[0].p));
+	screen_put_replay(&v->feed->screen, part, is_again, &out);
+	put(v, out.p, out.n);
 }
 
 static void write_out(struct viewer *v)
@@ -179,7 +103,7 @@ static void write_out(struct viewer *v)
 		v->at = 0;
 	if (v->n == 0 && v->is_behind) {
 		v->is_behind = false;
-		put_ring(v);
+		put_ring(v, true);
 	}
 	watch_set(v->on_out, v->n > 0 && !v->is_held);
 }
@@ -218,7 +142,7 @@ struct viewer *feed_view(struct feed *f, int take_out, bool sees_past)
 			      .buf = mem_new(VIEW_BUF, 1) };
 	v->on_out = watch_fd(f->loop, v->out, WATCH_WRITE, on_out, v);
 	if (sees_past)
-		put_ring(v);
+		put_ring(v, false);
 	write_out(v);
 	return v;
 }
@@ -267,7 +191,7 @@ void feed_add(struct feed *f, const char *p, size_t n)
 {
 	f->bytes += n;
 	keep(f, p, n);
-	follow_modes(f, p, n);
+	screen_follow(&f->screen, p, n);
 	record_add(&f->record, p, n);
 	for (size_t i = 0; i < FEED_VIEWERS; i++)
 		if (f->viewers[i]) {

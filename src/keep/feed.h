@@ -10,6 +10,7 @@
 
 #include "base/loop.h"
 #include "keep/record.h"
+#include "keep/screen.h"
 
 #define FEED_RING ((size_t)64 * 1024)
 #define FEED_VIEWERS 8
@@ -32,10 +33,7 @@ struct feed {
 	char *ring;
 	size_t at, n; /* where the next byte goes; how many are there */
 	uint64_t bytes;
-	/* Private modes the screen is in (alternate screen, mouse, ...): bits of feed.c's table. */
-	uint32_t modes;
-	uint8_t state, param_n;
-	uint16_t param[8];
+	struct screen screen; /* the modes that a terminal is in now */
 	struct viewer *viewers[FEED_VIEWERS];
 	struct record record;
 	void (*on_room)(void *arg); /* a viewer has caught up */

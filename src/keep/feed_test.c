@@ -57,7 +57,8 @@ TEST(late_viewer_sees_the_end_and_the_modes)
 		feed_add(f, "", 0); /* nothing, and a chance to write */
 		read_all(p.far, &b);
 	}
-	CHECK(strstr(buf_cstr(&b), "\033[?1049h\033[?25lline ") == buf_cstr(&b));
+	CHECK(strstr(buf_cstr(&b), "\033[?1049hline ") == buf_cstr(&b));
+	CHECK(str_ends(buf_cstr(&b), "\033[?25l"));
 	CHECK(strstr(buf_cstr(&b), "2004") == NULL);
 	CHECK(b.n > FEED_RING / 2 && b.n < FEED_RING + 100);
 	CHECK(strstr(buf_cstr(&b), "line 009999 of a long text\n") != NULL);

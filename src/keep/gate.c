@@ -16,6 +16,7 @@
 #include "base/program.h"
 #include "keep/keeper.h"
 #include "policy/rules.h"
+#include "sys/spread.h"
 
 enum { FRONT, DIAL, PROCESSES };
 
@@ -155,9 +156,11 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const char *role,
 	/* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): the child only makes system calls */
 	pid_t pid = vfork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		spread_before_exec(); /* NOLINT(clang-analyzer-unix.Vfork): it makes system calls only */
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Vfork): it makes system calls only */
 		program_become(path, "vitrine-gate", role, (const int[]){ keeper, peer }, 2);
+	}
 	return pid;
 }
 

@@ -272,6 +272,12 @@ static void on_receiver(struct keeper *k, const struct init_msg *m, int take_fd)
 	receiver_take(k, take_fd);
 }
 
+static void on_resolver(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)m;
+	refuser_take(k, take_fd);
+}
+
 static void on_origin(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	(void)take_fd;
@@ -302,6 +308,7 @@ static const struct {
 	{ INIT_ORIGIN, false, on_origin },
 	{ INIT_FILE_DONE, true, on_file_done },
 	{ INIT_RECEIVER, true, on_receiver },
+	{ INIT_RESOLVER, true, on_resolver },
 	{ INIT_PARKED, false, on_parked },
 };
 

@@ -19,6 +19,8 @@
 
 /* The note that says how many names were quarantined, when they are too many to be named one by one. */
 #define QUARANTINE_TOTAL "quarantined in all: "
+#define STORY_LEFT_DIR                                                                             \
+	"runs/ended" /* below the state directory: how sandboxes ended whose folder is gone */
 #define QUARANTINE_LIST "names.jsonl" /* in the quarantine of a sandbox, all its runs */
 
 enum keep_msg_type {
@@ -53,6 +55,7 @@ enum keep_msg_type {
 	KEEP_DONE,
 	KEEP_SAVED, /* session, a = pid, b = its number for init, flags: on a terminal; rows, cols, v; err.msg: the command */
 	KEEP_PARKED, /* nothing of it is on the way; four descriptors: its monitor, who serves its files (twice), its key */
+	KEEP_SUSPENDED, /* to a client with KEEP_JOBS: its command was stopped by a key; SIGCONT from the client lets it go on */
 	KEEP_MSG_COUNT_
 };
 
@@ -98,6 +101,7 @@ enum keep_flags {
 	KEEP_RECORD = 16,    /* its output is kept */
 	KEEP_VIEW_ONLY = 32, /* attach: look and do not touch */
 	KEEP_TIED = 64,      /* the sandbox ends with its first client, however that ends */
+	KEEP_JOBS = 128,     /* the client can be suspended as a job of its shell */
 };
 
 enum state_flags {
@@ -105,7 +109,11 @@ enum state_flags {
 	STATE_TTY = 2,
 	STATE_RECORDED = 4,
 	STATE_NAMED = 8,
-	STATE_NET = 16 /* it has a gate */
+	STATE_NET = 16, /* it has a gate */
+	STATE_SCREEN =
+		32, /* in KEEP_ENDED, KEEP_DETACHED: keys holds what is set on the terminal, see keep/screen.h */
+	STATE_STOPPED =
+		64 /* in KEEP_ENDED: by `vitrine stop`, whatever status the command had the time for */
 };
 
 struct keep_msg {

@@ -169,7 +169,9 @@ static void add_first_client(struct keeper *k)
 {
 	struct keeper_in *in = k->in;
 	struct client *c = client_add(k, in->client);
-	struct keep_msg m = { .rows = k->sessions[0].rows, .cols = k->sessions[0].cols };
+	struct keep_msg m = { .flags = KEEP_JOBS,
+			      .rows = k->sessions[0].rows,
+			      .cols = k->sessions[0].cols };
 
 	memcpy(m.keys, in->keys, KEEP_KEYS);
 	if (c && k->sessions[0].is_used)
@@ -353,6 +355,7 @@ static void finish(struct keeper *k)
 	seal_settle(k);
 	gate_finish(k);
 	receiver_finish(k);
+	refuser_finish(k);
 	broker_finish(k);
 	keeper_look(k);
 	seal_finish(k);
@@ -382,9 +385,19 @@ static int status_for(const struct keeper *k)
 	return k->status ? k->status : 125;
 }
 
+/* RLIMIT_CPU kills a process that does not end by SIGXCPU, a second later. */
+static bool is_killed_by_cpu(const struct keeper *k, const struct session *s)
+{
+	const struct plan_limit *l = &k->in->plan->limits[LIMIT_CPU_TIME];
+
+	return l->is_set && s->status == 137 && s->cpu_ns > l->max;
+}
+
 void keeper_verdict(struct keeper *k, struct session *s)
 {
 	s->why = limits_reason(k, s->status, s->why);
+	if (is_killed_by_cpu(k, s) && s->why != END_MEMORY)
+		s->why = END_CPU_TIME;
 	if (s->why == END_CPU_TIME)
 		s->status = 124;
 }
@@ -449,6 +462,7 @@ static void say_goodbye(struct keeper *k, bool is_failed)
 	for (size_t i = INIT_SESSIONS; i-- > 0;)
 		if (k->sessions[i].is_used)
 			clients_end(k, &k->sessions[i], k->sessions[i].status, k->sessions[i].why);
+	place_shut(k);
 	clients_end_all(k, status_for(k), k->why);
 }
 
@@ -478,6 +492,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		finish(k);
 	}
 	judge_all(k);
+	story_leave(k);
 	if (k->dir >= 0)
 		place_hide(k);
 	/* Whoever asked for its removal finds it removed. */
@@ -560,8 +575,8 @@ static _Noreturn void begin(const struct ids *ids, int client, const int ctl[2],
 
 	mem_share_end();
 	part((int[]){ client, ctl[0], ctl[1], turn });
-	spread_behind(true);
 	r = native_begin(ids, NULL, ctl, turn, &n, &e);
+	spread_behind(true);
 	k = keeper_new();
 	k->native = n;
 	if (r == 0)

@@ -13,6 +13,7 @@
 #include "sys/freeze.h"
 #include "sys/sample.h"
 #include "sys/shared.h"
+#include "view/setid.h"
 
 /* Nothing inside lives any more: front and seal have so long to say what they still know. They need a millisecond, or
  * their turn on a busy machine. */
@@ -45,10 +46,22 @@ struct client {
 	struct keys keys;
 	uint16_t rows, cols;
 	bool wants_detach;
+	bool can_suspend, is_suspended;
+	struct watch *on_suspend; /* a key was typed by which the command may stop itself */
+	unsigned n_looks;
 	uint32_t token; /* of the file operation */
 	struct watch
 		*on_look; /* it asked how things stand, and behind other walls somebody looks now */
 };
+
+/* ---- suspend.c ---- */
+
+/* What was typed, before the command gets it. */
+void suspend_typed(struct client *c, const char *p, size_t n);
+/* The command goes on, and the client's terminal is read again. */
+void suspend_end(struct client *c);
+/* The client goes; a command that was stopped with it goes on. */
+void suspend_leave(struct client *c);
 
 struct usage {
 	uint64_t cpu_ns, memory, memory_peak, processes;
@@ -71,6 +84,7 @@ struct keeper {
 	bool has_left;     /* init ended by itself */
 	bool is_empty;     /* init ended everybody else and has only itself to end */
 	bool has_visitors; /* others than the first client have come */
+	bool was_left;     /* a client left its session running */
 	bool is_ready;     /* init stands and has nothing to do */
 	bool is_cut;       /* the link to another engine's init broke while it stood */
 	bool is_ending;    /* the last session is over, or somebody said so */
@@ -85,6 +99,10 @@ struct keeper {
 		int64_t real_ns; /* both clocks at the start */
 		uint64_t mono_ns;
 		const char *root; /* being walked */
+		struct setid look;
+		enum { TIMES_UNKNOWN, TIMES_HOLD, TIMES_DO_NOT } times;
+		const char **swept; /* directories that need no walk of their own */
+		size_t n_swept, cap_swept;
 		size_t told;
 	} setid;                     /* setid.c */
 	uint64_t timed_ns;           /* since when a limit on time counts */
@@ -93,6 +111,7 @@ struct keeper {
 	struct questions *questions; /* question.c; NULL: nothing was asked */
 	struct listening *listening; /* listening.c */
 	struct seal *seal;           /* seal.c; NULL: nothing is inspected */
+	struct refuser *refuser;     /* refuser.c; NULL: nobody answers questions about names */
 	struct hearing
 		*hearing; /* receiver.c; NULL: nobody listens to what the inside says of itself */
 	/* limits.c */
@@ -149,7 +168,9 @@ void keeper_seal(struct keeper *k); /* when the clients know */
 /* place.c: the sandbox's folder, its lock and its control socket. */
 int place_claim(struct keeper *k, struct err *e);
 int place_listen(struct keeper *k, struct err *e);
-void place_hide(struct keeper *k); /* nobody can come any more */
+void place_hide(struct keeper *k);
+/* Who has connected and was not let in yet is told that the sandbox is ending. */
+void place_shut(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
 
 /* listening.c: hints about what listens inside. */
@@ -212,10 +233,17 @@ void receiver_finish(struct keeper *k);
 void receiver_look(struct keeper *k, struct session *s); /* its output may be structured */
 void receiver_looked(struct session *s);                 /* all of it went through */
 
+/* refuser.c: the name server of a sandbox without network. */
+void refuser_take(struct keeper *k, int take_socket);
+void refuser_finish(struct keeper *k);
+
 /* story.c: what is written down of a session. */
 void story_begin(struct keeper *k, struct session *s);
 void story_soon(struct keeper *k); /* begins those that have none, in a moment */
 void story_end(struct keeper *k, struct session *s, int status, enum end_reason why);
+/* A sandbox whose folder goes with it, and that somebody left running: how its first command ended stays for a while
+ * in STORY_LEFT_DIR (keep.h). */
+void story_leave(struct keeper *k);
 void story_numbers(struct keeper *k);
 void story_prune(struct keeper *k);
 
@@ -275,6 +303,9 @@ void masks_finish(struct keeper *k);
 
 /* Set-user-id and set-group-id bits that were made inside are taken off at the end (setid.c). */
 void setid_start(struct keeper *k);
+/* For the last sweep of a directory: what it looks for them with; NULL when it need not. is_whole: it came to its end. */
+struct setid *setid_begin(struct keeper *k, const char *path, int fd, uint64_t n_files);
+void setid_end(struct keeper *k, struct setid *s, bool is_whole);
 void setid_finish(struct keeper *k);
 
 #endif

@@ -60,6 +60,55 @@ TEST(sequence)
 	}
 }
 
+/* As kitty's keyboard protocol and xterm's modifyOtherKeys write them. */
+TEST(encoded)
+{
+#define P "\033[112;5u"
+#define Q "\033[113;5u"
+	static const struct {
+		const char *keys, *typed, *want;
+	} table[] = {
+		{ "ctrl-p,ctrl-q", "a" P Q "b", "a!" },
+		{ "ctrl-p,ctrl-q", "\033[27;5;112~\033[27;5;113~", "!" },
+		{ "ctrl-p,ctrl-q", "\x10" Q, "!" },
+		{ "ctrl-p,ctrl-q", P "x" Q, P "x" Q },
+		{ "ctrl-p,ctrl-q", P P Q, P "!" },
+		/* Press, let go, caps lock, the key's other names. */
+		{ "ctrl-p,ctrl-q", "\033[112;5:1u\033[112;5:3u\033[113:81;69:1u", "!" },
+		{ "ctrl-p,ctrl-q", "\033[57442;5u" P "\033[57442;1:3u\033[57442;5u" Q,
+		  "\033[57442;5u!" },
+		/* Other modifiers, other keys, other sequences. */
+		{ "ctrl-p,ctrl-q", "\033[112;7u" Q, "\033[112;7u" Q },
+		{ "ctrl-p,ctrl-q", "\033[A\033[1;5C\033[3~\033", "\033[A\033[1;5C\033[3~\033" },
+		{ "ctrl-p,ctrl-q", "\033[112;5", "\033[112;5" },
+		{ "ctrl-p,ctrl-q", "\033[112;5;1;1u" Q, "\033[112;5;1;1u" Q },
+		{ "a", "\033[97u", "!" },
+		{ "A", "\033[97:65;2u", "!" },
+		{ "ctrl-_", "\033[45:95;6u", "!" },
+		{ "ctrl-\\", "\033[92;5u", "!" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		check(table[i].keys, table[i].typed, true, table[i].want);
+#undef P
+#undef Q
+}
+
+/* What does not fit into what is held back goes on to the command. */
+TEST(held_is_bounded)
+{
+	struct keys k = keys_of("ctrl-p,ctrl-q");
+	char out[KEYS_HELD + 64];
+	size_t n = 0, all = 0;
+
+	CHECK(!keys_feed(&k, "\x10", 1, out, &n) && n == 0);
+	for (int i = 0; i < 100; i++) {
+		CHECK(!keys_feed(&k, "\033[112;5:3u", 10, out, &n));
+		all += n;
+	}
+	CHECK(all + k.n_held == 1001 && k.n_held <= KEYS_HELD);
+}
+
 TEST(texts)
 {
 	static const char *const bad[] = { "",        ",",        "ctrl-",

@@ -90,7 +90,7 @@ static void list_swept(int fd, const char *name, const struct swept *s)
 		buf_json(&b, s->saved);
 	}
 	buf_puts(&b, "}\n");
-	if (fd >= 0 && !b.is_over)
+	if (fd >= 0 && !b.is_over && !sabotaged("count"))
 		(void)io_write_all(fd, b.p, b.n); /* the record has it too */
 }
 
@@ -543,6 +543,20 @@ void masks_start(struct keeper *k)
 	}
 }
 
+/* It looks for set-user-id and set-group-id files on its way. */
+static int last_sweep(struct guarded *g, struct err *e)
+{
+	struct keeper *k = g->k;
+	const char *path = g->named[0] ? g->named : k->in->plan->workspace;
+	int r;
+
+	k->swept.setid = g->is_kept ? NULL : setid_begin(k, path, g->fd, g->scan->files);
+	r = sweep(g, NULL, e);
+	setid_end(k, k->swept.setid, r >= 0);
+	k->swept.setid = NULL;
+	return r;
+}
+
 static void finish_ground(struct guarded *g)
 {
 	struct err e = ERR_INIT;
@@ -565,8 +579,13 @@ static void finish_ground(struct guarded *g)
 		tell_left(g, &e);
 	else if (g->known)
 		known_unrecord(g->known, g->record);
-	if (sweep(g, NULL, &e) < 0)
+	if (last_sweep(g, &e) < 0)
 		tell_left(g, &e);
+	else if (!g->is_kept) /* without it a later session finds them protected, and that is all */
+		(void)made_save(g->k->in->plan->state_dir,
+				g->named[0] ? g->named : g->k->in->plan->workspace,
+				&g->k->swept.made);
+	made_done(&g->k->swept.made);
 }
 
 void masks_finish(struct keeper *k)

@@ -82,20 +82,27 @@ static bool is_our_user(int fd)
 	return cred.uid == geteuid() || cred.uid == 0 || sabotaged("peercred");
 }
 
-static void on_accept(void *arg)
+static bool accept_one(struct keeper *k)
 {
-	struct keeper *k = arg;
 	struct init_msg stay = { .type = INIT_STAY };
 	_close_ int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0 || !is_our_user(fd))
-		return;
+	if (fd < 0)
+		return false;
+	if (!is_our_user(fd))
+		return true;
 	if (!k->has_visitors &&
 	    k->native.tool == 0) { /* behind other engines a named one always stays */
 		k->has_visitors = true;
 		(void)init_send(k->native.ctl, &stay, NULL, 0); /* if it is ending, so are we */
 	}
 	(void)client_add(k, take_fd(fd)); /* one too many is hung up on */
+	return true;
+}
+
+static void on_accept(void *keeper)
+{
+	(void)accept_one(keeper);
 }
 
 int place_listen(struct keeper *k, struct err *e)
@@ -114,10 +121,43 @@ int place_listen(struct keeper *k, struct err *e)
 	return 0;
 }
 
+/* What it asked for was never begun. It is read all the same: a socket that is closed with something unread loses what
+ * was said to its peer. */
+static void turn_away(int conn)
+{
+	struct keep_msg m = { 0 }, no = { .type = KEEP_ENDED, .a = 125, .b = END_CLOSING };
+	int fds[PACKET_FDS];
+
+	while (keep_recv(conn, &m, fds) == 1)
+		for (int i = 0; i < PACKET_FDS; i++)
+			fd_close(fds[i]);
+	(void)keep_send(conn, &no, NULL, 0); /* it may be gone */
+}
+
+void place_shut(struct keeper *k)
+{
+	int fd;
+
+	if (k->listener < 0)
+		return;
+	/* From here on connecting fails; who is in the queue is told to come again. */
+	(void)shutdown(k->listener, SHUT_RDWR);
+	while ((fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		turn_away(fd);
+		fd_close(fd);
+	}
+}
+
 void place_hide(struct keeper *k)
 {
 	/* Who holds the lock without it is coming or going: others wait a moment. */
 	(void)unlinkat(k->dir, "control", 0);
+	if (k->listener < 0)
+		return;
+	/* From here on a connect() is refused; connections that were made before get an answer with all others. */
+	(void)shutdown(k->listener, SHUT_RDWR);
+	while (accept_one(k))
+		;
 }
 
 void place_release(struct keeper *k)

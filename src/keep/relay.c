@@ -106,7 +106,7 @@ static size_t room(const struct relay *r)
 {
 	size_t most = r->feed && r->to < 0 ? feed_room(r->feed) : RELAY_BUF;
 
-	if (r->n > 0)
+	if (r->n > 0 || r->is_paused)
 		return 0;
 	return most < RELAY_BUF ? most : RELAY_BUF;
 }

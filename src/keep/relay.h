@@ -25,6 +25,7 @@ struct relay {
 	bool is_broken; /* to takes nothing more; what comes is thrown away so the writer is not stopped */
 	bool is_done;
 	bool is_input;         /* towards the command */
+	bool is_paused;        /* reads nothing for now: the terminal belongs to somebody else */
 	uint64_t bytes;        /* taken from `from` */
 	uint64_t last_ns;      /* when something last moved */
 	char tail[RELAY_TAIL]; /* the last bytes, for explaining a failure */

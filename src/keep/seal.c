@@ -23,6 +23,7 @@
 #include "keep/capture.h"
 #include "keep/seal.h"
 #include "keep/seal_parts.h"
+#include "sys/spread.h"
 
 #define ANSWER_MS 10000
 
@@ -39,8 +40,10 @@ static int spawn(struct seal *s, struct err *e)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, "socketpair");
 	s->pid = fork();
-	if (s->pid == 0)
+	if (s->pid == 0) {
+		spread_before_exec();
 		program_become(path, "vitrine-seal", NULL, &pair[1], 1);
+	}
 	fd_close(pair[1]);
 	s->fd = pair[0];
 	s->state = SEAL_BEGINS;

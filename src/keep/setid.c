@@ -5,6 +5,9 @@
  * only its owner can enter. When: nothing inside lives any more. Which: files that were changed since the start. A file that
  * has had such a bit for longer is the host's own and keeps it, unless nothing proves that: the clock was set meanwhile, or
  * the file system does not show stores through a mapping (tree_times_hold), which leave the bits of a file on.
+ *
+ * The last sweep of a directory looks for them on its way (setid_begin, setid_end); what is not swept, or was not swept to
+ * its end, is walked here.
  */
 #include <fcntl.h>
 #include <time.h>
@@ -32,7 +35,14 @@ void setid_start(struct keeper *k)
 	k->setid.mono_ns = clock_now();
 }
 
-static void on_found(void *keeper, const char *rel, mode_t bits)
+static bool do_times_hold(struct keeper *k)
+{
+	if (k->setid.times == TIMES_UNKNOWN)
+		k->setid.times = tree_times_hold(k->setid.look.root_fd) ? TIMES_HOLD : TIMES_DO_NOT;
+	return k->setid.times == TIMES_HOLD;
+}
+
+static bool on_found(void *keeper, const char *rel, mode_t bits, bool is_old)
 {
 	struct keeper *k = keeper;
 	const char *which = bits == S_ISGID   ? "set-group-id bit"
@@ -41,6 +51,8 @@ static void on_found(void *keeper, const char *rel, mode_t bits)
 	_free_ char *path = mem_fmt("%s%s%s", k->setid.root, rel[0] ? "/" : "", rel);
 	_free_ char *why = mem_fmt("the %s made inside was taken off", which);
 
+	if (is_old && do_times_hold(k))
+		return false;
 	tell_set_id(k, path, why);
 	if (k->setid.told++ < NOTES_MAX) {
 		_cleanup_(buf_done) struct buf note = BUF(16 * KIB);
@@ -50,6 +62,7 @@ static void on_found(void *keeper, const char *rel, mode_t bits)
 		buf_printf(&note, " (%s)", which);
 		keeper_note(k, buf_cstr(&note));
 	}
+	return true;
 }
 
 static int64_t since(const struct keeper *k)
@@ -60,40 +73,87 @@ static int64_t since(const struct keeper *k)
 	return drift > SLACK_NS / 2 || drift < -SLACK_NS / 2 ? 0 : k->setid.real_ns - SLACK_NS;
 }
 
-static void strip(struct keeper *k, const char *path, int fd)
-{
-	struct setid s = { .since = since(k), .on_found = on_found, .arg = k };
-	struct err e = ERR_INIT;
-	int r;
-
-	k->setid.root = path;
-	r = setid_strip(fd, &s, &e);
-	if (r == 0 && s.spared > 0 && !tree_times_hold(fd)) {
-		s.since = 0;
-		r = setid_strip(fd, &s, &e);
-	}
-	if (r < 0 || s.failed > 0) {
-		_free_ char *note = mem_fmt("set-user-id and set-group-id bits may be left in "
-					    "'%.300s': "
-					    "%.200s",
-					    path, r < 0 ? e.msg : "a mode could not be changed");
-
-		keeper_note(k, note);
-	}
-}
-
 static bool is_shown_for_writing(const struct plan *p, const struct mount *m)
 {
 	return m->kind == MOUNT_BIND && !(m->flags & MOUNT_RO) && m->src && m->src[0] == '/' &&
 	       !path_is_beneath(m->src, p->state_dir);
 }
 
+static bool is_writable(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (is_shown_for_writing(p, &p->mounts[i]) && str_eq(p->mounts[i].src, path))
+			return true;
+	return false;
+}
+
+/* Where such files may be made (plan/plan.c says when), they are what was asked for: a template's sudo. */
+static bool is_wanted(const struct keeper *k)
+{
+	return !sabotaged("set-id") && !k->in->plan->may_suid;
+}
+
+struct setid *setid_begin(struct keeper *k, const char *path, int fd, uint64_t n_files)
+{
+	struct setid *s = &k->setid.look;
+
+	if (!is_wanted(k) || !is_writable(k->in->plan, path))
+		return NULL;
+	setid_init(s, fd);
+	s->since = since(k);
+	s->on_found = on_found;
+	s->arg = k;
+	s->n_files = n_files;
+	k->setid.root = path;
+	k->setid.times = TIMES_UNKNOWN;
+	return s;
+}
+
+static void tell_left(struct keeper *k, const char *why)
+{
+	_free_ char *note = mem_fmt("set-user-id and set-group-id bits may be left in '%.300s': "
+				    "%.200s",
+				    k->setid.root, why);
+
+	keeper_note(k, note);
+}
+
+void setid_end(struct keeper *k, struct setid *s, bool is_whole)
+{
+	if (s == NULL)
+		return;
+	setid_done(s);
+	if (s->failed > 0)
+		tell_left(k, "a mode could not be looked at or changed");
+	if (!is_whole)
+		return;
+	vec_reserve(k->setid.swept, k->setid.n_swept, k->setid.cap_swept);
+	k->setid.swept[k->setid.n_swept++] = k->setid.root;
+}
+
+static bool is_swept(const struct keeper *k, const char *path)
+{
+	for (size_t i = 0; i < k->setid.n_swept; i++)
+		if (str_eq(k->setid.swept[i], path))
+			return true;
+	return false;
+}
+
+static void strip(struct keeper *k, const char *path, int fd)
+{
+	struct setid *s = setid_begin(k, path, fd, 0);
+	struct err e = ERR_INIT;
+
+	if (setid_strip(s, &e) < 0)
+		tell_left(k, e.msg);
+	setid_end(k, s, false);
+}
+
 void setid_finish(struct keeper *k)
 {
 	const struct plan *p = k->in->plan;
 
-	/* Where such files may be made (plan/plan.c says when), they are what was asked for: a template's sudo. */
-	if (sabotaged("set-id") || p->may_suid)
+	if (!is_wanted(k))
 		return;
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct mount *m = &p->mounts[i];
@@ -101,7 +161,7 @@ void setid_finish(struct keeper *k)
 		_close_ int fd = FD_NONE;
 		struct stat st;
 
-		if (!is_shown_for_writing(p, m))
+		if (!is_shown_for_writing(p, m) || is_swept(k, m->src))
 			continue;
 		fd = is_ws ? fcntl(k->in->ws_fd, F_DUPFD_CLOEXEC, 3)
 			   : open(m->src, O_PATH | O_NOFOLLOW | O_CLOEXEC);

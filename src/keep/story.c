@@ -19,6 +19,7 @@
 #define SESSIONS_KEPT 64
 #define PRUNE_EVERY 64 /* sessions of a sandbox that stays */
 #define SOON_NS (20 * NS_PER_MS)
+#define LEFT_KEPT (7 * 24 * 3600) /* seconds */
 
 static bool number_of(const char *name, uint32_t *ret)
 {
@@ -171,4 +172,49 @@ void story_end(struct keeper *k, struct session *s, int status, enum end_reason 
 	record_close(&s->feed->record);
 	if (s->number % PRUNE_EVERY == 0)
 		story_prune(k);
+}
+
+/* ---- of a sandbox whose folder goes with it ---- */
+
+static void drop_old(int dir)
+{
+	int again = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+	DIR *d = again < 0 ? NULL : fdopendir(again);
+	time_t now = time(NULL);
+	struct dirent *en;
+	struct stat st;
+
+	if (d == NULL)
+		fd_close(again);
+	while (d && (en = readdir(d)) != NULL)
+		if (en->d_name[0] != '.' &&
+		    fstatat(dir, en->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_mtime + LEFT_KEPT < now)
+			(void)unlinkat(dir, en->d_name, 0); /* the next one tries again */
+	if (d)
+		(void)closedir(d);
+}
+
+void story_leave(struct keeper *k)
+{
+	const struct plan *p = k->in->plan;
+	_free_ char *path = mem_fmt("%s/" STORY_LEFT_DIR, p->state_dir);
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+	_close_ int dir = FD_NONE, fd = FD_NONE;
+	struct session *s = &k->sessions[0];
+
+	if ((keeper_is_named(k) && !k->in->is_rm) || !s->is_used ||
+	    !(k->was_left || k->in->flags & KEEP_BEHIND) || path_make(path, 0700) < 0)
+		return;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = dir < 0 ? FD_NONE
+		     : openat(dir, p->name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			      0600);
+	if (fd < 0)
+		return; /* `wait` then finds no such run */
+	put_head(k, s, &b);
+	buf_printf(&b, ",\n  \"ended\": %llu,\n  \"exit\": %d,\n  \"reason\": \"%s\"\n}\n",
+		   (unsigned long long)time(NULL), s->status, end_reason_name(s->why));
+	(void)io_write_all(fd, b.p, b.n);
+	drop_old(dir);
 }

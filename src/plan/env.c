@@ -19,6 +19,23 @@ static void plan_proxy_env(struct plan *p)
 		plan_add_env_kv(p, no[i], "localhost,127.0.0.1,::1");
 }
 
+/* Without network a second try is as good as the first: package managers that would wait for a minute (npm: 70 s) fail
+ * at once. */
+static void plan_offline_env(struct plan *p)
+{
+	static const char *const vars[] = {
+		"npm_config_fetch_retries", /* npm, pnpm */
+		"YARN_HTTP_RETRY",          /* yarn from 2 on */
+		"PIP_RETRIES",              /* pip */
+		"UV_HTTP_RETRIES",          /* uv */
+		"CARGO_NET_RETRY",          /* cargo */
+		"BUNDLE_RETRY",             /* bundler */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(vars); i++)
+		plan_add_env_kv(p, vars[i], "0");
+}
+
 /* For OpenTelemetry, in the one form every exporter has; and for `vitrine hook`. */
 static void plan_receiver_env(struct plan *p)
 {
@@ -48,6 +65,31 @@ static void plan_tools_path(struct plan *p)
 		}
 }
 
+/* Where the user's settings lie inside, for who does not look there by itself. A template with users of its own has an
+ * /etc of its own, into which nothing is put. */
+static void plan_home_env(struct plan *p, const struct facts *f)
+{
+	static const struct {
+		enum home_file what;
+		const char *var, *name;
+		bool is_known; /* the program looks into /etc */
+	} vars[] = {
+		{ HOME_GIT, "GIT_CONFIG_SYSTEM", "gitconfig", true },
+		{ HOME_NPM, "NPM_CONFIG_GLOBALCONFIG", "npmrc", false },
+		{ HOME_PIP, "PIP_CONFIG_FILE", "pip.conf", true },
+	};
+	bool has_own_etc = p->ids.root == ROOT_SETUID;
+
+	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
+		const char *text = f->home_files[vars[i].what].text;
+		_free_ char *path =
+			mem_fmt("%s/etc/%s", has_own_etc ? "/.vitrine" : "", vars[i].name);
+
+		if (text && text[0] && (has_own_etc || !vars[i].is_known))
+			plan_add_env_kv(p, vars[i].var, path);
+	}
+}
+
 void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	plan_add_env_kv(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -63,12 +105,20 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 	plan_add_env_kv(p, "PWD", p->cwd);
 	plan_add_env_kv(p, "container", "vitrine");
 	plan_add_env_kv(p, "VITRINE", p->name);
+	plan_home_env(p, f);
 	if (p->net.has_gate)
 		plan_proxy_env(p);
+	else
+		plan_offline_env(p);
 	if (p->net.has_receiver)
 		plan_receiver_env(p);
 	for (const char *const *v = plan_trust_vars; p->net.has_seal && *v; v++)
 		plan_add_env_kv(p, *v, PLAN_BUNDLE);
+	for (size_t i = 0; !p->net.has_seal && i < f->n_own_trust; i++) {
+		_free_ char *path = plan_own_trust_path(f, i);
+
+		plan_add_env_kv(p, f->own_trust[i].var, path);
+	}
 	if (p->net.has_java)
 		plan_add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)

@@ -171,7 +171,8 @@ void plan_add_worktree(struct plan *p, const struct facts *f)
 		return;
 	git = mem_fmt("%s/git", w->place);
 	p->worktree = mem_str(w->place);
-	plan_add_mount(p, MOUNT_BIND, git, w->common, MOUNT_DIR | MOUNT_IDMAP, "repository");
+	plan_add_mount(p, MOUNT_BIND, sabotaged("repository") ? w->common : git, w->common,
+		       MOUNT_DIR | MOUNT_IDMAP, "repository");
 	for (size_t i = 0; plan_worktree_parts[i]; i++) {
 		const char *name = plan_worktree_parts[i];
 		_free_ char *path = mem_fmt("%s/%s", w->common, name);

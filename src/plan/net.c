@@ -27,6 +27,7 @@ void plan_net_done(struct plan_net *n)
 	free(n->upstream);
 	free(n->terms);
 	free(n->trust);
+	free(n->extra_trust);
 	free(n->bundle);
 }
 
@@ -190,6 +191,17 @@ static void inspect_secret(struct plan_net *n, const struct policy *pol,
 		add_text(&n->open_logins, &n->n_open_logins, mem_str(s->name));
 }
 
+/* What SSL_CERT_FILE names is the bundle already. */
+static char *extra_trust(const struct facts *f)
+{
+	struct buf b = BUF(16 * MIB);
+
+	for (size_t i = 0; i < f->n_own_trust; i++)
+		if (!str_eq(f->own_trust[i].var, "SSL_CERT_FILE") && f->own_trust[i].text)
+			buf_puts(&b, f->own_trust[i].text);
+	return b.n ? buf_take(&b) : NULL;
+}
+
 static void build_seal(struct plan_net *n, const struct policy *pol, const struct facts *f)
 {
 	const char *trust = env_value(f->environ, "SSL_CERT_FILE");
@@ -202,6 +214,7 @@ static void build_seal(struct plan_net *n, const struct policy *pol, const struc
 	n->has_seal = true;
 	n->terms = make_terms(pol, f);
 	n->trust = trust ? mem_str(trust) : NULL;
+	n->extra_trust = extra_trust(f);
 	allow_named(n, &pol->inspect_allow, false);
 	allow_named(n, &pol->git_fetch, true);
 	allow_named(n, &pol->git_push, true);

@@ -40,6 +40,8 @@ void plan_safe_tools(struct plan *p, const struct policy *pol, const struct fact
 /* ---- limits.c, trust.c, skel.c, env.c ---- */
 
 int plan_limits(struct plan *p, const struct policy *pol, const struct facts *f, struct err *e);
+/* Where the file of a variable of the caller's is inside. */
+char *plan_own_trust_path(const struct facts *f, size_t i);
 void plan_trust(struct plan *p, const struct facts *f);
 void plan_logins(struct plan *p, const struct facts *f);
 void plan_engine(struct plan *p, const struct facts *f);

@@ -287,6 +287,9 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	plan_add_skel(&p, SKEL_DIR, ".vitrine/dir", "")->mode = 0;
 	plan_add_skel(&p, SKEL_DIR, ".vitrine/private", "");
 	plan_layers(&p);
+	/* The last: what is there already counts. */
+	if (f->etc_tree)
+		plan_add_skel(&p, SKEL_TREE, ".vitrine/packages", f->etc_tree);
 	plan_skel_name(&p);
 	plan_env(&p, pol, f);
 	*ret = p;

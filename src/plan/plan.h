@@ -85,12 +85,33 @@ struct secret_fact {
 	bool is_open;      /* a login that is not there yet: no placeholder, no terms */
 };
 
+/* Settings of the user's home as they may be seen inside (view/homecfg.h), never the files themselves. */
+enum home_file { HOME_GIT, HOME_NPM, HOME_PIP, HOME_CARGO, HOME_CARGO_OLD, HOME_FILE_COUNT_ };
+
+struct home_text {
+	char *path; /* where the file really lies; NULL: there is none */
+	char *text;
+};
+
 /* May there be a root inside, with ids that the account was given for it, and a few capabilities over them? */
 enum root_kind {
 	ROOT_NONE,   /* no: one id, no capability, ever */
 	ROOT_SETUID, /* a template with ids of its own: programs with the set-user-id bit make one of its ids of the user's */
 	ROOT_JOB, /* the command itself is root, and gains nothing more: for what makes and packs such templates */
 	ROOT_KIND_COUNT_
+};
+
+/* A file of the agent's preset that lies in /etc inside: settings with which its own sandbox is switched off. */
+struct etc_text {
+	char *path; /* below /etc */
+	char *text;
+};
+
+/* Certificates that the caller's own programs trust. */
+struct own_trust {
+	const char *var; /* of plan_trust_vars */
+	char *path;      /* that it names */
+	char *text; /* what the file holds, as plan_certificates() leaves it; NULL: it is there inside, or in one before */
 };
 
 struct facts {
@@ -119,6 +140,10 @@ struct facts {
 	const char *ws_repo;  /* mode clone: the host's commits, for PLAN_REPO */
 	struct entries root;  /* /usr /bin /sbin /lib* /nix ... */
 	struct entries etc;   /* candidates below /etc */
+	const char *etc_tree; /* more for /etc: the configuration of installed programs; or NULL */
+	const struct etc_text *etc_texts; /* of the preset */
+	size_t n_etc_texts;
+	struct home_text home_files[HOME_FILE_COUNT_];
 	struct entries tools; /* toolchain roots below home, and credential files in them */
 	struct entries
 		extra; /* read, write, mount and socket paths of the policy, in that order, resolved */
@@ -126,7 +151,9 @@ struct facts {
 	size_t n_covers;
 	struct plan_worktree worktree;
 	char *const *environ;
-	bool has_java;       /* the host has one, so the inside may have it too */
+	bool has_java; /* the host has one, so the inside may have it too */
+	const struct own_trust *own_trust;
+	size_t n_own_trust;
 	unsigned trust_gone; /* bits of plan_trust_files: those that the host does not have */
 	const struct secret_fact *secrets;
 	size_t n_secrets;
@@ -161,12 +188,12 @@ enum ns_bits {
  * same. (A disk file system remembers names that do not exist; a tmpfs root would ask anew each time, at four
  * times the cost of a failed look-up.) */
 #define SKEL_KEY_BYTES 16
-enum skel_kind { SKEL_DIR, SKEL_FILE, SKEL_LINK, SKEL_COPY, SKEL_KIND_COUNT_ };
+enum skel_kind { SKEL_DIR, SKEL_FILE, SKEL_LINK, SKEL_COPY, SKEL_TREE, SKEL_KIND_COUNT_ };
 
 struct skel {
 	enum skel_kind kind;
 	char *path; /* relative to the root */
-	char *text; /* file content, link target, or the host file to copy */
+	char *text; /* file content, link target, the host file to copy, or the tree (core/packages.h) for /etc */
 	unsigned mode;
 	uint64_t stamp; /* SKEL_COPY: changes when the source does */
 };
@@ -240,6 +267,7 @@ struct plan_net {
 	char **inspect; /* "host" and "*.host", NULL-ended */
 	size_t n_inspect;
 	char *terms;        /* JSON, for vitrine-seal */
+	char *extra_trust;  /* certificates for the bundle inside beside those; or NULL */
 	char *trust;        /* host file that servers are verified against; NULL: the system's */
 	bool has_java;      /* the bundle is wanted as Java's own store too */
 	char **open_logins; /* names of those that are kept when they are made inside; NULL-ended */
@@ -346,6 +374,10 @@ int plan_net_build(struct plan_net *n, const struct policy *pol, const struct fa
 /* Where the sandbox's CA must be known, from the tables in plan/trust.c. */
 #define PLAN_BUNDLE "/etc/vitrine/ca-bundle.pem"
 #define PLAN_BUNDLE_JAVA "/etc/vitrine/ca-bundle.jks"
+#define PLAN_OWN_TRUST                                                                             \
+	"/.vitrine/certificates" /* nothing is inspected: the caller's own, by variable */
+/* Adds the certificates of a PEM file to out, and nothing else of it: no key, no text. Returns their number. */
+size_t plan_certificates(const char *text, size_t n, struct buf *out);
 extern const char plan_trust_java[];         /* JAVA_TOOL_OPTIONS */
 extern const char *const plan_trust_vars[];  /* variables that name a bundle */
 extern const char *const plan_trust_files[]; /* bundles of the system, covered where they exist */

@@ -302,6 +302,98 @@ TEST(the_workspace_has_one_place)
 	}
 }
 
+/* Settings of a preset lie in /etc inside, read-only as all of the skeleton, before a file of the host with that name. */
+TEST(a_preset_gives_files_to_etc)
+{
+	static char path[] = "x/managed.json", text[] = "{}\n";
+	static const struct etc_text given[] = { { path, text } };
+	struct setup s;
+	size_t n = 0;
+
+	setup_init(&s, "{}");
+	CHECK_INT(setup_build(&s), 0);
+	_free_ char *without = mem_str(s.plan.skel_key);
+	setup_done(&s);
+	setup_init(&s, "{}");
+	s.facts.etc_texts = given;
+	s.facts.n_etc_texts = ARRAY_LEN(given);
+	CHECK_INT(setup_build(&s), 0);
+	for (size_t i = 0; i < s.plan.n_skel; i++)
+		if (str_eq(s.plan.skel[i].path, "etc/x/managed.json")) {
+			CHECK_INT(s.plan.skel[i].kind, SKEL_FILE);
+			CHECK_STR(s.plan.skel[i].text, text);
+			n++;
+		}
+	CHECK_INT(n, 1);
+	CHECK(!str_eq(without, s.plan.skel_key));
+	setup_done(&s);
+}
+
+#define CERT(x) "-----BEGIN CERTIFICATE-----\nMIIB" x "==\n-----END CERTIFICATE-----\n"
+
+TEST(of_a_file_only_certificates)
+{
+	static const char mixed[] = "# my company\ntoken = hush\n" CERT(
+		"a") "-----BEGIN PRIVATE KEY-----\nhush\n-----END "
+		     "PRIVATE KEY-----\n" CERT("b") "-----BEGIN CERTIFICATE-----\nhush "
+						    "hush\n-----END "
+						    "CERTIFICATE-----\n-----BEGIN "
+						    "CERTIFICATE-----\nMIIBc\n-----END PRIVATE "
+						    "KEY-----\n"
+						    "-----BEGIN RSA PRIVATE KEY-----\n" CERT("d");
+	_cleanup_(buf_done) struct buf b = BUF(KIB), none = BUF(KIB);
+
+	CHECK_INT(plan_certificates(mixed, sizeof(mixed) - 1, &b), 3);
+	CHECK_STR(buf_cstr(&b), CERT("a") CERT("b") CERT("d"));
+	CHECK_INT(plan_certificates("-----BEGIN ", 11, &none), 0);
+	CHECK_INT(plan_certificates("", 0, &none), 0);
+}
+
+static const char *env_of(const struct plan *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_env; i++)
+		if (str_starts(p->env[i], name) && p->env[i][strlen(name)] == '=')
+			return p->env[i] + strlen(name) + 1;
+	return "";
+}
+
+TEST(the_callers_certificates)
+{
+	static char one[] = CERT("a"), two[] = CERT("b"), a[] = "/x/a", b[] = "/x/b",
+		    shown[] = "/etc/ssl/certs/c";
+	static const struct own_trust own[] = { { "SSL_CERT_FILE", a, one },
+						{ "NODE_EXTRA_CA_CERTS", b, two },
+						{ "PIP_CERT", a, NULL },
+						{ "DENO_CERT", shown, NULL } };
+	struct setup s;
+	size_t n = 0;
+
+	setup_init(&s, "{}");
+	s.facts.own_trust = own;
+	s.facts.n_own_trust = ARRAY_LEN(own);
+	CHECK_INT(setup_build(&s), 0);
+	CHECK_STR(env_of(&s.plan, "SSL_CERT_FILE"), PLAN_OWN_TRUST "/SSL_CERT_FILE.pem");
+	CHECK_STR(env_of(&s.plan, "NODE_EXTRA_CA_CERTS"), PLAN_OWN_TRUST "/NODE_EXTRA_CA_CERTS."
+									 "pem");
+	CHECK_STR(env_of(&s.plan, "PIP_CERT"), PLAN_OWN_TRUST "/SSL_CERT_FILE.pem");
+	CHECK_STR(env_of(&s.plan, "DENO_CERT"), shown);
+	for (size_t i = 0; i < s.plan.n_skel; i++)
+		n += strstr(s.plan.skel[i].path, ".vitrine/certificates/") != NULL &&
+		     s.plan.skel[i].kind == SKEL_FILE;
+	CHECK_INT(n, 2);
+	setup_done(&s);
+	/* Where hosts are inspected there is one bundle for all. */
+	setup_init(&s, "{\"network\": {\"mode\": \"gate\", \"allow\": [\"h.test\"]}, \"inspect\": "
+		       "{\"hosts\": [\"h.test\"]}}");
+	s.facts.own_trust = own;
+	s.facts.n_own_trust = ARRAY_LEN(own);
+	CHECK_INT(setup_build(&s), 0);
+	CHECK_STR(env_of(&s.plan, "SSL_CERT_FILE"), PLAN_BUNDLE);
+	CHECK_STR(env_of(&s.plan, "NODE_EXTRA_CA_CERTS"), PLAN_BUNDLE);
+	CHECK_STR(s.plan.net.extra_trust, two);
+	setup_done(&s);
+}
+
 TEST(layers_need_a_sandbox_that_lasts)
 {
 	struct setup s;

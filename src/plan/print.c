@@ -10,7 +10,7 @@ static const char *const mount_names[MOUNT_KIND_COUNT_] = {
 	[MOUNT_OVERLAY] = "overlay", [MOUNT_PART] = "part",
 };
 static const char *const access_names[ACCESS_KIND_COUNT_] = { "read", "write", "device", "proc" };
-static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy" };
+static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy", "tree" };
 
 static const struct {
 	unsigned bit;

@@ -3,6 +3,9 @@
  *
  * Only inside: the host's own bundle is never touched. The bundle inside is the host's with one certificate more, so a
  * variable that replaces a program's own list (REQUESTS_CA_BUNDLE) takes nothing away. docs/SEAL.md has the table.
+ *
+ * The caller may have named certificates by these variables: of a company's own CA, as a rule. They count inside as well.
+ * What comes in is a copy of the certificates in the file and nothing else, for people keep keys in such files too.
  */
 #include "base/path.h"
 #include "plan/parts.h"
@@ -39,10 +42,63 @@ const char *const plan_trust_files[] = {
 	NULL,
 };
 
+static const char *const kinds[] = { "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE" };
+
+/* The end of the block that begins at p, behind its last line; NULL when it is not one certificate and no more. */
+static const char *certificate_end(const char *p)
+{
+	static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				     "0123456789+/=\r\n";
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		_free_ char *begin = mem_fmt("-----BEGIN %s-----", kinds[i]);
+		_free_ char *end = mem_fmt("-----END %s-----", kinds[i]);
+		const char *at;
+
+		if (!str_starts(p, begin))
+			continue;
+		at = p + strlen(begin);
+		at += strspn(at, base64);
+		return str_starts(at, end) ? at + strlen(end) : NULL;
+	}
+	return NULL;
+}
+
+size_t plan_certificates(const char *text, size_t n, struct buf *out)
+{
+	_free_ char *copy = mem_strn(text, strnlen(text, n));
+	size_t count = 0;
+
+	for (const char *p = copy; (p = strstr(p, "-----BEGIN ")) != NULL; p++) {
+		const char *end = certificate_end(p);
+
+		if (end == NULL)
+			continue;
+		buf_add(out, p, (size_t)(end - p));
+		buf_putc(out, '\n');
+		count++;
+	}
+	return count;
+}
+
+char *plan_own_trust_path(const struct facts *f, size_t i)
+{
+	for (size_t k = 0; k <= i; k++)
+		if (f->own_trust[k].text && str_eq(f->own_trust[k].path, f->own_trust[i].path))
+			return mem_fmt(PLAN_OWN_TRUST "/%s.pem", f->own_trust[k].var);
+	return mem_str(f->own_trust[i].path);
+}
+
 void plan_trust(struct plan *p, const struct facts *f)
 {
 	_free_ char *java = NULL;
 
+	for (size_t i = 0; !p->net.has_seal && i < f->n_own_trust; i++) {
+		_free_ char *path = plan_own_trust_path(f, i);
+
+		if (f->own_trust[i].text)
+			plan_add_skel(p, SKEL_FILE, path, f->own_trust[i].text);
+	}
 	if (!p->net.has_seal)
 		return;
 	p->net.bundle = mem_fmt("%s/sandboxes/%s/ca-bundle.pem", p->state_dir, p->name);

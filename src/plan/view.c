@@ -88,7 +88,8 @@ void plan_root(struct plan *p, const struct facts *f)
 
 /* What is hidden is also ignored by git, so that `git add -A` passes over it instead of failing to read it. The two
  * kinds of pattern mean the same. Names that git tracks are not touched by this. */
-static void plan_git(struct plan *p, const struct policy *pol, const char *dir)
+static void plan_git(struct plan *p, const struct policy *pol, const struct facts *f,
+		     const char *dir)
 {
 	_cleanup_(buf_done) struct buf ignore = BUF(MIB), config = BUF(MIB);
 	_free_ char *ignore_path = mem_fmt("%s/gitignore", dir);
@@ -97,17 +98,38 @@ static void plan_git(struct plan *p, const struct policy *pol, const char *dir)
 	for (size_t i = 0; i < pol->hide.n; i++)
 		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
 	plan_add_skel(p, SKEL_FILE, ignore_path, buf_cstr(&ignore));
+	if (f->home_files[HOME_GIT].text)
+		buf_puts(&config, f->home_files[HOME_GIT].text);
 	buf_puts(&config, "[core]\n\texcludesFile = /etc/gitignore\n");
 	plan_broker_git(&p->broker, &config);
 	plan_add_skel(p, SKEL_FILE, config_path, buf_cstr(&config));
+}
+
+/* Settings of npm and pip, where every program inside finds them; for npm a variable says so (plan_env). */
+static void plan_packages(struct plan *p, const struct facts *f, const char *dir)
+{
+	static const struct {
+		enum home_file what;
+		const char *name;
+	} files[] = { { HOME_NPM, "npmrc" }, { HOME_PIP, "pip.conf" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		const char *text = f->home_files[files[i].what].text;
+		_free_ char *path = mem_fmt("%s/%s", dir, files[i].name);
+
+		if (text && text[0])
+			plan_add_skel(p, SKEL_FILE, path, text);
+	}
 }
 
 static char *text_resolv(const struct policy *pol)
 {
 	return mem_str(pol->network == NET_GATE ? "nameserver 127.0.0.1\noptions timeout:10 "
 						  "attempts:2\n"
-						: "# no name server: this sandbox has no "
-						  "network\n");
+						: "# this sandbox has no network: no name "
+						  "exists\n"
+						  "nameserver 127.0.0.1\n"
+						  "options timeout:1 attempts:1\n");
 }
 
 static char *text_hosts(const struct plan *p)
@@ -116,14 +138,15 @@ static char *text_hosts(const struct plan *p)
 }
 
 /* A root of its own has an /etc of its own, with its users in it. Of ours only what says where it is lies above that. */
-static void plan_own_etc(struct plan *p, const struct policy *pol)
+static void plan_own_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	static const char *const names[] = { "gitconfig", "gitignore", "hostname", "hosts",
 					     "resolv.conf" };
 	_free_ char *hosts = text_hosts(p), *resolv = text_resolv(pol);
 
 	plan_add_skel(p, SKEL_DIR, "etc", "");
-	plan_git(p, pol, ".vitrine/etc");
+	plan_git(p, pol, f, ".vitrine/etc");
+	plan_packages(p, f, ".vitrine/etc");
 	plan_add_skel(p, SKEL_FILE, ".vitrine/etc/hosts", hosts);
 	plan_add_skel(p, SKEL_FILE, ".vitrine/etc/hostname", "vitrine\n");
 	plan_add_skel(p, SKEL_FILE, ".vitrine/etc/resolv.conf", resolv);
@@ -148,7 +171,14 @@ static void plan_made_etc(struct plan *p, const struct policy *pol, const struct
 	_free_ char *hosts = text_hosts(p), *resolv = text_resolv(pol);
 
 	plan_add_skel(p, SKEL_DIR, "etc", "");
-	plan_git(p, pol, "etc");
+	plan_git(p, pol, f, "etc");
+	plan_packages(p, f, "etc");
+	/* Before the host's: of two files with one name the first counts. */
+	for (size_t i = 0; i < f->n_etc_texts; i++) {
+		_free_ char *path = mem_fmt("etc/%s", f->etc_texts[i].path);
+
+		plan_add_skel(p, SKEL_FILE, path, f->etc_texts[i].text);
+	}
 	for (size_t i = 0; i < f->etc.n; i++) {
 		const struct entry *en = &f->etc.v[i];
 
@@ -168,9 +198,14 @@ static void plan_made_etc(struct plan *p, const struct policy *pol, const struct
 	plan_add_skel(p, SKEL_FILE, "etc/hostname", "vitrine\n");
 	plan_add_skel(p, SKEL_FILE, "etc/resolv.conf", resolv);
 	plan_add_skel(p, SKEL_FILE, "etc/host.conf", "multi on\n");
+	/* Behind other engines' walls nobody answers where there is no gate (keep/refuser.c is the native engine's): a
+	 * name that is not in the file is then unknown at once. */
 	plan_add_skel(p, SKEL_FILE, "etc/nsswitch.conf",
-		      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: "
-		      "files\nprotocols: files\n");
+		      pol->network == NET_GATE || str_eq(p->engine, "native")
+			      ? "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+				"services: files\nprotocols: files\n"
+			      : "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"
+				"services: files\nprotocols: files\n");
 	/* The same for every sandbox: the host's own would identify the machine. */
 	plan_add_skel(p, SKEL_FILE, "etc/machine-id", "76697472696e650076697472696e6500\n");
 }
@@ -178,7 +213,7 @@ static void plan_made_etc(struct plan *p, const struct policy *pol, const struct
 void plan_etc(struct plan *p, const struct policy *pol, const struct facts *f)
 {
 	if (p->ids.root == ROOT_SETUID)
-		plan_own_etc(p, pol);
+		plan_own_etc(p, pol, f);
 	else
 		plan_made_etc(p, pol, f);
 }
@@ -243,6 +278,22 @@ void plan_private(struct plan *p, const struct policy *pol, const struct facts *
 	plan_add_access(p, ACCESS_WRITE, p->home);
 }
 
+/* cargo's settings lie among its programs, which are shown: over the file lies what may be seen of it. */
+static void plan_cargo(struct plan *p, const struct facts *f)
+{
+	static const char *const names[] = { "cargo-config.toml", "cargo-config" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct home_text *t = &f->home_files[HOME_CARGO + i];
+		_free_ char *cover = mem_fmt(".vitrine/%s", names[i]);
+
+		if (t->path == NULL || path_is_beneath(t->path, f->workspace))
+			continue;
+		plan_add_skel(p, SKEL_FILE, cover, t->text);
+		plan_add_mount(p, MOUNT_HIDE, names[i], t->path, MOUNT_GONE_OK, "without tokens");
+	}
+}
+
 void plan_toolchains(struct plan *p, const struct facts *f)
 {
 	for (size_t i = 0; i < f->tools.n; i++) {
@@ -263,6 +314,7 @@ void plan_toolchains(struct plan *p, const struct facts *f)
 			plan_add_mount(p, MOUNT_BIND, en->path, en->path,
 				       MOUNT_RO | MOUNT_DIR | MOUNT_IDMAP, "toolchain");
 	}
+	plan_cargo(p, f);
 }
 
 /* In review mode the host's directory is the lowest layer, read-only: what is written goes above it. A clone has

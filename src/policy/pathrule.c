@@ -212,7 +212,7 @@ int path_judge(const struct path_rules *r, const char *host, struct str method, 
 		return err_set(e, ERR_DENIED, EACCES, "the rule 'deny %s' refuses it", found->text);
 	found = find(r, false, host, method, buf_cstr(&path));
 	if (!found && has_allow(r, host))
-		return err_set(e, ERR_DENIED, EACCES, "no rule allows it; '%.*s %s%.200s' would",
+		return err_set(e, ERR_DENIED, ENOENT, "no rule allows it; '%.*s %s%.200s' would",
 			       (int)method.n, method.p, host, buf_cstr(&path));
 	*ret = found;
 	return 0;

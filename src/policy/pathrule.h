@@ -32,7 +32,8 @@ int path_rules_add(struct path_rules *r, bool is_deny, const char *text, struct 
 void path_rules_done(struct path_rules *r);
 bool path_rules_cover(const struct path_rules *r, const char *host);
 
-/* 0 and the allowing rule (NULL: none names the host); -EACCES or -EBADMSG and the reason. */
+/* 0 and the allowing rule (NULL: none names the host); the reason and -EACCES (a rule denies it), -ENOENT (the host has
+ * allow rules, and none is for this) or -EBADMSG. */
 int path_judge(const struct path_rules *r, const char *host, struct str method, struct str target,
 	       const struct path_rule **ret, struct err *e);
 

@@ -34,21 +34,21 @@ TEST(rules_decide)
 	CHECK_INT(judge(&r, "api.test", "HEAD", "/repos/me/app/"), 0);
 	CHECK_INT(judge(&r, "api.test", "GET", "/repos/me/app?x=../..//"), 0);
 	CHECK_INT(judge(&r, "api.test", "GET", "/repos/me/a%20b"), 0);
-	CHECK_INT(judge(&r, "api.test", "POST", "/repos/me/app"), -EACCES);
+	CHECK_INT(judge(&r, "api.test", "POST", "/repos/me/app"), -ENOENT);
 	CHECK_INT(judge(&r, "api.test", "POST", "/repos/me/app/pulls"), 0);
-	CHECK_INT(judge(&r, "api.test", "GET", "/repos/you/app"), -EACCES);
-	CHECK_INT(judge(&r, "api.test", "GET", "/repos/me"), -EACCES);
+	CHECK_INT(judge(&r, "api.test", "GET", "/repos/you/app"), -ENOENT);
+	CHECK_INT(judge(&r, "api.test", "GET", "/repos/me"), -ENOENT);
 	CHECK_INT(judge(&r, "api.test", "GET", "/repos/me/secret/x"), -EACCES);
 	CHECK_INT(judge(&r, "api.test", "GET", "/top"), 0);
-	CHECK_INT(judge(&r, "api.test", "GET", "/a/top"), -EACCES);
-	CHECK_INT(judge(&r, "api.test", "GET", "/"), -EACCES);
+	CHECK_INT(judge(&r, "api.test", "GET", "/a/top"), -ENOENT);
+	CHECK_INT(judge(&r, "api.test", "GET", "/"), -ENOENT);
 	CHECK_INT(judge(&r, "a.wild.test", "GET", "/anything//at/../all"), -EBADMSG);
 	CHECK_INT(judge(&r, "a.wild.test", "GET", "/anything"), 0);
 	CHECK_INT(judge(&r, "wild.test", "POST", "/"), 0);
 	CHECK_INT(judge(&r, "deny.test", "GET", "/x"), 0);
 	CHECK_INT(judge(&r, "deny.test", "DELETE", "/x"), -EACCES);
 	CHECK_INT(judge(&r, "root.test", "GET", "/"), 0);
-	CHECK_INT(judge(&r, "root.test", "GET", "/x"), -EACCES);
+	CHECK_INT(judge(&r, "root.test", "GET", "/x"), -ENOENT);
 	CHECK_INT(judge(&r, "other.test", "GET", "/../x"), 0);
 }
 

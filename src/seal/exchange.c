@@ -21,13 +21,15 @@ void exchange_begin(struct exchange *x, const struct exchange_way *way, struct t
 				.rules = terms_ref(rules),
 				.event = event,
 				.arg = arg,
-				.mask = mask_new(),
 				.start = clock_now(),
 				.is_begun = true };
-	if (!sabotaged("seal-mask"))
-		vault_mask(&rules->vault, way->host, x->mask);
-	x->is_masked = way->is_tls && (vault_holds_for(&rules->vault, way->host) ||
-				       logins_cover(&rules->logins, way->host));
+	x->mask = mask_new(sabotaged("seal-mask") ? words_new()
+						  : vault_words(&rules->vault, way->host));
+	x->known = rules;
+	x->known_changes = rules->vault.changes;
+	x->is_masked = way->is_tls && !sabotaged("seal-form") &&
+		       (vault_holds_for(&rules->vault, way->host) ||
+			logins_concern(&rules->logins, way->host));
 	x->is_strict =
 		logins_cover(&rules->logins, way->host) || git_rules_cover(&rules->git, way->host);
 }
@@ -90,7 +92,7 @@ static int check_target(struct exchange *x, const struct http_head *in, struct s
 		return refuse(x, 400, "a request has one Host field");
 	if (check_authority(x, host) < 0)
 		return -EACCES;
-	if ((x->is_masked || x->is_strict)) {
+	if ((x->is_masked || x->is_strict) && !sabotaged("seal-canonical")) {
 		if (t.form != HTTP_ORIGIN)
 			return refuse(x, 400,
 				      "a request to this host names its path alone, not a whole "
@@ -174,8 +176,10 @@ static int judge(struct exchange *x, const struct http_head *in, struct str path
 {
 	struct err e = ERR_INIT;
 	int r = path_judge(&x->rules->paths, x->way->host, in->method, path, ret_rule, &e);
+	/* What no path rule lists can still be git's, by a git rule; the other pages of such a host are closed there. */
+	bool is_git = r == -ENOENT && git_rules_cover(&x->rules->git, x->way->host);
 
-	if (r < 0 && !sabotaged("seal-path"))
+	if (r < 0 && !is_git && !sabotaged("seal-path"))
 		return refuse(x, r == -EBADMSG ? 400 : 403, e.msg);
 	if (*ret_rule)
 		(void)snprintf(x->rule, sizeof(x->rule), "%s", (*ret_rule)->text);
@@ -194,7 +198,7 @@ static void copy_field(struct exchange *x, const struct http_field *f, struct ht
 
 	if (x->way->is_tls)
 		swapped = vault_swap_field(&x->rules->vault, x->way->host, f->name, f->value,
-					   x->mask, &x->note);
+					   &x->note);
 	if (swapped)
 		keep_string(x, swapped);
 	add_field(out, f->name, swapped ? str_of(swapped) : f->value);
@@ -229,7 +233,9 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 
 	if (x->way->is_tls && !sabotaged("seal-login")) {
 		x->login = logins_find(&x->rules->logins, x->way->host, path);
-		x->watch = x->login ? NULL : logins_watch(&x->rules->logins, x->way->host, path);
+		x->watch = x->login || sabotaged("seal-watch")
+				   ? NULL
+				   : logins_watch(&x->rules->logins, x->way->host, path);
 	}
 	*out = (struct http_head){ .minor = 1, .method = in->method, .target = path };
 	add_field(out, STR("Host"), http_field_first(in, "Host")->value);
@@ -247,15 +253,13 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 431, "too many header fields") : 0;
 }
 
-static int check_writes(struct exchange *x, const struct http_head *in,
-			const struct path_rule *rule)
+/* The secrets that do not go out with this request, which writes: one of their hosts has git rules (this one or another of
+ * the same service), and no rule lists the request. */
+static uint64_t withheld(const struct exchange *x, struct str method, const struct path_rule *rule)
 {
-	if (x->note.swapped == 0 || x->git.kind != GIT_NOT || only_reads(in->method) || rule ||
-	    !terms_guard_writes(x->rules, x->note.swapped) || sabotaged("seal-write"))
-		return 0;
-	return refuse(x, 403,
-		      "with git rules on this service its secret is for reading; an allow rule "
-		      "'METHOD HOST/PATH' would let it write");
+	bool is_listed = rule || x->git.kind != GIT_NOT || only_reads(method);
+
+	return is_listed || sabotaged("seal-write") ? 0 : terms_guarded(x->rules);
 }
 
 static void remember(struct exchange *x, const struct http_head *in)
@@ -275,6 +279,7 @@ int exchange_request(struct exchange *x, const struct http_head *in, struct http
 {
 	const struct path_rule *rule = NULL;
 	struct str path = STR("/");
+	uint64_t closed;
 	int r;
 
 	remember(x, in);
@@ -285,13 +290,16 @@ int exchange_request(struct exchange *x, const struct http_head *in, struct http
 		r = judge(x, in, path, &rule);
 	if (r >= 0)
 		r = rewrite(x, in, path, out);
-	if (r >= 0)
-		r = check_writes(x, in, rule);
 	if (r < 0)
 		return r;
-	x->up_mask = mask_new();
-	if (x->way->is_tls)
-		vault_body_mask(&x->rules->vault, x->way->host, x->login != NULL, x->up_mask);
+	closed = withheld(x, in->method, rule);
+	if (x->note.swapped & closed)
+		return refuse(x, 403,
+			      "with git rules on this service its secret is for reading; an allow "
+			      "rule 'METHOD HOST/PATH' would let it write");
+	x->up_mask = mask_new(x->way->is_tls ? vault_body_words(&x->rules->vault, x->way->host,
+								x->login != NULL, closed)
+					     : words_new());
 	return x->is_held;
 }
 
@@ -344,11 +352,25 @@ void exchange_up_end(struct exchange *x, struct str *ret)
 {
 	*ret = STR("");
 	if (!mask_is_empty(x->up_mask))
-		mask_end(x->up_mask, ret);
+		mask_flush(x->up_mask, ret);
+}
+
+/* A value that came since: an answer that goes on can hold it, because another request may have sent it. */
+static void learn(struct exchange *x)
+{
+	struct terms *now = terms_newest(x->rules);
+
+	if ((now == x->known && now->vault.changes == x->known_changes) || sabotaged("seal-mask") ||
+	    sabotaged("seal-former"))
+		return;
+	x->known = now;
+	x->known_changes = now->vault.changes;
+	mask_learn(x->mask, vault_words(&now->vault, x->way->host));
 }
 
 int exchange_down(struct exchange *x, const char *p, size_t n, struct str *ret)
 {
+	learn(x);
 	x->down += n;
 	*ret = (struct str){ .p = p, .n = n };
 	if (x->is_login || x->is_watched) {
@@ -386,9 +408,10 @@ static int take_login(struct exchange *x)
 
 		return refuse(x, 502, why);
 	}
-	if (r > 0 && x->is_success && x->rules->on_login)
+	if (r > 0 && x->rules->on_login)
 		x->rules->on_login(x->rules->arg, x->rules, x->login->name,
-				   (struct str){ .p = whole.p, .n = whole.n });
+				   x->is_success ? (struct str){ .p = whole.p, .n = whole.n }
+						 : STR(""));
 	x->is_taken = r > 0;
 	return 0;
 }
@@ -401,7 +424,8 @@ static int check_watched(struct exchange *x)
 	if (x->answer.is_over)
 		return refuse(x, 502,
 			      "an answer of JSON of this host is too long to be looked through");
-	mark = login_mark_in(x->watch, (struct str){ .p = x->answer.p, .n = x->answer.n });
+	mark = login_token_in(x->watch, &x->rules->vault,
+			      (struct str){ .p = x->answer.p, .n = x->answer.n });
 	if (mark) {
 		_free_ char *why = mem_fmt("the answer holds what begins like a token of %s ('%s')",
 					   x->watch->name, mark);
@@ -432,13 +456,10 @@ static struct str masked(struct exchange *x, struct str s)
 {
 	char *text;
 
-	if (mask_is_empty(x->mask))
+	if (!mask_finds(x->mask, s))
 		return s;
 	text = mem_strn(s.p, s.n);
-	if (!mask_text(x->mask, text, s.n)) {
-		wipe_free(text);
-		return s;
-	}
+	(void)mask_text(x->mask, text, s.n);
 	keep_string(x, text);
 	return str_of(text);
 }
@@ -477,23 +498,40 @@ static bool has_mark_in_head(const struct exchange *x, const struct http_head *i
 	const struct login *l = x->login ? x->login : x->watch;
 
 	for (size_t i = 0; l && i < in->n; i++)
-		if (login_mark_in(l, in->v[i].value) || login_mark_in(l, in->v[i].name))
+		if (login_token_in(l, &x->rules->vault, in->v[i].value) ||
+		    login_token_in(l, &x->rules->vault, in->v[i].name))
 			return true;
-	return l && login_mark_in(l, in->reason);
+	return l && login_token_in(l, &x->rules->vault, in->reason);
 }
 
-static bool is_json(const struct http_head *in)
+/* Also where the server does not say what it is. */
+static bool may_be_json(const struct http_head *in)
 {
 	const struct http_field *f = http_field_first(in, "Content-Type");
 
-	return f && (memmem(f->value.p, f->value.n, "json", 4) ||
-		     memmem(f->value.p, f->value.n, "JSON", 4));
+	for (size_t i = 0; f && i + 4 <= f->value.n; i++)
+		if (strncasecmp(f->value.p + i, "json", 4) == 0)
+			return true;
+	return f == NULL;
+}
+
+/* How the body of this answer is looked through: held as a whole, by frames, or as it comes. */
+static void prepare_answer(struct exchange *x, const struct http_head *in)
+{
+	x->is_success = in->status >= 200 && in->status < 300;
+	x->is_login = x->login && in->status >= 200;
+	x->is_watched = x->watch && in->status >= 200 && (x->is_watched || may_be_json(in));
+	if ((x->is_login || x->is_watched) && x->answer.p == NULL)
+		x->answer = secret_buf_of(x->is_login ? LOGIN_ANSWER_MAX : WATCHED_ANSWER_MAX);
+	if (in->status == 101 && x->is_masked && x->frames == NULL && !sabotaged("seal-frames"))
+		x->frames = frames_new();
 }
 
 int exchange_response(struct exchange *x, const struct http_head *in, struct http_head *out)
 {
 	const char *why = x->is_masked ? form_objection(in) : NULL;
 
+	learn(x);
 	if (why)
 		return refuse(x, 502, why);
 	if (has_mark_in_head(x, in))
@@ -506,15 +544,10 @@ int exchange_response(struct exchange *x, const struct http_head *in, struct htt
 		if (!http_field_is_hop(in, in->v[i].name) && !str_is_nocase(in->v[i].name, "Alt-"
 											   "Svc"))
 			copy_masked(x, &in->v[i], out);
+	if (x->code == 0) /* not of trailers */
+		prepare_answer(x, in);
 	if (in->status >= 200 || in->status == 101)
 		x->code = in->status;
-	x->is_success = in->status >= 200 && in->status < 300;
-	x->is_login = x->login && in->status >= 200;
-	x->is_watched = x->watch && in->status >= 200 && (x->is_watched || is_json(in));
-	if ((x->is_login || x->is_watched) && x->answer.p == NULL)
-		x->answer = secret_buf_of(x->is_login ? LOGIN_ANSWER_MAX : WATCHED_ANSWER_MAX);
-	if (in->status == 101 && x->is_masked && x->frames == NULL)
-		x->frames = frames_new();
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 502, "too many header fields in the answer")
 					    : 0;
 }

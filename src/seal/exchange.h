@@ -45,6 +45,8 @@ struct exchange {
 	struct git_push push;
 	struct gunzip *gunzip;
 	struct mask *mask, *up_mask;
+	const struct terms *known; /* whose values the mask knows, as of */
+	uint64_t known_changes;
 	struct vault_note note;
 	const struct login *login; /* its endpoint is asked */
 	const struct login *watch; /* whose tokens an answer of JSON must not hold */

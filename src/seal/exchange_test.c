@@ -244,6 +244,110 @@ TEST(a_value_that_was_replaced_stays_masked)
 	terms_unref(r);
 }
 
+/* An answer that goes on while a value comes: another request may have sent that value to the same server. */
+TEST(a_value_that_comes_later_is_masked_in_a_long_answer)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\n\r\n";
+	struct terms *r = make_rules(), *next = make_rules();
+	struct exchange x;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
+	CHECK_INT(exchange_response(&x, &in, &out), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR("sk-new-00000001")), 0);
+	CHECK_INT(exchange_down(&x, "1 sk-new-00000001 2", 19, &body), 0);
+	CHECK(memmem(body.p, body.n, "00000001", 8) == NULL);
+	CHECK_INT(vault_adopt(&next->vault, &r->vault), 0);
+	r->newer = terms_ref(next);
+	terms_unref(r);
+	CHECK_INT(vault_set(&next->vault, "a", STR("sk-new-00000002")), 0);
+	CHECK_INT(exchange_down(&x, "sk-new-00000001 sk-new-00000002 " SECRET "!",
+				33 + strlen(SECRET), &body),
+		  0);
+	CHECK(memmem(body.p, body.n, "0000000", 7) == NULL &&
+	      memmem(body.p, body.n, SECRET, strlen(SECRET)) == NULL);
+	exchange_end(&x);
+	terms_unref(next);
+}
+
+/* Behind any name, in an answer to another request than the one that sent it. */
+TEST(basic_is_masked_whoever_asks)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\n\r\n";
+	static const char *const coded[] = {
+		"c2stcmVhbC0wMTIzNDU2Nzg5",         /* the value alone */
+		"bTpzay1yZWFsLTAxMjM0NTY3ODk=",     /* m: */
+		"bWVlOnNrLXJlYWwtMDEyMzQ1Njc4OQ==", /* mee: */
+		"bWU6c2stcmVhbC0wMTIzNDU2Nzg5Ojo=", /* me: and something behind it */
+	};
+	struct terms *r = make_rules();
+
+	for (size_t i = 0; i < ARRAY_LEN(coded); i++) {
+		struct exchange x;
+		struct err e = ERR_INIT;
+		struct str body;
+
+		CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+		CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
+		CHECK_INT(exchange_response(&x, &in, &out), 0);
+		CHECK_INT(exchange_down(&x, coded[i], strlen(coded[i]), &body), 0);
+		CHECK(memmem(body.p, body.n, coded[i] + 8, 12) == NULL);
+		exchange_end(&x);
+	}
+	terms_unref(r);
+}
+
+/* A body that ends inside a placeholder goes out as it is: half of the value would be sent, and come back unmasked. */
+TEST(half_a_placeholder_is_none)
+{
+	static const char rules[] = "{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"" HOLDER
+				    "\",\"hosts\":[\"ok.test\"],\"in\":[\"body\"]}]}";
+	static const char half[] = "sk-hold-987654321";
+	struct terms *r = terms_new();
+	struct exchange x;
+	struct err e = ERR_INIT;
+	_cleanup_(buf_done) struct buf up = BUF(KIB);
+	struct str body;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR(SECRET)), 0);
+	CHECK_INT(ask(&x, r, &way, "POST /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK_INT(exchange_up(&x, half, strlen(half), &body), 0);
+	buf_add(&up, body.p, body.n);
+	exchange_up_end(&x, &body);
+	buf_add(&up, body.p, body.n);
+	CHECK_STR(buf_cstr(&up), half);
+	exchange_end(&x);
+	terms_unref(r);
+}
+
+/* With git rules on one of its hosts a secret does not write to another, neither from the head nor from the body. */
+TEST(a_withheld_secret_is_not_put_into_a_body)
+{
+	static const char rules[] = "{\"git\":{\"fetch\":[\"git.test/me/"
+				    "app\"]},\"secrets\":[{\"name\":\"a\","
+				    "\"placeholder\":\"" HOLDER "\",\"hosts\":[\"ok.test\",\"git."
+				    "test\"],\"in\":[\"body\","
+				    "\"header\"]}]}";
+	struct terms *r = terms_new();
+	struct exchange x;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR(SECRET)), 0);
+	CHECK_INT(ask(&x, r, &way, "POST /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK_INT(exchange_up(&x, HOLDER, strlen(HOLDER), &body), 0);
+	CHECK(str_is(body, HOLDER));
+	exchange_end(&x);
+	CHECK_INT(ask(&x, r, &way, "POST /a HTTP/1.1\r\nHost: ok.test\r\nX: " HOLDER "\r\n\r\n"),
+		  -EACCES);
+	exchange_end(&x);
+	terms_unref(r);
+}
+
 TEST(rules_outlive_their_replacement)
 {
 	struct terms *r = make_rules();
@@ -274,7 +378,7 @@ static struct terms *login_rules(void)
 				   "\"tokens\":[\"access_token\",\"refresh_token\"],"
 				   "\"closed\":[\"ok.test/token\",\"ok.test/oauth\"],"
 				   "\"pages\":[\"GET ok.test/oauth/profile\"],"
-				   "\"marks\":[\"sk-ant-\",\"1//0\"],"
+				   "\"marks\":[\"sk-ant-\",\"1//0\",\"rt_\"],"
 				   "\"texts\":[\"ok.test/v1\"]}]}";
 	struct terms *r = terms_new();
 	struct err e = ERR_INIT;
@@ -427,11 +531,26 @@ TEST(a_token_comes_inside_in_no_other_way)
 		{ GET("/oauth/profile"), JSON_HEAD, "{\"name\":\"me\"}", true },
 		{ GET("/oauth/profile"), JSON_HEAD, "{\"key\":\"" ACCESS "\"}", false },
 		{ GET("/oauth/other"), JSON_HEAD, "{}", false },
+		{ GET("/oauth%C0%AFother"), JSON_HEAD, "{}", false },
+		{ GET("/to%E2%84%AAen"), JSON_HEAD, "{}", false },
+		{ GET("/elsewhere"), "HTTP/1.1 200 OK\r\n\r\n", "{\"key\":\"" ACCESS "\"}", false },
 		{ GET("/oauth/profile/"), JSON_HEAD, "{\"a\":1}", true },
 		{ GET("/OAuth/other"), JSON_HEAD, "{}", false },
 		{ GET("/token"), JSON_HEAD, "{}", false },
 		{ GET("/elsewhere"), JSON_HEAD, "{\"key\":\"" ACCESS "\"}", false },
 		{ GET("/elsewhere"), JSON_HEAD, "{\"n\":1}", true },
+		/* A mark is a token only with what a token has behind it, and a short one only where a word begins. */
+		{ GET("/elsewhere"), JSON_HEAD, "{\"say\":\"keys begin with sk-ant-api03-...\"}",
+		  true },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"b\":\"QUJD1//0QUJDREVGR0hJSktMTU5PUFE=\"}",
+		  true },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"b\":\"a\\n" REFRESH "\"}", false },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"b\":\"t%3D" REFRESH "\"}", false },
+		{ GET("/elsewhere"), "HTTP/1.1 200 OK\r\nContent-Type: text/Json\r\n\r\n",
+		  "[\"" ACCESS "\"]", false },
+		{ GET("/elsewhere"),
+		  "HTTP/1.1 200 OK\r\nNEL: {\"report_to\":\"cf-nel-0123456789abc\"}\r\n\r\n", "x",
+		  true },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -449,6 +568,41 @@ TEST(a_token_comes_inside_in_no_other_way)
 	_free_ char *words = visit(r, GET("/v1/messages"), JSON_HEAD, "{\"text\":\"" ACCESS "\"}");
 
 	CHECK_STR(words, "{\"text\":\"" ACCESS "\"}");
+	terms_unref(r);
+}
+
+/* What is closed on a host whose paths are not decided by bytes stays closed however it is written. */
+TEST(closed_below_an_encoded_slash)
+{
+	static const char *const tries[] = {
+		"/copilot_internal/v2/token",          "/copilot_internal%2Fv2/token",
+		"/copilot_internal%2fv2%2ftoken",      "/x%2F..%2Fcopilot_internal/v2/token",
+		"/copilot_internal%252Fv2%252Ftoken",  "/COPILOT_internal/V2/token",
+		"/%2Fcopilot_internal/v2%2Ftoken?a=b",
+	};
+	static const struct exchange_way api = {
+		.id = 8, .host = "api.github.com", .port = 443, .is_tls = true
+	};
+	_cleanup_(buf_done) struct buf rules = BUF(64 * KIB);
+	struct terms *r = terms_new();
+	struct err e = ERR_INIT;
+	struct exchange x;
+
+	buf_puts(&rules, "{\"logins\":[");
+	secret_login_terms(secret_login_find("copilot-login"), &rules);
+	buf_puts(&rules, "]}");
+	CHECK_INT(terms_parse(r, rules.p, rules.n, &e), 0);
+	for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+		_free_ char *text =
+			mem_fmt("GET %s HTTP/1.1\r\nHost: api.github.com\r\n\r\n", tries[i]);
+
+		CHECK_INT(ask(&x, r, &api, text), -EACCES);
+		exchange_end(&x);
+	}
+	CHECK_INT(ask(&x, r, &api,
+		      "GET /repos/me/app/branches/a%2Fb HTTP/1.1\r\nHost: api.github.com\r\n\r\n"),
+		  0);
+	exchange_end(&x);
 	terms_unref(r);
 }
 

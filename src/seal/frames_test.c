@@ -26,10 +26,12 @@ static void put_frame(struct buf *b, unsigned first, const char *payload)
 static int feed(const struct buf *in, size_t size, struct buf *out)
 {
 	struct frames *f = frames_new();
-	struct mask *m = mask_new();
+	struct words *w = words_new();
+	struct mask *m;
 	int r = 0;
 
-	CHECK(mask_add(m, STR(SECRET), STR(HOLDER)));
+	CHECK(words_add(w, STR(SECRET), STR(HOLDER)));
+	m = mask_new(w);
 	for (size_t at = 0; at < in->n && r == 0; at += size) {
 		struct str text = STR("");
 

@@ -169,11 +169,16 @@ static void submit_trailers(struct h2_stream *s)
 	nghttp2_nv nv[HTTP_FIELDS_MAX];
 	static char names[HTTP_FIELDS_MAX][64];
 	struct err e = ERR_INIT;
+	char status[16];
 	size_t n;
 
-	pile_add(&s->pile, STR(":status"), STR("200")); /* so that it reads as a head */
-	if (pile_response(&s->pile, &in, &e) < 0 || exchange_response(&s->x, &in, &out) < 0)
+	(void)snprintf(status, sizeof(status), "%03u", s->x.code);
+	pile_add(&s->pile, STR(":status"), str_of(status)); /* so that it reads as a head */
+	if (pile_response(&s->pile, &in, &e) < 0 || exchange_response(&s->x, &in, &out) < 0) {
+		exchange_fail(&s->x, 502, e.msg); /* unless the exchange has said why */
+		reset(s->h->down, s->down_id, NGHTTP2_INTERNAL_ERROR);
 		return;
+	}
 	n = make_fields(&out, &s->pile, nv, names);
 	(void)nghttp2_submit_trailer(s->h->down, s->down_id, nv, n);
 }

@@ -6,6 +6,8 @@
  * (written with escapes) or is too short to be stood for does not go inside at all.
  */
 #include "seal/login.h"
+#include "http/head.h"
+#include "http/uri.h"
 #include "secret/secret.h"
 
 _Static_assert(LOGIN_SEED == SECRET_SEED, "one kind of placeholder");
@@ -127,17 +129,39 @@ bool logins_cover(const struct logins *l, const char *host)
 	return false;
 }
 
-/* Does the path lie at or below one of these "host/prefix"? */
+bool logins_concern(const struct logins *l, const char *host)
+{
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t k = 0; k < l->v[i].n_hosts; k++)
+			if (host_matches(l->v[i].hosts[k], host))
+				return true;
+	return logins_cover(l, host);
+}
+
+static bool is_below(struct str path, struct str prefix)
+{
+	return prefix.n <= 1 ||
+	       (path.n >= prefix.n && strncasecmp(path.p, prefix.p, prefix.n) == 0 &&
+		(path.n == prefix.n || path.p[prefix.n] == '/'));
+}
+
+/* Does the path lie at or below one of these "host/prefix"? Where a secret alone makes a host's paths canonical, a slash may
+ * be encoded (http_check_canonical): then a prefix counts wherever it stands in the decoded path. */
 static bool is_below_any(char *const *v, size_t n, const char *host, struct str path)
 {
+	_cleanup_(buf_done) struct buf plain = BUF(HTTP_HEAD_MAX);
+	bool is_encoded = str_find(path, '%') < path.n;
+
+	if (is_encoded)
+		http_decode_twice(path, &plain);
 	for (size_t i = 0; i < n; i++) {
 		const char *prefix = strchrnul(v[i], '/');
-		size_t host_n = (size_t)(prefix - v[i]), len = strlen(prefix);
+		size_t host_n = (size_t)(prefix - v[i]);
 
 		if (strlen(host) != host_n || memcmp(v[i], host, host_n) != 0)
 			continue;
-		if (len <= 1 || (path.n >= len && strncasecmp(path.p, prefix, len) == 0 &&
-				 (path.n == len || path.p[len] == '/')))
+		if (is_below(path, str_of(prefix)) ||
+		    (is_encoded && strcasestr(buf_cstr(&plain), prefix)))
 			return true;
 	}
 	return false;
@@ -187,11 +211,61 @@ const struct login *logins_watch(const struct logins *l, const char *host, struc
 	return NULL;
 }
 
-const char *login_mark_in(const struct login *l, struct str text)
+enum { SHORT_MARK = 4, LEAST_TOKEN = 12 };
+
+static bool is_token_char(char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
+	       (c != '\0' && strchr("-._~+/=", c));
+}
+
+/* Does a word begin at `at`? Also behind an escape of JSON or of a form, whose last letter is none of the word. */
+static bool begins_word(struct str text, size_t at)
+{
+	const char *p = text.p + at;
+
+	return at == 0 || !is_token_char(p[-1]) || strchr("=/.~", p[-1]) ||
+	       (at >= 2 && p[-2] == '\\') || (at >= 3 && p[-3] == '%') ||
+	       (at >= 6 && p[-6] == '\\' && p[-5] == 'u');
+}
+
+/* The mark stands at `at`: is what follows as long as a token is, with a digit in it? */
+static bool is_token_at(struct str text, size_t at, size_t mark)
+{
+	bool has_digit = false;
+	size_t n = 0;
+
+	if (mark <= SHORT_MARK && !begins_word(text, at))
+		return false;
+	for (size_t i = at + mark; i < text.n && is_token_char(text.p[i]); i++, n++)
+		has_digit |= text.p[i] >= '0' && text.p[i] <= '9';
+	return has_digit && n >= LEAST_TOKEN;
+}
+
+/* Where the next token stands, at or behind `from`; text.n: nowhere. */
+static size_t next_token(struct str text, size_t from, const char *mark)
+{
+	size_t n = strlen(mark);
+
+	while (from < text.n) {
+		const char *at = memmem(text.p + from, text.n - from, mark, n);
+
+		if (at == NULL)
+			break;
+		from = (size_t)(at - text.p);
+		if (is_token_at(text, from, n))
+			return from;
+		from++;
+	}
+	return text.n;
+}
+
+const char *login_token_in(const struct login *l, const struct vault *v, struct str text)
 {
 	for (size_t i = 0; i < l->n_marks; i++)
-		if (text.n > 0 && memmem(text.p, text.n, l->marks[i], strlen(l->marks[i])))
-			return l->marks[i];
+		for (size_t at = 0; (at = next_token(text, at, l->marks[i])) < text.n; at++)
+			if (!vault_is_placeholder(v, str_from(text, at)))
+				return l->marks[i];
 	return NULL;
 }
 
@@ -253,7 +327,8 @@ static bool is_token(const struct login *l, const struct json *v)
 		if (v->key && str_eq(v->key, l->tokens[i]))
 			return true;
 	for (size_t i = 0; i < l->n_marks; i++)
-		if (str_starts(v->text, l->marks[i]))
+		if (str_starts(v->text, l->marks[i]) &&
+		    is_token_at((struct str){ .p = v->text, .n = v->n }, 0, strlen(l->marks[i])))
 			return true;
 	return false;
 }
@@ -279,24 +354,6 @@ static void wipe_tree(struct json *v)
 			wipe_tree(c);
 }
 
-/* Tokens were replaced by placeholders that begin like them: what begins so and is no placeholder of ours is a token inside
- * another text, or with escapes in it. */
-static int check_rest(const struct taking *t, struct err *e)
-{
-	for (size_t i = 0; i < t->l->n_marks; i++) {
-		const char *mark = t->l->marks[i], *at = t->text->p, *end = at + t->text->n;
-
-		while ((at = memmem(at, (size_t)(end - at), mark, strlen(mark))) != NULL) {
-			if (!vault_is_placeholder(t->v,
-						  (struct str){ .p = at, .n = (size_t)(end - at) }))
-				return err_set(e, ERR_DENIED, EBADMSG,
-					       "a token stands inside another text");
-			at++;
-		}
-	}
-	return t->n;
-}
-
 int login_take(const struct logins *all, const struct login *l, struct vault *v, bool is_success,
 	       struct buf *text, struct err *e)
 {
@@ -308,7 +365,7 @@ int login_take(const struct logins *all, const struct login *l, struct vault *v,
 		return 0;
 	r = json_parse_foreign(text->p, text->n, &doc, e);
 	if (r < 0 && !is_success)
-		return login_mark_in(l, (struct str){ .p = text->p, .n = text->n })
+		return login_token_in(l, v, (struct str){ .p = text->p, .n = text->n })
 			       ? err_set(e, ERR_DENIED, EBADMSG,
 					 "a token stands where none is expected")
 			       : 0;
@@ -316,5 +373,10 @@ int login_take(const struct logins *all, const struct login *l, struct vault *v,
 		return err_set(e, ERR_DENIED, EBADMSG, "it cannot be read");
 	r = take_below(&t, doc.root, e);
 	wipe_tree(doc.root);
-	return r < 0 ? -EBADMSG : check_rest(&t, e);
+	if (r < 0)
+		return -EBADMSG;
+	/* Tokens were replaced by placeholders: one that is left stands inside another text, or has escapes in it. */
+	return login_token_in(l, v, (struct str){ .p = text->p, .n = text->n })
+		       ? err_set(e, ERR_DENIED, EBADMSG, "a token stands inside another text")
+		       : t.n;
 }

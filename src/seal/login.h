@@ -47,6 +47,8 @@ const struct login *logins_find(const struct logins *l, const char *host, struct
 
 /* Does a login have an endpoint on this host? */
 bool logins_cover(const struct logins *l, const char *host);
+/* Is this a host that a login's tokens are for, or that gives them out? Also before anybody has logged in. */
+bool logins_concern(const struct logins *l, const char *host);
 
 /* May it be asked for? 0, or -EACCES with the sentence: it lies where a login gives out tokens, and is no request that the
  * agent is known to make. Letters are compared without their case, because some servers do. */
@@ -56,8 +58,9 @@ int logins_judge(const struct logins *l, const char *host, struct str method, st
 /* The login whose tokens an answer of JSON to this request must not hold, or NULL. */
 const struct login *logins_watch(const struct logins *l, const char *host, struct str path);
 
-/* The beginning of a token that stands in the text, or NULL. */
-const char *login_mark_in(const struct login *l, struct str text);
+/* How the token begins that stands in the text and is no placeholder, or NULL: one of the marks, followed by as much as a
+ * token has. A mark of few letters is one only where a word begins: "rt_" stands in "report_to" too. */
+const char *login_token_in(const struct login *l, const struct vault *v, struct str text);
 
 /* Takes every token out of the answer in *text, which keeps its length, and into the vault. How many there were;
  * -EBADMSG: it cannot be told where they stand. An answer of failure need not be JSON, but holds no token. */

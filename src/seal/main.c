@@ -131,7 +131,8 @@ static void on_login(void *arg, struct terms *r, const char *name, struct str an
 	if (p->seal.rules != r)
 		(void)vault_adopt(&p->seal.rules->vault,
 				  &r->vault); /* what does not fit is not used */
-	if (seal_send_all(SEAL_KEEPER_FD, SEAL_LOGIN, name, answer.p, answer.n) == 0)
+	if (answer.n > 0 &&
+	    seal_send_all(SEAL_KEEPER_FD, SEAL_LOGIN, name, answer.p, answer.n) == 0)
 		(void)seal_send(SEAL_KEEPER_FD, SEAL_LOGIN, 1, name, NULL, 0);
 }
 
@@ -161,6 +162,7 @@ static void commit(struct program *p)
 		(void)seal_send(SEAL_KEEPER_FD, SEAL_FAILED, 0, NULL, e->msg, strlen(e->msg));
 		terms_unref(p->next);
 	} else {
+		p->seal.rules->newer = terms_ref(p->next);
 		terms_unref(p->seal.rules);
 		p->seal.rules = p->next;
 		if (p->trust.n > 0) {

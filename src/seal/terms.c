@@ -19,13 +19,16 @@ struct terms *terms_ref(struct terms *r)
 
 void terms_unref(struct terms *r)
 {
-	if (r == NULL || --r->refs > 0)
-		return;
-	path_rules_done(&r->paths);
-	git_rules_done(&r->git);
-	vault_done(&r->vault);
-	logins_done(&r->logins);
-	free(r);
+	while (r && --r->refs == 0) {
+		struct terms *newer = r->newer;
+
+		path_rules_done(&r->paths);
+		git_rules_done(&r->git);
+		vault_done(&r->vault);
+		logins_done(&r->logins);
+		free(r);
+		r = newer;
+	}
 }
 
 typedef int add_fn(struct terms *r, const char *text, struct err *e);
@@ -124,11 +127,20 @@ int terms_parse(struct terms *r, const char *text, size_t n, struct err *e)
 	return k < 0 ? k : add_logins(r, json_get(doc.root, "logins"), e);
 }
 
-bool terms_guard_writes(const struct terms *r, uint64_t secrets)
+uint64_t terms_guarded(const struct terms *r)
 {
+	uint64_t set = 0;
+
 	for (size_t i = 0; i < r->vault.n; i++)
-		for (size_t k = 0; (secrets >> i & 1) && k < r->git.n; k++)
+		for (size_t k = 0; k < r->git.n; k++)
 			if (vault_is_for(&r->vault.v[i], r->git.v[k].host))
-				return true;
-	return false;
+				set |= UINT64_C(1) << i;
+	return set;
+}
+
+struct terms *terms_newest(struct terms *r)
+{
+	while (r->newer)
+		r = r->newer;
+	return r;
 }

@@ -2,11 +2,12 @@
 /* seal/vault.c - see vault.h
  *
  * Values live in one mapping that is locked and left out of dumps; copies made for a request are wiped when it is
- * over. A placeholder of a secret that is not for this host stays what it is: it opens nothing anywhere.
+ * over, and the words that answers are looked through for (mask.h) with the vault. A placeholder of a secret that is not for this host stays what it is: it opens nothing anywhere.
  */
 #include <sys/mman.h>
 
 #include "base/base64.h"
+#include "base/sabotage.h"
 #include "http/head.h"
 #include "policy/pathrule.h"
 #include "seal/vault.h"
@@ -46,6 +47,10 @@ void vault_done(struct vault *v)
 		free_list(v->v[i].doors, v->v[i].n_doors);
 	}
 	free(v->former);
+	for (size_t i = 0; i < ARRAY_LEN(v->cached); i++) {
+		words_unref(v->cached[i].words);
+		free(v->cached[i].host);
+	}
 	if (v->memory) {
 		explicit_bzero(v->memory, v->used);
 		(void)munmap(v->memory, v->size);
@@ -158,6 +163,7 @@ static void add_former(struct vault *v, const struct vault_entry *s, const char 
 		return;
 	vec_reserve(v->former, v->n_former, v->cap_former);
 	v->former[v->n_former++] = (struct vault_former){ .of = s, .value = value, .n = n };
+	v->changes++;
 }
 
 int vault_set(struct vault *v, const char *name, struct str value)
@@ -178,6 +184,7 @@ int vault_set(struct vault *v, const char *name, struct str value)
 		add_former(v, s, s->value, s->n);
 	s->value = kept;
 	s->n = value.n;
+	v->changes++;
 	return 0;
 }
 
@@ -295,6 +302,15 @@ static const struct vault_entry *at_placeholder(const struct vault *v, struct st
 	return NULL;
 }
 
+static bool has_placeholder(const struct vault *v, struct str text)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (text.n > 0 &&
+		    memmem(text.p, text.n, v->v[i].placeholder, strlen(v->v[i].placeholder)))
+			return true;
+	return false;
+}
+
 bool vault_is_placeholder(const struct vault *v, struct str text)
 {
 	return at_placeholder(v, text) != NULL;
@@ -353,7 +369,7 @@ static char *take_text(struct buf *b)
 	return b->is_over ? NULL : mem_strn(b->p, b->n);
 }
 
-static char *swap_basic(const struct place *p, struct str value, struct mask *m)
+static char *swap_basic(const struct place *p, struct str value)
 {
 	_cleanup_(wipe_done) struct buf plain = secret_buf(), new = secret_buf(),
 					out = secret_buf();
@@ -363,12 +379,11 @@ static char *swap_basic(const struct place *p, struct str value, struct mask *m)
 		return NULL;
 	buf_puts(&out, "Basic ");
 	base64_put(&out, view(&new));
-	(void)mask_add(m, str_from(view(&out), 6), str_trim(str_from(value, 6)));
 	return take_text(&out);
 }
 
 char *vault_swap_field(const struct vault *v, const char *host, struct str name, struct str value,
-		       struct mask *m, struct vault_note *note)
+		       struct vault_note *note)
 {
 	const struct place p = {
 		.v = v, .host = host, .kind = VAULT_HEADER, .header = name, .note = note
@@ -379,7 +394,9 @@ char *vault_swap_field(const struct vault *v, const char *host, struct str name,
 		return NULL;
 	if (str_is_nocase(name, "Authorization") && value.n > 6 &&
 	    strncasecmp(value.p, "Basic ", 6) == 0)
-		return swap_basic(&p, value, m);
+		return swap_basic(&p, value);
+	if (!has_placeholder(v, value))
+		return NULL;
 	out = secret_buf();
 	return swap_into(&p, value, &out) ? take_text(&out) : NULL;
 }
@@ -391,7 +408,7 @@ char *vault_swap_query(const struct vault *v, const char *host, struct str targe
 	size_t mark = str_find(target, '?');
 	_cleanup_(wipe_done) struct buf out = { 0 };
 
-	if (v->n == 0 || mark == target.n)
+	if (mark == target.n || !has_placeholder(v, str_from(target, mark)))
 		return NULL;
 	out = secret_buf();
 	buf_add(&out, target.p, mark);
@@ -412,22 +429,77 @@ bool vault_holds_for(const struct vault *v, const char *host)
 	return false;
 }
 
-void vault_mask(const struct vault *v, const char *host, struct mask *m)
+/* The characters of base64 that are made of the text alone, where `before` bytes precede it in their group of three. */
+static char *base64_core(struct str text, size_t before, struct str *ret)
 {
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567"
+				      "89+/";
+	size_t from = (before * 8 + 5) / 6, to = (before + text.n) * 8 / 6;
+	char *core = mem_new(to - from + 1, 1);
+
+	for (size_t i = from; i < to; i++) {
+		unsigned v = 0;
+
+		for (size_t bit = i * 6 - before * 8, k = 0; k < 6; k++, bit++)
+			v = v << 1 | ((unsigned char)text.p[bit / 8] >> (7 - bit % 8) & 1U);
+		core[i - from] = letters[v];
+	}
+	*ret = str_of(core);
+	return core;
+}
+
+/* As it is, and as it stands within Basic behind any name. */
+static void mask_value(struct words *w, struct str value, struct str holder)
+{
+	bug_on(!words_add(w, value, holder));
+	for (size_t before = 0; before < 3; before++) {
+		struct str word, by;
+		char *a = base64_core(value, before, &word), *b = base64_core(holder, before, &by);
+
+		bug_on(!words_add(w, word, by));
+		wipe_free(a);
+		wipe_free(b);
+	}
+}
+
+static struct words *make_words(const struct vault *v, const char *host)
+{
+	struct words *w = words_new();
+
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vault_entry *s = &v->v[i];
 
 		if (s->value && is_known_to(s, host))
-			bug_on(!mask_add(m, (struct str){ .p = s->value, .n = s->n },
-					 str_of(s->placeholder)));
+			mask_value(w, (struct str){ .p = s->value, .n = s->n },
+				   str_of(s->placeholder));
 	}
-	for (size_t i = 0; i < v->n_former; i++) {
+	for (size_t i = 0; i < v->n_former && !sabotaged("seal-former"); i++) {
 		const struct vault_former *f = &v->former[i];
 
 		if (is_known_to(f->of, host))
-			bug_on(!mask_add(m, (struct str){ .p = f->value, .n = f->n },
-					 str_of(f->of->placeholder)));
+			mask_value(w, (struct str){ .p = f->value, .n = f->n },
+				   str_of(f->of->placeholder));
 	}
+	return w;
+}
+
+struct words *vault_words(struct vault *v, const char *host)
+{
+	struct vault_cached *c = &v->cached[v->next_cached];
+
+	for (size_t i = 0; i < ARRAY_LEN(v->cached); i++)
+		if (v->cached[i].words && str_eq(v->cached[i].host, host))
+			c = &v->cached[i];
+	if (c->words && str_eq(c->host, host) && c->changes == v->changes)
+		return words_ref(c->words);
+	if (c == &v->cached[v->next_cached])
+		v->next_cached = (v->next_cached + 1) % ARRAY_LEN(v->cached);
+	words_unref(c->words);
+	free(c->host);
+	*c = (struct vault_cached){ .host = mem_str(host),
+				    .words = make_words(v, host),
+				    .changes = v->changes };
+	return words_ref(c->words);
 }
 
 /* As it stands in the body of a form. */
@@ -441,26 +513,31 @@ static void put_form(struct buf *out, struct str text)
 }
 
 /* Only where both have one length: the length of a body has been announced. */
-static void add_body_word(struct mask *m, struct str holder, struct str value)
+static void add_body_word(struct words *m, struct str holder, struct str value)
 {
 	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
 
 	if (holder.n == value.n)
-		(void)mask_add(m, holder, value);
+		(void)words_add(m, holder, value);
 	put_form(&a, holder);
 	put_form(&b, value);
 	if (a.n == b.n && a.n != holder.n)
-		(void)mask_add(m, view(&a), view(&b));
+		(void)words_add(m, view(&a), view(&b));
 }
 
-void vault_body_mask(const struct vault *v, const char *host, bool is_endpoint, struct mask *m)
+struct words *vault_body_words(const struct vault *v, const char *host, bool is_endpoint,
+			       uint64_t but)
 {
+	struct words *w = words_new();
+
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vault_entry *s = &v->v[i];
+		bool is_meant = ((s->places & VAULT_BODY) && vault_is_for(s, host)) ||
+				(is_endpoint && is_listed(s->doors, s->n_doors, host));
 
-		if (s->value && (((s->places & VAULT_BODY) && vault_is_for(s, host)) ||
-				 (is_endpoint && is_listed(s->doors, s->n_doors, host))))
-			add_body_word(m, str_of(s->placeholder),
+		if (s->value && is_meant && !(but >> i & 1))
+			add_body_word(w, str_of(s->placeholder),
 				      (struct str){ .p = s->value, .n = s->n });
 	}
+	return w;
 }

@@ -49,6 +49,13 @@ struct vault {
 	char *memory; /* locked, not dumped, wiped at the end */
 	size_t used, size;
 	bool is_locked;
+	uint64_t changes; /* how often a value came in */
+	struct vault_cached {
+		char *host;
+		struct words *words;
+		uint64_t changes; /* when they were made */
+	} cached[8];
+	size_t next_cached;
 };
 
 /* Reserves the memory; before confinement. */
@@ -78,10 +85,9 @@ struct vault_note {
 	uint64_t elsewhere; /* placeholders that were seen in a request to another host */
 };
 
-/* The value of a header field as it goes out: NULL when as it is, else to be wiped and freed. What a server could
- * send back in another form (Basic) is added to m. */
+/* The value of a header field as it goes out: NULL when as it is, else to be wiped and freed. */
 char *vault_swap_field(const struct vault *v, const char *host, struct str name, struct str value,
-		       struct mask *m, struct vault_note *note);
+		       struct vault_note *note);
 /* The same for the query of a target. */
 char *vault_swap_query(const struct vault *v, const char *host, struct str target,
 		       struct vault_note *note);
@@ -92,9 +98,11 @@ bool vault_is_placeholder(const struct vault *v, struct str text);
 /* Does a secret or a captured login belong to this host? */
 bool vault_holds_for(const struct vault *v, const char *host);
 
-/* Words to be masked in answers of host, and words to be swapped in bodies sent to it (of a login: to its endpoint alone). */
-void vault_mask(const struct vault *v, const char *host, struct mask *m);
-void vault_body_mask(const struct vault *v, const char *host, bool is_endpoint, struct mask *m);
+/* Words to be masked in answers of host: all values that its secrets have and had, as they are and within Basic. */
+struct words *vault_words(struct vault *v, const char *host);
+/* Words to be swapped in bodies sent to it (of a login: to its endpoint alone; of the secrets in the set `but` none). */
+struct words *vault_body_words(const struct vault *v, const char *host, bool is_endpoint,
+			       uint64_t but);
 
 void wipe_free(char *s);
 

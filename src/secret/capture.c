@@ -184,7 +184,8 @@ int secret_login_keep(const struct secret_login *l, const char *state_dir, struc
 
 	if (r < 0)
 		return r;
-	if (!text_of(doc.root, "access_token") || !text_of(doc.root, "refresh_token"))
+	if (!text_of(doc.root, "access_token") || (l->endpoint && !text_of(doc.root, "refresh_"
+										     "token")))
 		return 0;
 	put_store(&text, l->fresh, doc.root);
 	if (text.is_over)

@@ -37,7 +37,9 @@ const struct secret_login secret_logins[] = {
 	  { "platform.claude.com/v1/oauth/token", "console.anthropic.com/v1/oauth/token",
 	    "api.anthropic.com/api/oauth/claude_cli/create_api_key" },
 	  { "platform.claude.com/v1/oauth", "console.anthropic.com/v1/oauth",
-	    "api.anthropic.com/api/oauth", "api.anthropic.com/v1/oauth" },
+	    "api.anthropic.com/api/oauth", "api.anthropic.com/v1/oauth", "claude.ai/v1/oauth",
+	    "claude.ai/api/oauth", "console.anthropic.com/api/oauth",
+	    "platform.claude.com/api/oauth" },
 	  { "GET platform.claude.com/v1/oauth/hello", "GET api.anthropic.com/v1/oauth/hello",
 	    "GET api.anthropic.com/api/oauth/claude_cli/roles",
 	    "GET api.anthropic.com/api/oauth/profile", "GET api.anthropic.com/api/oauth/usage",
@@ -99,6 +101,29 @@ const struct secret_login secret_logins[] = {
 	  { NULL },
 	  "{\"access_token\":$a,\"refresh_token\":$r,\"id_token\":$i,\"scope\":$S,"
 	  "\"token_type\":\"Bearer\",\"expiry_date\":$e}" },
+	/* GitHub's device flow. Its tokens do not end, and the agent keeps them in the desktop's keyring, so what was made
+	 * inside comes back as a variable. What api.github.com makes of such a token stays closed: it would be a token. */
+	{ "copilot-login",
+	  NULL,
+	  { "access_token", NULL },
+	  { "access_token", "refresh_token" },
+	  NULL,
+	  NULL,
+	  { "COPILOT_GITHUB_TOKEN" },
+	  { "api.github.com", "github.com", "api.githubcopilot.com",
+	    "api.individual.githubcopilot.com", "api.business.githubcopilot.com",
+	    "api.enterprise.githubcopilot.com" },
+	  NULL,
+	  NULL,
+	  NULL,
+	  { "access_token", "refresh_token" },
+	  { "github.com/login/oauth/access_token" },
+	  { "github.com/login", "api.github.com/copilot_internal/v2" },
+	  { "POST github.com/login/device/code", "GET github.com/login/device",
+	    "GET github.com/login/oauth/authorize" },
+	  { "gho_", "ghu_", "ghr_", "ghs_", "ghp_", "github_pat_" },
+	  { NULL },
+	  "{\"access_token\":$a,\"refresh_token\":$r,\"scope\":$S}" },
 	{ NULL },
 };
 
@@ -136,7 +161,7 @@ bool secret_login_is_there(const struct secret_login *l, const char *home, const
 	struct secret s = { .source = SECRET_LOGIN };
 
 	/* The agent's own first: what was made inside is never taken instead of it. */
-	s.from = home ? mem_fmt("%s/%s", home, l->path) : NULL;
+	s.from = home && l->path ? mem_fmt("%s/%s", home, l->path) : NULL;
 	if (s.from == NULL || access(s.from, R_OK) < 0) {
 		free(s.from);
 		s.from = secret_login_kept(state_dir, l->name);

@@ -83,18 +83,19 @@ void secret_apply_service(struct secret *s);
 /* ---- login.c: subscriptions an agent was logged in to on the host ---- */
 
 struct secret_login {
-	const char *name, *path; /* below home */
-	const char *access[2];   /* keys down to the access token */
-	const char *tokens[4];   /* every key that holds a token, wherever it stands */
-	const char *expires;     /* a number of milliseconds since 1970, or NULL */
-	const char *refreshed;   /* a time as text, or NULL */
+	const char *name,
+		*path; /* below home; NULL: the host's own lies where we do not read (a keyring) */
+	const char *access[2]; /* keys down to the access token */
+	const char *tokens[4]; /* every key that holds a token, wherever it stands */
+	const char *expires;   /* a number of milliseconds since 1970, or NULL */
+	const char *refreshed; /* a time as text, or NULL */
 	const char *env[2], *hosts[6];
 	const char *endpoint, *client; /* where a token that has ended is renewed, as whom */
 	const char *
 		form; /* the client's word for itself: the endpoint wants a form, not JSON; or NULL */
 	const char *answers[4]; /* what the endpoint calls each of tokens */
 	const char *gives[4];   /* host/path of what gives out tokens to who logs in */
-	const char *closed[4];  /* host/prefix: below it only `gives` and `pages` are asked for */
+	const char *closed[8];  /* host/prefix: below it only `gives` and `pages` are asked for */
 	const char *pages[12];  /* METHOD host/path: what the agent is known to ask for there */
 	const char *marks[6];   /* how a token begins */
 	const char *texts[3];   /* host/prefix whose answers are models' words */
@@ -123,7 +124,8 @@ void secret_put_now(struct buf *out);
 char *secret_login_kept(const char *state_dir, const char *name);
 /* One of "logins" in what vitrine-seal is told. */
 void secret_login_terms(const struct secret_login *l, struct buf *out);
-/* Keeps what an endpoint answered, in the agent's own form. 1: kept; 0: nothing in it that lasts (no refresh token);
+/* Keeps what an endpoint answered, in the agent's own form. 1: kept; 0: nothing in it that lasts (no token, or one that ends and
+ * no refresh token);
  * -EEXIST: there is one, and it may not be replaced. */
 int secret_login_keep(const struct secret_login *l, const char *state_dir, struct str answer,
 		      bool may_replace, struct err *e);

@@ -38,6 +38,7 @@
 
 #include "base/io.h"
 #include "base/loop.h"
+#include "base/sabotage.h"
 #include "base/title.h"
 
 #define CALM_MS 10             /* without a report: who is asleep? */
@@ -368,7 +369,7 @@ static size_t reap(struct freezer *f)
 
 		n++;
 		/* From here on it dies with us: nobody else could keep it stopped. */
-		if (WIFSTOPPED(status))
+		if (WIFSTOPPED(status) && !sabotaged("exitkill"))
 			(void)ptrace(PTRACE_SETOPTIONS, tid, NULL,
 				     (void *)(uintptr_t)(EVENTS | PTRACE_O_EXITKILL));
 		t->state = WIFSTOPPED(status) ? TASK_STOPPED : TASK_NONE;

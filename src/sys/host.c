@@ -4,7 +4,6 @@
  * Two kinds: attempts (host_try.c), where the kernel itself answers, and looks at files and the environment, for
  * what cannot be tried. checks[] is the order of the output. A fix is a command or a setting, not advice.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
 #include <linux/magic.h>
@@ -19,6 +18,7 @@
 #include "sys/cgroup.h"
 #include "sys/host.h"
 #include "sys/host_try.h"
+#include "sys/lasting.h"
 #include "sys/scope.h"
 
 #define SET(field, ...) ((void)snprintf((field), sizeof(field), __VA_ARGS__))
@@ -421,8 +421,7 @@ static const char *remote_fs(const struct statfs *fs)
 	return NULL;
 }
 
-/* Field `i` of our own line in /etc/passwd, or NULL. getpwuid() would load libraries into a static program. */
-static char *passwd_field(size_t i)
+char *host_passwd_field(size_t i)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
 	_free_ char *id = mem_fmt("%u", geteuid());
@@ -450,7 +449,7 @@ static char *passwd_field(size_t i)
 static char *state_place(void)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	_free_ char *known = home && *home == '/' ? mem_str(home) : passwd_field(5);
+	_free_ char *known = home && *home == '/' ? mem_str(home) : host_passwd_field(5);
 	char *path;
 
 	if (state && *state == '/')
@@ -505,77 +504,29 @@ static void check_disk(struct host_check *c)
 	SET(c->fix, "make room, or set XDG_STATE_HOME to another disk");
 }
 
-/* KillUserProcesses=yes in this text (1), =no (0), or nothing (-1). The last word counts. */
-static int kills_processes(const char *text)
-{
-	static const char key[] = "KillUserProcesses=";
-	int found = -1;
-
-	while (*text) {
-		size_t n;
-
-		text += strspn(text, " \t");
-		if (str_starts(text, key)) {
-			const char *v = text + sizeof(key) - 1;
-
-			/* systemd's words for yes: 1, yes, y, true, t, on. */
-			found = *v == '1' || *v == 'y' || *v == 't' || (v[0] == 'o' && v[1] == 'n');
-		}
-		n = strcspn(text, "\n");
-		text += n + (text[n] == '\n');
-	}
-	return found;
-}
-
-static void logind_file(const char *path, int *kills)
-{
-	_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
-	struct err ignored = ERR_INIT;
-	int found = io_read_file(path, &b, &ignored) < 0 ? -1 : kills_processes(buf_cstr(&b));
-
-	if (found >= 0)
-		*kills = found;
-}
-
-static int is_conf(const struct dirent *d)
-{
-	return str_ends(d->d_name, ".conf");
-}
-
-/* systemd sorts drop-ins by name over all directories; by directory is the same unless two of them disagree. */
-static void logind_folder(const char *dir, int *kills)
-{
-	struct dirent **names = NULL;
-	int n = scandir(dir, &names, is_conf, alphasort);
-
-	for (int i = 0; i < n; i++) {
-		_free_ char *path = mem_fmt("%s/%s", dir, names[i]->d_name);
-
-		logind_file(path, kills);
-		free(names[i]);
-	}
-	free(names);
-}
-
 static void check_logind(struct host_check *c)
 {
-	int kills = 0;
+	static const char *const says[LASTING_COUNT_] = {
+		[LASTING_SESSION] = "what runs detached (-d) has a session of its own, which no "
+				    "logout ends",
+		[LASTING_UNIT] = "what runs detached (-d) is a transient systemd unit, which no "
+				 "logout ends",
+		[LASTING_LINGER] = "what runs detached (-d) is a transient systemd unit; lingering "
+				   "is off and "
+				   "is switched on for it",
+		[LASTING_NOT] = "KillUserProcesses=yes, and no systemd manager of yours: what runs "
+				"detached "
+				"(-d) ends when you log out",
+	};
+	struct login l;
+	enum lasting how;
 
-	if (access("/run/systemd/system", F_OK) < 0) {
-		SET(c->detail, "no systemd here: nothing ends with a login");
-		return;
-	}
-	logind_file("/usr/lib/systemd/logind.conf", &kills);
-	logind_file("/etc/systemd/logind.conf", &kills);
-	logind_folder("/usr/lib/systemd/logind.conf.d", &kills);
-	logind_folder("/run/systemd/logind.conf.d", &kills);
-	logind_folder("/etc/systemd/logind.conf.d", &kills);
-	SET(c->detail, "KillUserProcesses=%s",
-	    kills ? "yes: a detached sandbox ends when you log out" : "no");
-	if (kills) {
+	lasting_look(&l);
+	how = lasting_decide(&l, true);
+	SET(c->detail, "%s%s", says[how], l.has_systemd ? "" : "; no systemd here");
+	if (how == LASTING_NOT || (how == LASTING_LINGER && l.kills)) {
 		c->state = HOST_WEAKER;
-		SET(c->fix, "loginctl enable-linger, and start with: systemd-run --user --scope "
-			    "vitrine ...");
+		SET(c->fix, "sudo loginctl enable-linger $USER, then log in again");
 	}
 }
 
@@ -600,7 +551,7 @@ static void check_kvm(struct host_check *c)
 static bool has_subids(const char *file)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
-	_free_ char *name = passwd_field(0), *by_name = mem_fmt("%s:", name ? name : "");
+	_free_ char *name = host_passwd_field(0), *by_name = mem_fmt("%s:", name ? name : "");
 	_free_ char *by_id = mem_fmt("%u:", geteuid());
 	struct err ignored = ERR_INIT;
 

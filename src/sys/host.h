@@ -38,6 +38,9 @@ size_t host_checks(struct host_check *v, size_t max);
 #define HOST_KERNEL(major, minor) ((major) << 16 | (minor))
 unsigned host_kernel(void);
 
+/* Field `i` of our own line in /etc/passwd, or NULL. getpwuid() would load libraries into a static program. */
+char *host_passwd_field(size_t i);
+
 /* No needed check is missing. */
 bool host_can_run(const struct host_check *v, size_t n);
 

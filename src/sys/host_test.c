@@ -151,15 +151,6 @@ TEST(nothing_is_left_behind)
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
-TEST(logind_files)
-{
-	CHECK_INT(kills_processes(""), -1);
-	CHECK_INT(kills_processes("#KillUserProcesses=yes\n"), -1);
-	CHECK_INT(kills_processes("[Login]\nKillUserProcesses=yes\n"), 1);
-	CHECK_INT(kills_processes("[Login]\n  KillUserProcesses=no\nKillUserProcesses=1"), 1);
-	CHECK_INT(kills_processes("KillUserProcesses=yes\nKillUserProcesses=no\n"), 0);
-}
-
 TEST(remote_file_systems)
 {
 	struct statfs nfs = { .f_type = 0x6969 }, ext4 = { .f_type = 0xef53 }, cifs = { 0 };

@@ -10,6 +10,7 @@
  * Runs between clone and exec: nothing here allocates or logs.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/if.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -21,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/io.h"
 #include "base/sabotage.h"
 #include "sys/netns.h"
 
@@ -42,6 +44,14 @@ int netns_loopback(void)
 	if (fd < 0)
 		return -errno;
 	return ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
+}
+
+void netns_low_ports(void)
+{
+	_close_ int fd = open(NETNS_LOW_PORTS, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, "0", 1); /* else from 1024 on */
 }
 
 /* ---- netlink messages in one buffer ---- */

@@ -16,6 +16,9 @@
 #define NETNS_V6 "fd76:6974:7269:6e65::" /* /64, unique local */
 #define NETNS_V6_BITS 64
 
+/* Holds the first port that needs no capability; written inside, it counts for that namespace alone. */
+#define NETNS_LOW_PORTS "/proc/sys/net/ipv4/ip_unprivileged_port_start"
+
 #define NETNS_PROXY_PORT 3128
 #define NETNS_TELEMETRY_PORT 4318 /* OpenTelemetry's own, for HTTP */
 
@@ -38,6 +41,9 @@ struct netns {
 
 /* lo up. */
 int netns_loopback(void);
+
+/* Every port of this namespace may be listened on, as far as the kernel lets us say so. */
+void netns_low_ports(void);
 
 /* Routes, addresses, the redirect and the listening sockets. No allocation; 0 or -errno. */
 int netns_open(struct netns *ret);

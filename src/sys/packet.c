@@ -60,13 +60,19 @@ int packet_recv(int fd, void *p, size_t n, int fds[PACKET_FDS])
 			      .msg_iovlen = 1,
 			      .msg_control = control.bytes,
 			      .msg_controllen = sizeof(control.bytes) };
+	bool was_reset = false;
 	ssize_t got;
 
 	for (int i = 0; i < PACKET_FDS; i++)
 		fds[i] = FD_NONE;
-	do {
+	/* A peer that closed the connection with packets of ours unread makes the kernel report that once, before the packets
+	 * that the peer sent. */
+	for (;;) {
 		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	} while (got < 0 && errno == EINTR);
+		if (got >= 0 || (errno != EINTR && (errno != ECONNRESET || was_reset)))
+			break;
+		was_reset = was_reset || errno == ECONNRESET;
+	}
 	if (got < 0)
 		return errno == ECONNRESET ? 0 : -errno;
 	take_fds(&msg, fds);

@@ -25,6 +25,7 @@
 #include "base/base.h"
 
 static cpu_set_t all;
+static bool is_behind;
 static enum { SPREAD_NOT, SPREAD_APART, SPREAD_TOGETHER } mode;
 
 static long number(const char **at)
@@ -108,13 +109,28 @@ void spread_child(pid_t child)
 		(void)sched_setaffinity(child, sizeof(others), &others);
 }
 
-void spread_behind(bool is_behind)
+/* The kernel's calls: libc's are about threads and may not be there. */
+static void set_policy(int policy)
 {
-	struct sched_param none = { 0 };
+	const struct sched_param none = { 0 };
 
-	/* The kernel's call: libc's is about threads and may not be there. What we make is not to be like us. */
-	(void)syscall(SYS_sched_setscheduler, 0,
-		      is_behind ? SCHED_BATCH | SCHED_RESET_ON_FORK : SCHED_OTHER, &none);
+	(void)syscall(SYS_sched_setscheduler, 0, policy, &none);
+}
+
+void spread_behind(bool want)
+{
+	/* A caller that chose a policy itself keeps it. SCHED_RESET_ON_FORK would be of no use here: children inherit
+	 * SCHED_BATCH all the same, and without privileges nobody gets rid of the flag again. */
+	if (want == is_behind || (want && syscall(SYS_sched_getscheduler, 0) != SCHED_OTHER))
+		return;
+	set_policy(want ? SCHED_BATCH : SCHED_OTHER);
+	is_behind = want;
+}
+
+void spread_before_exec(void)
+{
+	if (is_behind)
+		set_policy(SCHED_OTHER);
 }
 
 void spread_free(void)

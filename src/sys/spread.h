@@ -16,8 +16,10 @@ void spread_child(pid_t child);
 /* By a parent that is about to wait, for a child that waits already: it is to be woken here. */
 void spread_back(pid_t child);
 
-/* For work that nobody waits for: while this is on, waking us takes the processor from nobody. */
+/* For work that nobody waits for: while this is on, waking us takes the processor from nobody. Children inherit that: the
+ * sandbox is made before, and a child that becomes another program calls spread_before_exec(), which changes no memory. */
 void spread_behind(bool is_behind);
+void spread_before_exec(void);
 
 /* By one that shares its parent's memory, which is not to be told that it is over: every processor is allowed again. */
 void spread_free(void);

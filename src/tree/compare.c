@@ -247,7 +247,7 @@ int changes_check(const struct changes *c, char *const *paths, int root_fd, stru
 		if (**paths == '\0' || is_known(c, *paths, root_fd))
 			continue;
 		buf_esc(&name, *paths, strlen(*paths));
-		return err_set(e, ERR_USAGE, ENOENT,
+		return err_set(e, ERR_NOTFOUND, ENOENT,
 			       "'%.200s' is neither a sandbox nor a path here, and nothing was "
 			       "changed",
 			       buf_cstr(&name));

@@ -37,17 +37,20 @@ struct find {
 	struct pending *v;
 	size_t n, cap;
 	struct buf names;
+	struct buf files; /* of the directory being read, for plain() */
 	struct buf rel;
 	int failed; /* from a callback made in the middle of a directory */
 	struct err err;
 };
 
 #define PENDING_MAX 20000
+#define FIND_FILES_MAX (64 * KIB) /* a larger directory is not remembered but read again */
 
 static void find_done(struct find *f)
 {
 	free(f->v);
 	buf_done(&f->names);
+	buf_done(&f->files);
 	buf_done(&f->rel);
 }
 
@@ -144,6 +147,10 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 	struct find *f = arg;
 	unsigned bits = matcher_probe(f->m, f->under[0] ? NULL : d->rel, d->rel_len, name, len);
 
+	if (type == DT_REG && f->ops->file)
+		f->ops->file(f->arg, d->fd, d->rel, name);
+	if (type == DT_REG && f->ops->plain && !(d->bits & FIND_NOT_PLAIN))
+		buf_add(&f->files, name, len + 1);
 	/* Whoever listens there does so on the host, and no mount or network namespace stops a connect(). */
 	if (type == DT_SOCK && d->mode & FIND_HIDE)
 		pend(f, d, name, type, HIT_HIDE, VIEW_SOCKET_RULE);
@@ -168,14 +175,21 @@ bool find_git_wanted(const struct policy *p, const char *rel)
 	return rule && git_is_rule(rule);
 }
 
+static void forget_files(struct find *f)
+{
+	f->files.n = 0;
+	f->files.is_over = false;
+}
+
 static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 {
 	static const char *const data[] = { "objects", "refs", "logs", "lfs" };
 	struct find *f = arg;
 	int r = show_pending(f, d, e);
 
-	if (r >= 0 && f->ops->plain && !(d->bits & FIND_NOT_PLAIN))
-		f->ops->plain(f->arg, d->fd);
+	if (r >= 0 && f->ops->plain && !(d->bits & FIND_NOT_PLAIN) && !f->files.is_over)
+		f->ops->plain(f->arg, d->ino, &f->files);
+	forget_files(f);
 	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
 		return r;
 	if (!(d->mode & FIND_DOTGIT)) {
@@ -190,11 +204,11 @@ static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 	return f->ops->gitdir(f->arg, d->fd, full_rel(f, d->rel, ""), e);
 }
 
-static bool on_known(void *arg, int parent_fd, const char *name, uint64_t ino)
+static bool on_known(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino)
 {
 	struct find *f = arg;
 
-	return f->ops->is_known && f->ops->is_known(f->arg, parent_fd, name, ino);
+	return f->ops->is_known && f->ops->is_known(f->arg, parent_fd, rel, name, ino);
 }
 
 static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
@@ -226,6 +240,7 @@ int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e
 					       .arg = job->arg,
 					       .has_git = has_git_rule(job->p),
 					       .names = BUF(64 * MIB),
+					       .files = BUF(FIND_FILES_MAX),
 					       .rel = BUF(4 * MIB) };
 
 	return walk_run(job->root_fd, FIND_WALK | job->want, &walk, &f, stats, e);

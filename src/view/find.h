@@ -30,10 +30,13 @@ struct find_ops {
 	int (*match)(void *arg, const struct find_spot *s, struct err *e);
 	/* A git dir (rel may be "": the workspace itself is a bare repository). */
 	int (*gitdir)(void *arg, int fd, const char *rel, struct err *e);
-	/* fd was read to its end: no directory in it, no socket, and no name that could matter wherever it lay. May be NULL. */
-	void (*plain)(void *arg, int fd);
+	/* A directory was read to its end: no directory in it, no socket, and no name that could matter wherever it lay. ino is
+	 * what its parent lists, `files` the names of the regular files in it, each with its NUL. May be NULL. */
+	void (*plain)(void *arg, uint64_t ino, const struct buf *files);
+	/* A regular file. rel is its directory's, below root_fd. May be NULL. */
+	void (*file)(void *arg, int dir_fd, const char *rel, const char *name);
 	/* As in walk.h. */
-	bool (*is_known)(void *arg, int parent_fd, const char *name, uint64_t ino);
+	bool (*is_known)(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino);
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
 };
 

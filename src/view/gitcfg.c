@@ -7,10 +7,7 @@
  * header, bare tabs in values, carriage returns and other control characters), because other readers of these files differ from git
  * exactly there.
  *
- * What is harmless is a list, not a search for harm: a key that is not in `allowed` is an objection. The families of
- * keys that run something (filter.*, diff.*, merge.*, alias.*, ...) are open-ended and grow with git. Left out on
- * purpose though they run nothing: what makes a later push destructive (remote.*.mirror, remote.*.push) and what
- * makes git on the host fetch unasked (promisor remotes).
+ * Which entries are harmless is decided in gitcfg_keys.c.
  */
 #include "view/gitcfg.h"
 
@@ -322,292 +319,67 @@ int gitcfg_read(const char *text, size_t n, enum gitcfg_grammar grammar, gitcfg_
 	return ret;
 }
 
-/* What a value may be. */
-enum rule {
-	V_ANY,  /* text that git only shows or compares */
-	V_BOOL, /* true, false, yes, no, on, off, or nothing */
-	V_NUMBER,
-	V_WORD,     /* letters, digits, - . _ only: no path, no command, no "!" */
-	V_URL,      /* a transport built into git, or a path */
-	V_WORKTREE, /* a path that stays in the workspace */
-};
+/* ---- leaving entries out ---- */
 
-static const struct allow {
-	char section[16]; /* no pointers: they would cost every start of the program */
-	bool has_sub;
-	char key[32]; /* empty: any */
-	enum rule rule;
-} allowed[] = {
-	{ "user", false, "name", V_ANY },
-	{ "user", false, "email", V_ANY },
-	{ "remote", true, "url", V_URL },
-	{ "remote", true, "pushurl", V_URL },
-	{ "remote", true, "fetch", V_ANY },
-	{ "remote", true, "prune", V_BOOL },
-	{ "remote", true, "prunetags", V_BOOL },
-	{ "remote", true, "skipdefaultupdate", V_BOOL },
-	{ "remote", true, "skipfetchall", V_BOOL },
-	{ "remote", true, "tagopt", V_WORD },
-	{ "remote", true, "gh-resolved", V_ANY },
-	{ "remote", false, "pushdefault", V_URL },
-	/* A remote may be given as its URL, here and above. */
-	{ "branch", true, "remote", V_URL },
-	{ "branch", true, "pushremote", V_URL },
-	{ "branch", true, "merge", V_ANY },
-	{ "branch", true, "rebase", V_WORD },
-	{ "branch", true, "description", V_ANY },
-	{ "branch", true, "gh-merge-base", V_ANY },
-	{ "branch", true, "vscode-merge-base", V_ANY },
-	{ "branch", false, "autosetupmerge", V_WORD },
-	{ "branch", false, "autosetuprebase", V_WORD },
-	{ "branch", false, "sort", V_WORD },
-	{ "core", false, "bare", V_BOOL },
-	{ "core", false, "filemode", V_BOOL },
-	{ "core", false, "repositoryformatversion", V_NUMBER },
-	{ "core", false, "logallrefupdates", V_WORD },
-	{ "core", false, "ignorecase", V_BOOL },
-	{ "core", false, "precomposeunicode", V_BOOL },
-	{ "core", false, "symlinks", V_BOOL },
-	{ "core", false, "autocrlf", V_WORD },
-	{ "core", false, "safecrlf", V_WORD },
-	{ "core", false, "eol", V_WORD },
-	{ "core", false, "quotepath", V_BOOL },
-	{ "core", false, "abbrev", V_WORD },
-	{ "core", false, "compression", V_WORD },
-	{ "core", false, "untrackedcache", V_WORD },
-	{ "core", false, "commitgraph", V_BOOL },
-	{ "core", false, "multipackindex", V_BOOL },
-	{ "core", false, "longpaths", V_BOOL },
-	{ "core", false, "sparsecheckout", V_BOOL },
-	{ "core", false, "sparsecheckoutcone", V_BOOL },
-	{ "core", false, "worktree", V_WORKTREE },
-	{ "index", false, "version", V_NUMBER },
-	{ "index", false, "sparse", V_BOOL },
-	{ "init", false, "defaultbranch", V_ANY },
-	{ "extensions", false, "objectformat", V_WORD },
-	{ "extensions", false, "compatobjectformat", V_WORD },
-	{ "extensions", false, "refstorage", V_WORD },
-	/* config.worktree is held to this list as well. */
-	{ "extensions", false, "worktreeconfig", V_BOOL },
-	{ "submodule", true, "url", V_URL },
-	{ "submodule", true, "active", V_BOOL },
-	{ "submodule", true, "path", V_ANY },
-	{ "submodule", true, "branch", V_ANY },
-	{ "submodule", true, "ignore", V_WORD },
-	{ "submodule", true, "shallow", V_BOOL },
-	{ "submodule", true, "update", V_WORD },
-	{ "submodule", true, "fetchrecursesubmodules", V_WORD },
-	{ "submodule", false, "active", V_ANY },
-	{ "submodule", false, "recurse", V_BOOL },
-	{ "pull", false, "rebase", V_WORD },
-	{ "pull", false, "ff", V_WORD },
-	{ "push", false, "default", V_WORD },
-	{ "push", false, "autosetupremote", V_BOOL },
-	{ "push", false, "followtags", V_BOOL },
-	{ "fetch", false, "prune", V_BOOL },
-	{ "fetch", false, "prunetags", V_BOOL },
-	{ "fetch", false, "parallel", V_NUMBER },
-	{ "merge", false, "ff", V_WORD },
-	{ "merge", false, "conflictstyle", V_WORD },
-	{ "rebase", false, "autosquash", V_BOOL },
-	{ "rebase", false, "autostash", V_BOOL },
-	{ "rebase", false, "updaterefs", V_BOOL },
-	{ "rerere", false, "enabled", V_BOOL },
-	{ "gc", false, "auto", V_NUMBER },
-	{ "gc", false, "autodetach", V_BOOL },
-	{ "receive", false, "denycurrentbranch", V_WORD },
-	{ "receive", false, "denynonfastforwards", V_BOOL },
-	{ "http", false, "postbuffer", V_NUMBER },
-	{ "lfs", false, "repositoryformatversion", V_NUMBER },
-	{ "color", false, "ui", V_WORD },
-	{ "advice", false, "", V_BOOL },
-};
-
-static bool is_word_value(const char *v)
-{
-	for (; *v; v++)
-		if (!is_word((unsigned char)*v) && *v != '.' && *v != '_')
-			return false;
-	return true;
-}
-
-static bool is_bool_value(const char *v)
-{
-	static const char *const words[] = {
-		"true", "false", "yes", "no", "on", "off", "1", "0", ""
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (strcasecmp(v, words[i]) == 0)
-			return true;
-	return false;
-}
-
-static bool is_number_value(const char *v)
-{
-	size_t digits = strspn(v, "0123456789");
-
-	return digits > 0 && digits < 19 &&
-	       (v[digits] == '\0' || (strchr("kmg", v[digits] | 0x20) && !v[digits + 1]));
-}
-
-/* "helper::address" and unknown schemes run git-remote-helper; a leading "-", also of a host, is an option to ssh. */
-static bool is_url_value(const char *v)
-{
-	static const char *const schemes[] = { "https", "http", "ssh", "git", "file" };
-	const char *colons = strstr(v, "://");
-
-	if (v[0] == '\0' || v[0] == '-' || strstr(v, "::") || strstr(v, "@-") || strstr(v, ":-"))
-		return false;
-	for (const char *p = v; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			return false;
-	if (colons == NULL)
-		return true;
-	if (colons[3] == '-')
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
-		if (strlen(schemes[i]) == (size_t)(colons - v) &&
-		    strncmp(v, schemes[i], (size_t)(colons - v)) == 0)
-			return true;
-	return false;
-}
-
-struct objection {
-	gitcfg_path_fn is_beneath;
+struct cutting {
+	const char *from; /* what of the text is not yet copied */
+	gitcfg_keep_fn keep;
 	void *arg;
-	char *why;
+	struct buf *ret;
 };
 
-static bool value_ok(const struct objection *o, enum rule rule, const char *v)
+static int cut_item(void *arg, const struct gitcfg_item *it)
 {
-	if (v == NULL)
-		return rule == V_BOOL;
-	switch (rule) {
-	case V_ANY:
-		return true;
-	case V_BOOL:
-		return is_bool_value(v);
-	case V_NUMBER:
-		return is_number_value(v);
-	case V_WORD:
-		return is_word_value(v);
-	case V_URL:
-		return is_url_value(v);
-	case V_WORKTREE:
-		return o->is_beneath && o->is_beneath(o->arg, v);
+	struct cutting *c = arg;
+	const char *at = it->at;
+
+	if (c->keep(c->arg, it))
+		return 0;
+	/* With what stands before it on its line. */
+	while (at > c->from && is_blank(at[-1]))
+		at--;
+	buf_add(c->ret, c->from, (size_t)(at - c->from));
+	c->from = it->end;
+	return 0;
+}
+
+static size_t line_at(const char *p, size_t at, size_t n)
+{
+	const char *end = memchr(p + at, '\n', n - at);
+
+	return end ? (size_t)(end - p) + 1 : n;
+}
+
+/* Leaves out headings with nothing below them: after many cuts there would be many. */
+static void add_tidy(struct buf *ret, const char *p, size_t n)
+{
+	size_t head = n; /* the heading that waits for an entry */
+
+	for (size_t at = 0, next; at < n; at = next) {
+		size_t blank = strspn(p + at, " \t\n");
+
+		next = line_at(p, at, n);
+		if (p[at] == '[') {
+			head = at;
+		} else if (at + blank < next) {
+			if (head < at)
+				buf_add(ret, p + head, line_at(p, head, n) - head);
+			head = n;
+			buf_add(ret, p + at, next - at);
+		}
 	}
-	return false;
 }
 
-static int check_item(void *arg, const struct gitcfg_item *it)
+int gitcfg_cut(const char *text, size_t n, gitcfg_keep_fn keep, void *arg, struct buf *ret)
 {
-	struct objection *o = arg;
-	struct buf text = BUF(4 * KIB);
-	bool is_known = false;
+	_cleanup_(buf_done) struct buf left = BUF(MIB);
+	struct cutting c = { .from = text, .keep = keep, .arg = arg, .ret = &left };
 
-	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
-		const struct allow *a = &allowed[i];
-
-		if (!str_eq(a->section, it->section) || a->has_sub != (it->sub != NULL))
-			continue;
-		if (a->key[0] && !str_eq(a->key, it->key))
-			continue;
-		if (value_ok(o, a->rule, it->value))
-			return 0;
-		is_known = true;
-	}
-	buf_printf(&text, "git config %s %s.", is_known ? "value of" : "key", it->section);
-	if (it->sub) {
-		buf_esc(&text, it->sub, strnlen(it->sub, 64));
-		buf_putc(&text, '.');
-	}
-	buf_puts(&text, it->key);
-	o->why = buf_take(&text);
-	return 1;
-}
-
-bool gitcfg_is_harmless(const struct gitcfg_item *it)
-{
-	struct objection o = { 0 };
-
-	(void)check_item(&o, it);
-	if (o.why == NULL)
-		return true;
-	free(o.why);
-	return false;
-}
-
-char *gitcfg_objection(const char *text, size_t n, gitcfg_path_fn is_beneath, void *arg)
-{
-	struct objection o = { .is_beneath = is_beneath, .arg = arg };
-	int r;
-
-	if (n > GITCFG_NEW_MAX)
-		return mem_str("git config larger than 64 KiB");
-	r = gitcfg_read(text, n, GITCFG_STRICT, check_item, &o);
-	if (r < 0)
-		return mem_str("git config that cannot be read with certainty");
-	return o.why;
-}
-
-static const struct ref {
-	char section[16]; /* no pointers: they would cost every start of the program */
-	char key[24];     /* empty: any */
-	enum gitcfg_ref ref;
-} refs[] = {
-	{ "core", "hookspath", GITCFG_REF_HOOKS },
-	{ "init", "templatedir", GITCFG_REF_HOOKS },
-	{ "include", "path", GITCFG_REF_INCLUDE },
-	{ "includeif", "path", GITCFG_REF_INCLUDE },
-	{ "core", "worktree", GITCFG_REF_WORKTREE },
-	{ "core", "attributesfile", GITCFG_REF_FILE },
-	{ "core", "fsmonitor", GITCFG_REF_COMMAND },
-	{ "core", "sshcommand", GITCFG_REF_COMMAND },
-	{ "core", "editor", GITCFG_REF_COMMAND },
-	{ "core", "pager", GITCFG_REF_COMMAND },
-	{ "core", "askpass", GITCFG_REF_COMMAND },
-	{ "core", "gitproxy", GITCFG_REF_COMMAND },
-	{ "core", "alternaterefscommand", GITCFG_REF_COMMAND },
-	{ "sequence", "editor", GITCFG_REF_COMMAND },
-	{ "hook", "command", GITCFG_REF_COMMAND },
-	{ "filter", "", GITCFG_REF_COMMAND },
-	{ "diff", "", GITCFG_REF_COMMAND },
-	{ "difftool", "", GITCFG_REF_COMMAND },
-	{ "merge", "driver", GITCFG_REF_COMMAND },
-	{ "mergetool", "", GITCFG_REF_COMMAND },
-	{ "guitool", "", GITCFG_REF_COMMAND },
-	{ "browser", "", GITCFG_REF_COMMAND },
-	{ "man", "", GITCFG_REF_COMMAND },
-	{ "pager", "", GITCFG_REF_COMMAND },
-	{ "gpg", "", GITCFG_REF_COMMAND },
-	{ "credential", "helper", GITCFG_REF_COMMAND },
-	{ "alias", "", GITCFG_REF_ALIAS },
-	{ "trailer", "", GITCFG_REF_COMMAND },
-	{ "interactive", "difffilter", GITCFG_REF_COMMAND },
-	{ "remote", "uploadpack", GITCFG_REF_COMMAND },
-	{ "remote", "receivepack", GITCFG_REF_COMMAND },
-	{ "uploadpack", "packobjectshook", GITCFG_REF_COMMAND },
-	{ "submodule", "update", GITCFG_REF_COMMAND },
-	{ "tar", "command", GITCFG_REF_COMMAND },
-	{ "imap", "tunnel", GITCFG_REF_COMMAND },
-	{ "instaweb", "httpd", GITCFG_REF_COMMAND },
-	{ "sendemail", "sendmailcmd", GITCFG_REF_COMMAND },
-	{ "sendemail", "smtpserver", GITCFG_REF_COMMAND },
-	{ "sendemail", "tocmd", GITCFG_REF_COMMAND },
-	{ "sendemail", "cccmd", GITCFG_REF_COMMAND },
-	{ "sendemail", "headercmd", GITCFG_REF_COMMAND },
-	{ "svn", "authorsprog", GITCFG_REF_COMMAND },
-	{ "lfs", "", GITCFG_REF_COMMAND },
-};
-
-enum gitcfg_ref gitcfg_refers(const struct gitcfg_item *it)
-{
-	if (it->value == NULL || it->value[0] == '\0')
-		return GITCFG_REF_NONE;
-	for (size_t i = 0; i < ARRAY_LEN(refs); i++)
-		if (str_eq(refs[i].section, it->section) &&
-		    (refs[i].key[0] == '\0' || str_eq(refs[i].key, it->key)))
-			return refs[i].ref;
-	return GITCFG_REF_NONE;
+	if (n > GITCFG_NEW_MAX || gitcfg_read(text, n, GITCFG_STRICT, cut_item, &c) != 0)
+		return -EINVAL;
+	buf_add(&left, c.from, (size_t)(text + n - c.from));
+	if (left.is_over)
+		return -EINVAL;
+	add_tidy(ret, buf_cstr(&left), left.n);
+	return ret->is_over ? -EMSGSIZE : 0;
 }

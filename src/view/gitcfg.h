@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view/gitcfg.h - git configuration files: read one, and say whether a new one is harmless
  *
- * Internal to view/. Pure and fuzzed: the text comes from inside.
+ * Pure and fuzzed: the text comes from inside. gitcfg.c knows the grammar, gitcfg_keys.c is the one decision about keys.
  */
 #ifndef VITRINE_VIEW_GITCFG_H
 #define VITRINE_VIEW_GITCFG_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #define GITCFG_NEW_MAX (64 * KIB) /* a new config larger than this is not harmless */
@@ -28,11 +29,18 @@ enum gitcfg_grammar {
 typedef int (*gitcfg_fn)(void *arg, const struct gitcfg_item *it);
 int gitcfg_read(const char *text, size_t n, enum gitcfg_grammar grammar, gitcfg_fn fn, void *arg);
 
+/* Adds the text to ret without the entries that are not to be kept, and without sections that have none left. 0; -EINVAL:
+ * not in the strict grammar, or larger than a new config may be; -EMSGSIZE: ret is too small. */
+typedef bool (*gitcfg_keep_fn)(void *arg, const struct gitcfg_item *it);
+int gitcfg_cut(const char *text, size_t n, gitcfg_keep_fn keep, void *arg, struct buf *ret);
+
 /* Does every entry only describe, and none name something to run, to include or to open elsewhere? Returns NULL, or
  * why not ("git config key core.fsmonitor"), to be freed. is_beneath says whether a path in the config, as git
  * would resolve it, stays in the workspace; it is asked for core.worktree. */
 typedef bool (*gitcfg_path_fn)(void *arg, const char *path);
 char *gitcfg_objection(const char *text, size_t n, gitcfg_path_fn is_beneath, void *arg);
+/* Adds to ret what of the text may stay: all but the entries that gitcfg_objection() objects to. False: nothing may. */
+bool gitcfg_rest(const char *text, size_t n, gitcfg_path_fn is_beneath, void *arg, struct buf *ret);
 /* The same for one entry; no path is taken to stay in the workspace. */
 bool gitcfg_is_harmless(const struct gitcfg_item *it);
 

@@ -25,6 +25,7 @@ static bool says_yes(void *arg, const char *path)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	_cleanup_(buf_done) struct buf strict = BUF(16 * MIB), git = BUF(16 * MIB);
+	_cleanup_(buf_done) struct buf rest = BUF(MIB);
 	_free_ char *text = mem_strn((const char *)data, n), *why = NULL;
 	int a = gitcfg_read(text, n, GITCFG_STRICT, put_item, &strict);
 	int b = gitcfg_read(text, n, GITCFG_GIT, put_item, &git);
@@ -32,5 +33,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	bug_on(a == 0 && (b != 0 || !str_eq(buf_cstr(&strict), buf_cstr(&git))));
 	why = gitcfg_objection(text, n, says_yes, NULL);
 	bug_on(why == NULL && a != 0);
+	/* What is left is harmless, and a config that is harmless as it is has something left. */
+	if (gitcfg_rest(text, n, says_yes, NULL, &rest)) {
+		_free_ char *again = gitcfg_objection(buf_cstr(&rest), rest.n, says_yes, NULL);
+
+		bug_on(again != NULL || rest.n > n);
+	} else {
+		bug_on(why == NULL);
+	}
 	return 0;
 }

@@ -111,6 +111,55 @@ TEST(a_fresh_clone_is_harmless)
 		 "\"x\"]\n\tremote = .\n");
 }
 
+/* What people and tools set in a repository, and nothing is run for. */
+TEST(a_key_that_executes_nothing_is_harmless)
+{
+	HARMLESS("[commit]\n\tgpgsign = false\n\ttemplate = .gitmessage\n[tag]\n\tgpgSign = "
+		 "true\n");
+	HARMLESS("[log]\n\tdate = format:%Y-%m-%d\n[blame]\n\tignoreRevsFile = "
+		 ".git-blame-ignore-revs\n");
+	HARMLESS("[remote \"origin\"]\n\turl = https://h/x\n\tpromisor = true\n"
+		 "\tpartialclonefilter = blob:none\n[extensions]\n\tpartialClone = origin\n");
+	HARMLESS("[diff]\n\talgorithm = histogram\n[diff \"md\"]\n\txfuncname = ^#\n[pager]\n\tlog "
+		 "= "
+		 "false\n[status]\n\tshowUntrackedFiles = no\n[color \"diff\"]\n\tmeta = blue "
+		 "bold\n");
+}
+
+TEST(what_sounds_harmless_and_runs)
+{
+	/* A remote without a URL is its name: git would run a helper, unasked. */
+	OBJECTS("[remote \"ext::sh -c x\"]\n\tpromisor = true\n", "git config value of "
+								  "remote.ext::sh "
+								  "-c x.promisor");
+	OBJECTS("[extensions]\n\tpartialClone = ext::sh -c x\n", "git config value of "
+								 "extensions.partialclone");
+	OBJECTS("[rebase]\n\tinstructionFormat = %s%nexec x\n", "git config key "
+								"rebase.instructionformat");
+	OBJECTS("[pull]\n\ttwohead = x\n", "git config key pull.twohead");
+	OBJECTS("[branch \"b\"]\n\tmergeOptions = -s x\n", "git config key branch.b.mergeoptions");
+	OBJECTS("[pager]\n\tlog = ./x\n", "git config value of pager.log");
+	OBJECTS("[protocol]\n\tallow = always\n", "git config key protocol.allow");
+	OBJECTS("[diff]\n\ttool = x\n", "git config key diff.tool");
+	OBJECTS("[gpg \"ssh\"]\n\tdefaultKeyCommand = x\n", "git config key "
+							    "gpg.ssh.defaultkeycommand");
+	OBJECTS("[commit]\n\ttemplate = /etc/shadow\n", "git config value of commit.template");
+	OBJECTS("[blame]\n\tignoreRevsFile = a/../../b\n", "git config value of "
+							   "blame.ignorerevsfile");
+	OBJECTS("[mailmap]\n\tfile = ~/.netrc\n", "git config value of mailmap.file");
+}
+
+TEST(what_is_left_of_a_config)
+{
+	static const char text[] = "[core]\n\tbare = false\n\tpager = x\n\tworktree = /etc\n"
+				   "# a word\n[alias]\n\ta = !b\n[user]\n\tname = n\n";
+	_cleanup_(buf_done) struct buf b = BUF(KIB), none = BUF(KIB);
+
+	CHECK(gitcfg_rest(text, sizeof(text) - 1, beneath_if_dots, NULL, &b));
+	CHECK_STR(buf_cstr(&b), "[core]\n\tbare = false\n# a word\n[user]\n\tname = n\n");
+	CHECK(!gitcfg_rest("[a]b=c\n", 7, beneath_if_dots, NULL, &none));
+}
+
 TEST(what_runs_something_is_objected_to)
 {
 	OBJECTS("[core]\n\tfsmonitor = ./x\n", "git config key core.fsmonitor");

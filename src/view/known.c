@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <sys/random.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -66,75 +65,25 @@ bool known_is_calm(const struct known_text *last, const struct known_text *now)
 	       !b.is_over && str_eq(buf_cstr(&a), buf_cstr(&b));
 }
 
-struct cutting {
-	const char *from;  /* what of the text is not yet copied */
-	struct buf *risks; /* of the last */
-	struct buf *ret;
-};
-
-/* An entry that could run and was not there is left out. */
-static int cut_risk(void *arg, const struct gitcfg_item *it)
+static bool was_there(void *arg, const struct gitcfg_item *it)
 {
-	struct cutting *c = arg;
+	const struct buf *last_risks = arg;
 	_cleanup_(buf_done) struct buf risk = BUF(MIB);
-	const char *at = it->at;
 
 	if (gitcfg_is_harmless(it))
-		return 0;
+		return true;
 	put_risk(&risk, it);
-	if (risk.is_over || strstr(buf_cstr(c->risks), buf_cstr(&risk)))
-		return 0;
-	/* With what stands before it on its line. */
-	while (at > c->from && (at[-1] == ' ' || at[-1] == '\t'))
-		at--;
-	buf_add(c->ret, c->from, (size_t)(at - c->from));
-	c->from = it->end;
-	return 0;
-}
-
-static size_t line_at(const char *p, size_t at, size_t n)
-{
-	const char *end = memchr(p + at, '\n', n - at);
-
-	return end ? (size_t)(end - p) + 1 : n;
-}
-
-/* Leaves out headings with nothing below them: after many cuts there would be many. */
-static void add_tidy(struct buf *ret, const char *p, size_t n)
-{
-	size_t head = n; /* the heading that waits for an entry */
-
-	for (size_t at = 0, next; at < n; at = next) {
-		size_t blank = strspn(p + at, " \t\n");
-
-		next = line_at(p, at, n);
-		if (p[at] == '[') {
-			head = at;
-		} else if (at + blank < next) {
-			if (head < at)
-				buf_add(ret, p + head, line_at(p, head, n) - head);
-			head = n;
-			buf_add(ret, p + at, next - at);
-		}
-	}
+	return risk.is_over || strstr(buf_cstr(last_risks), buf_cstr(&risk));
 }
 
 bool known_cut(const struct known_text *last, const struct known_text *now, struct buf *ret)
 {
 	_cleanup_(buf_done) struct buf risks = BUF(MIB);
-	_cleanup_(buf_done) struct buf left = BUF(MIB);
-	struct cutting c = { .from = now->p, .risks = &risks, .ret = &left };
 
-	if (now->n > GITCFG_NEW_MAX ||
-	    gitcfg_read(last->p, last->n, GITCFG_GIT, add_risk, &risks) != 0 ||
-	    gitcfg_read(now->p, now->n, GITCFG_STRICT, cut_risk, &c) != 0)
-		return false;
-	buf_add(&left, c.from, (size_t)(now->p + now->n - c.from));
-	if (left.is_over)
-		return false;
-	add_tidy(ret, buf_cstr(&left), left.n);
 	/* Whatever was cut, what is left is judged like any other. */
-	return !ret->is_over && known_is_calm(last, &(struct known_text){ buf_cstr(ret), ret->n });
+	return gitcfg_read(last->p, last->n, GITCFG_GIT, add_risk, &risks) == 0 &&
+	       gitcfg_cut(now->p, now->n, was_there, &risks, ret) == 0 &&
+	       known_is_calm(last, &(struct known_text){ buf_cstr(ret), ret->n });
 }
 
 enum known_act known_judge(bool is_config, const struct known_text *last,
@@ -372,7 +321,7 @@ struct scene {
 	const char *name; /* in it */
 	int at;           /* what is there now, O_PATH */
 	struct stat now;
-	char temp[40];
+	char temp[REPLICA_TEMP_MAX];
 	struct buf text; /* of a file: what is there */
 	struct buf cut;  /* of a config: what of that may stay */
 	bool is_cut;
@@ -427,13 +376,10 @@ static enum known_act look(struct scene *s)
 static int make_copy(struct scene *s)
 {
 	const struct known_one *o = s->o;
-	uint64_t number;
-	int r;
+	int r = replica_temp(s->temp);
 
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return -EIO;
-	(void)snprintf(s->temp, sizeof(s->temp), ".vitrine-put-%016llx",
-		       (unsigned long long)number);
+	if (r < 0)
+		return r;
 	if (s->act == KNOWN_STAYS && S_ISREG(s->now.st_mode)) {
 		r = replica_write(s->dir, s->temp, buf_cstr(&s->text), s->text.n,
 				  o->has_text ? &o->like : &s->now);
@@ -453,28 +399,11 @@ static int make_copy(struct scene *s)
 	return r == -E2BIG ? 0 : r;
 }
 
-static int exchange(const struct scene *s)
-{
-	return renameat2(s->dir, s->temp, s->dir, s->name, RENAME_EXCHANGE) < 0 ? -errno : 0;
-}
-
 static bool is_at(const struct scene *s, const char *name, const struct stat *want)
 {
 	struct stat st;
 
 	return fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same_file(&st, want);
-}
-
-/* Is what came out what was judged? A directory's content was not taken over, so it need not be. */
-static bool is_as_seen(const struct scene *s)
-{
-	struct stat st;
-
-	if (fstatat(s->dir, s->temp, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_same_file(&st, &s->now))
-		return false;
-	return s->act == KNOWN_PUT_BACK || !S_ISREG(st.st_mode) ||
-	       (st.st_size == s->now.st_size && st.st_mtim.tv_sec == s->now.st_mtim.tv_sec &&
-		st.st_mtim.tv_nsec == s->now.st_mtim.tv_nsec);
 }
 
 /* Somebody inside may have it open. What is kept are the bytes that were read, in a file of ours. */
@@ -509,9 +438,11 @@ static const char *rule_of(const struct scene *s)
 }
 
 /* The copy is in the name's place, and what was there goes. -EAGAIN: it was not what was looked at. */
-static int swap(struct scene *s, const struct stat *ours)
+static int swap(struct scene *s)
 {
-	int r = exchange(s);
+	/* A directory's content was not taken over, so it need not be what was judged. */
+	int r = replica_swap(s->dir, s->temp, s->name, &s->now,
+			     s->act == KNOWN_STAYS && S_ISREG(s->now.st_mode));
 
 	if (r == -EINVAL || r == -ENOSYS) { /* a file system without it: one after the other */
 		if (!is_at(s, s->name, &s->now))
@@ -522,13 +453,7 @@ static int swap(struct scene *s, const struct stat *ours)
 		return r;
 	}
 	if (r < 0)
-		return r == -ENOENT ? -EAGAIN : r;
-	if (!is_as_seen(s)) {
-		for (int i = 0; i < TRIES && !is_at(s, s->temp, ours); i++)
-			if (exchange(s) < 0)
-				break;
-		return -EAGAIN;
-	}
+		return r;
 	return s->act == KNOWN_STAYS ? quarantine_remove(s->dir, s->temp)
 				     : take_as(s, s->temp, rule_of(s));
 }
@@ -575,7 +500,7 @@ static int put(struct known *k, struct scene *s)
 		return take_as(s, s->name, KNOWN_RULE_LOST);
 	}
 	copy = openat(s->dir, s->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	r = copy < 0 || fstat(copy, &ours) < 0 ? -errno : swap(s, &ours);
+	r = copy < 0 || fstat(copy, &ours) < 0 ? -errno : swap(s);
 	if (r == 0)
 		adopt(k, s, take_fd(copy));
 	else if (copy >= 0 && is_at(s, s->temp, &ours))
@@ -667,7 +592,10 @@ static enum known_state state_of(const struct known *k, const struct known_one *
 	else
 		is = held.st_nlink == 1 && !has_writer(o->fd) && replica_read(o->fd, &now) == 0 &&
 		     now.n == o->text.n && (now.n == 0 || memcmp(now.p, o->text.p, now.n) == 0);
-	return is ? KNOWN_WHOLE : KNOWN_BROKEN;
+	if (is)
+		return KNOWN_WHOLE;
+	/* Without a name it is nobody's file: the host replaced it once more while it was looked at. */
+	return fstat(o->fd, &held) == 0 && held.st_nlink == 0 ? KNOWN_AGAIN : KNOWN_BROKEN;
 }
 
 enum known_state known_verify(struct known *k)

@@ -61,6 +61,14 @@ static char *judge_config(const struct outcome_part *p)
 	return gitcfg_objection(p->text, p->n, stays_beneath, &copy);
 }
 
+bool outcome_part_rest(const struct outcome_part *p, struct buf *ret)
+{
+	struct outcome_part copy = *p;
+
+	return p->what == GIT_CONFIG && p->status == 0 &&
+	       gitcfg_rest(p->text, p->n, stays_beneath, &copy, ret);
+}
+
 static char *pointer(const struct outcome_part *p, const char *prefix)
 {
 	return p->status < 0 ? NULL : git_pointer(p->text, p->n, prefix);

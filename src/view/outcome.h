@@ -37,7 +37,10 @@ size_t outcome_part_max(enum git_what what);
  * another git dir that git reads because of it, to be held to the same rules, or NULL. Hooks are not a file:
  * outcome_is_hook(). */
 char *outcome_part(const struct outcome_part *p, char **ret_follow);
-/* The same for a file called .git. */
+/* Of a configuration that outcome_part() objects to: adds to ret what of it may come out all the same, which is all but
+ * single entries. False: it is no configuration, or nothing of it can be judged. */
+bool outcome_part_rest(const struct outcome_part *p, struct buf *ret);
+/* As outcome_part(), for a file called .git. */
 char *outcome_gitfile(const struct outcome_part *p, char **ret_follow);
 
 /* Would git run this entry of a hooks directory? `type` is DT_*. */

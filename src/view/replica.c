@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/random.h>
 
 #include "base/io.h"
 #include "view/replica.h"
@@ -10,6 +11,7 @@
 
 #define ENTRIES_MAX 10000
 #define DEPTH_MAX 32
+#define TRIES 16
 #define MODES 0777 /* no set-id bits: what we make is ours */
 
 struct budget {
@@ -44,6 +46,51 @@ static int dress(int fd, const struct stat *like)
 	    errno != EPERM && errno != EINVAL)
 		return -errno;
 	return fchmod(fd, like->st_mode & MODES) < 0 ? -errno : 0;
+}
+
+int replica_temp(char ret[REPLICA_TEMP_MAX])
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EIO;
+	(void)snprintf(ret, REPLICA_TEMP_MAX, ".vitrine-put-%016llx", (unsigned long long)number);
+	return 0;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool is_as_seen(const struct stat *now, const struct stat *seen, bool is_whole)
+{
+	return is_same_file(now, seen) &&
+	       (!is_whole ||
+		(now->st_size == seen->st_size && now->st_mtim.tv_sec == seen->st_mtim.tv_sec &&
+		 now->st_mtim.tv_nsec == seen->st_mtim.tv_nsec));
+}
+
+int replica_swap(int dir_fd, const char *temp, const char *name, const struct stat *seen,
+		 bool is_whole)
+{
+	struct stat ours, now;
+
+	if (fstatat(dir_fd, temp, &ours, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (fstatat(dir_fd, temp, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    is_as_seen(&now, seen, is_whole))
+		return 0;
+	/* No save of another's is lost by ours: back, until what comes out is our own. */
+	for (int i = 0; i < TRIES; i++) {
+		if (fstatat(dir_fd, temp, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    is_same_file(&now, &ours) ||
+		    renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0)
+			break;
+	}
+	return -EAGAIN;
 }
 
 int replica_write(int dir_fd, const char *to, const char *p, size_t n, const struct stat *like)

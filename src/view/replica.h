@@ -16,6 +16,16 @@
  * At most `bytes` of content. 0; -E2BIG, also for very many files; -errno. Half a copy may be left. */
 int replica_make(int from, int dir_fd, const char *to, uint64_t bytes);
 
+/* A name that nobody can have guessed, for a file that is put in another's place. 0 or -errno. */
+#define REPLICA_TEMP_MAX 40
+int replica_temp(char ret[REPLICA_TEMP_MAX]);
+
+/* Exchanges the names of `temp`, a file or directory of ours, and of what was seen at `name`; is_whole: and was read, so
+ * that it may not have been written to since. 0: the other one is called `temp` now. -EAGAIN: it was replaced meanwhile,
+ * and all names are as before; -EINVAL, -ENOSYS: the file system cannot; -errno. */
+int replica_swap(int dir_fd, const char *temp, const char *name, const struct stat *seen,
+		 bool is_whole);
+
 /* A new file with these bytes, and mode and owner like `like`. */
 int replica_write(int dir_fd, const char *to, const char *p, size_t n, const struct stat *like);
 

@@ -24,6 +24,7 @@
 
 #define TOKEN_FILE_MAX (256 * KIB)
 #define CONFIG_MAX (1 * MIB)
+#define PLAIN_FILES_MAX (2 * MIB) /* directories beyond are read again at the end */
 
 static void hit_done(struct hit *h)
 {
@@ -41,6 +42,7 @@ void scan_done(struct scan *s)
 	free(s->matcher);
 	refs_done(s);
 	free(s->plain);
+	free(s->plain_files);
 	free(s->unlisted);
 	*s = (struct scan){ 0 };
 }
@@ -197,22 +199,35 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 		/* The directory behind it is recognised by what is in it when the walk gets there. */
 		return scan_put(sc, rel, spot->kind, spot->rule, &st, e);
 	}
-	r = scan_add(sc, rel, spot->kind, spot->rule, &st, e);
+	if (str_eq(spot->rule, FIND_GIT_RULE) &&
+	    made_has_file(sc->made, spot->dir_fd, spot->name, rel))
+		r = 0;
+	else
+		r = scan_add(sc, rel, spot->kind, spot->rule, &st, e);
 	sc->is_config = false;
 	if (r == 0 && str_eq(spot->rule, FIND_GIT_RULE))
 		r = scan_gitfile(sc, spot->dir_fd, spot->name, rel, e);
 	return r;
 }
 
-static void on_plain(void *arg, int fd)
+/* What is mounted in the workspace has another number than the name it is mounted on, or another device: the sweep sees that
+ * when it looks at the directory itself. */
+static void on_plain(void *arg, uint64_t ino, const struct buf *files)
 {
 	struct scan *s = ((struct scanner *)arg)->s;
-	struct stat st;
 
-	if (s->plain_dev == 0 || fstat(fd, &st) < 0 || st.st_dev != s->plain_dev)
+	if (s->plain_dev == 0 || ino == 0 || s->plain_files_n + files->n > PLAIN_FILES_MAX)
 		return;
+	if (s->plain_files_n + files->n > s->plain_files_cap) {
+		s->plain_files_cap = 2 * (s->plain_files_n + files->n);
+		s->plain_files = mem_grow(s->plain_files, s->plain_files_cap, 1);
+	}
+	if (files->n)
+		memcpy(s->plain_files + s->plain_files_n, files->p, files->n);
 	vec_reserve(s->plain, s->n_plain, s->cap_plain);
-	s->plain[s->n_plain++] = st.st_ino;
+	s->plain[s->n_plain++] =
+		(struct plain_dir){ .ino = ino, .files = s->plain_files_n, .len = files->n };
+	s->plain_files_n += files->n;
 }
 
 /* The device of a file system that takes its times from the clock of this kernel; 0 for any other. */
@@ -341,10 +356,12 @@ static void drop_repeated(struct scan *s)
 		return;
 	qsort(s->v, s->n, sizeof(*s->v), compare);
 	for (size_t i = 0; i < s->n; i++) {
-		if (n > 0 && str_eq(s->v[n - 1].rel, s->v[i].rel))
+		if (n > 0 && str_eq(s->v[n - 1].rel, s->v[i].rel)) {
+			s->v[n - 1].is_gitdir |= s->v[i].is_gitdir;
 			free(s->v[i].rel);
-		else
+		} else {
 			s->v[n++] = s->v[i];
+		}
 	}
 	s->n = n;
 }
@@ -663,8 +680,14 @@ static int run(struct scanner *sc, struct err *e)
 
 int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 {
+	return scan_run_made(ws_fd, p, NULL, ret, e);
+}
+
+int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, struct scan *ret,
+		  struct err *e)
+{
 	struct scan s = { 0 };
-	struct scanner sc = { .p = p, .s = &s, .err = ERR_INIT };
+	struct scanner sc = { .p = p, .s = &s, .made = made, .err = ERR_INIT };
 	int r = ws_init(&sc.ws, ws_fd, e);
 
 	if (r < 0)

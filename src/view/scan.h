@@ -10,6 +10,7 @@ struct scanner {
 	struct ws ws;
 	const struct policy *p;
 	struct scan *s;
+	const struct made *made; /* may be NULL */
 	bool is_config; /* what is added now is a git configuration */
 	int failed;     /* from a callback that cannot say so itself */
 	struct err err;

@@ -22,6 +22,7 @@ struct gitdir {
 	const char *rel;
 	unsigned depth;
 	bool has_config;
+	bool is_made; /* by a sandbox: its parts are not protected; what others say of it counts */
 };
 
 static int gitdir_at(struct scanner *sc, int fd, const char *rel, unsigned depth, struct err *e);
@@ -103,7 +104,7 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 			       ? scan_put(g->sc, rel, HIT_HIDE, RULE_UNREADABLE, st, e)
 			       : 0;
 	g->sc->is_config = what == GIT_CONFIG;
-	r = scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
+	r = g->is_made ? 0 : scan_add(g->sc, rel, HIT_PROTECT, FIND_GIT_RULE, st, e);
 	g->sc->is_config = false;
 	if (r < 0)
 		return r;
@@ -122,8 +123,12 @@ static int gitdir_at(struct scanner *sc, int fd, const char *rel, unsigned depth
 	int r = 0;
 
 	g.rel = copy;
-	if (rel[0] && fstat(fd, &st) == 0)
+	g.is_made = made_has_gitdir(sc->made, fd, copy);
+	if (rel[0] && !g.is_made && fstat(fd, &st) == 0) {
 		r = scan_put(sc, copy, HIT_PIN, FIND_GIT_RULE, &st, e);
+		if (r >= 0)
+			sc->s->v[sc->s->n - 1].is_gitdir = true;
+	}
 	if (r >= 0)
 		r = git_parts(fd, on_part, &g, e);
 	return r < 0 || g.has_config ? r : config_refs(&g, "config", e);

@@ -130,15 +130,9 @@ static int report_value(struct refs *x, enum gitcfg_ref what, const char *value)
 static int read_abs(const char *path, size_t max, struct buf *ret)
 {
 	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	struct err e = ERR_INIT;
 
 	*ret = BUF(max);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	return io_read_fd(fd, ret, &e);
+	return fd < 0 ? -errno : io_read_regular(fd, ret);
 }
 
 typedef int (*item_fn)(void *arg, enum gitcfg_ref what, const char *value);

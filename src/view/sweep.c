@@ -18,6 +18,7 @@
 #include "view/git.h"
 #include "view/quarantine.h"
 #include "view/scan.h"
+#include "view/setid.h"
 #include "view/sweep.h"
 
 static void forget_left(struct sweep *s)
@@ -40,6 +41,7 @@ void sweep_done(struct sweep *s)
 	free(s->v);
 	forget_left(s);
 	free(s->left);
+	made_done(&s->made);
 	*s = (struct sweep){ 0 };
 }
 
@@ -159,6 +161,14 @@ void sweep_link(struct sweeper *sw, int dir_fd, const char *name, const char *re
 		sweep_take(sw, dir_fd, name, rel, rule);
 }
 
+/* The sweep does not enter it. */
+static int look_into_covered(const struct sweeper *sw, const struct find_spot *s, struct err *e)
+{
+	_close_ int fd = sw->out->setid ? walk_opendir(s->dir_fd, s->name) : FD_NONE;
+
+	return fd < 0 ? 0 : setid_look_below(sw->out->setid, fd, s->rel, e);
+}
+
 static int on_match(void *arg, const struct find_spot *s, struct err *e)
 {
 	struct sweeper *sw = arg;
@@ -174,7 +184,7 @@ static int on_match(void *arg, const struct find_spot *s, struct err *e)
 	if (S_ISLNK(st.st_mode))
 		sweep_link(sw, s->dir_fd, s->name, rel, s->rule, &st);
 	else if (scan_covers(sw->before, rel))
-		return 0;
+		return S_ISDIR(st.st_mode) ? look_into_covered(sw, s, e) : 0;
 	else if (is_git && S_ISREG(st.st_mode))
 		return sweep_gitfile(sw, s->dir_fd, s->name, rel, e);
 	else if (
@@ -230,9 +240,9 @@ static int on_refused(void *arg, int parent_fd, const char *rel, const char *nam
 
 static int by_number(const void *a, const void *b)
 {
-	const uint64_t *x = a, *y = b;
+	const struct plain_dir *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
 /* Unless somebody set the clock back meanwhile: then times say nothing. */
@@ -254,24 +264,51 @@ static void take_plain(struct sweeper *sw)
 
 /* Most directories hold nothing of interest and are not changed: a stat tells so, in a sixth of the time. The time of
  * change moves with every name that is made in a directory and with every move of it, and nobody inside can set it. */
-static bool on_known(void *arg, int parent_fd, const char *name, uint64_t ino)
+static bool is_unchanged(const struct sweeper *sw, const struct stat *st, uint64_t ino)
 {
-	const struct sweeper *sw = arg;
 	const struct timespec *began = &sw->before->began;
-	struct stat st;
 
-	if (sw->n_plain == 0 ||
-	    bsearch(&ino, sw->plain, sw->n_plain, sizeof(*sw->plain), by_number) == NULL)
-		return false;
-	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-	       st.st_ino == ino && st.st_dev == sw->before->plain_dev &&
-	       (st.st_ctim.tv_sec < began->tv_sec ||
-		(st.st_ctim.tv_sec == began->tv_sec && st.st_ctim.tv_nsec < began->tv_nsec));
+	return S_ISDIR(st->st_mode) && st->st_ino == ino && st->st_dev == sw->before->plain_dev &&
+	       (st->st_ctim.tv_sec < began->tv_sec ||
+		(st->st_ctim.tv_sec == began->tv_sec && st->st_ctim.tv_nsec < began->tv_nsec));
 }
 
-static const struct find_ops sweep_ops = {
-	.match = on_match, .gitdir = on_gitdir, .is_known = on_known, .refused = on_refused
-};
+static bool on_known(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino)
+{
+	struct sweeper *sw = arg;
+	const struct plain_dir key = { .ino = ino }, *p;
+	struct stat st;
+
+	if (sw->n_plain == 0)
+		return false;
+	p = bsearch(&key, sw->plain, sw->n_plain, sizeof(*sw->plain), by_number);
+	if (p == NULL || fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !is_unchanged(sw, &st, ino))
+		return false;
+	/* The names are those of before; the modes of the files need not be. */
+	if (sw->out->setid)
+		setid_look_all(sw->out->setid,
+			       &(struct setid_dir){ .parent_fd = parent_fd,
+						    .parent = rel,
+						    .name = name,
+						    .files = sw->before->plain_files + p->files,
+						    .len = p->len });
+	return true;
+}
+
+static void on_file(void *arg, int dir_fd, const char *rel, const char *name)
+{
+	const struct sweeper *sw = arg;
+
+	if (sw->out->setid)
+		setid_look(sw->out->setid, dir_fd, rel, name);
+}
+
+static const struct find_ops sweep_ops = { .match = on_match,
+					   .gitdir = on_gitdir,
+					   .file = on_file,
+					   .is_known = on_known,
+					   .refused = on_refused };
 
 static int sweep_tree(struct sweeper *sw, int fd, const char *under, unsigned want, struct err *e)
 {
@@ -331,6 +368,8 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 	sweep_unlock(ws_fd);
 	take_plain(&sw);
 	r = sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e);
+	if (r >= 0 && out->setid)
+		setid_settle(out->setid);
 	if (r >= 0)
 		r = refs_outside(before, &sw.ws, sweep_ref, &sw, e);
 	r = sweeper_end(&sw, r, e);

@@ -7,6 +7,9 @@
 #include "view/view.h"
 #include "view/ws.h"
 
+#define SWEEP_REST_STAYS                                                                           \
+	"; the rest of the file stays" /* behind the rule of a config that lost an entry */
+
 struct sweeper {
 	struct ws ws;
 	int q_fd;
@@ -14,7 +17,7 @@ struct sweeper {
 	const struct scan *before;
 	struct matcher m;
 	struct sweep *out;
-	uint64_t *plain; /* before->plain, sorted; for sweep_run() only */
+	struct plain_dir *plain; /* before->plain, sorted; for sweep_run() only */
 	size_t n_plain;
 	unsigned moved;
 	int failed; /* the first path that is left, with its story */

@@ -3,7 +3,7 @@
  *
  * git must keep working inside: init, clone, commit, worktree, submodule. So a new repository stays, and each part
  * of it that git on the host would act upon is held against what git itself writes there:
- *   config           only keys that describe (gitcfg.c)
+ *   config           only keys that describe (gitcfg_keys.c); of one with others, those are taken out
  *   hooks            nothing that git would run; *.sample may stay
  *   info/attributes, info/grafts     nothing: git never writes them
  *   commondir        ../.. of a directory in worktrees/
@@ -22,8 +22,11 @@
 #include "view/git.h"
 #include "view/outcome.h"
 #include "view/quarantine.h"
+#include "view/replica.h"
 #include "view/scan.h"
 #include "view/sweep.h"
+
+#define CONFIG_TRIES 16
 
 struct gitdir {
 	struct sweeper *sw;
@@ -142,6 +145,64 @@ static void check_hooks(struct gitdir *g)
 
 /* ---- files ---- */
 
+struct config {
+	struct gitdir *g;
+	int dir; /* that it lies in */
+	const char *name, *rel;
+	struct stat seen; /* before it was read */
+};
+
+/* Puts a new file with what may stay in the place of the config that was read, and takes that. -EAGAIN: it was written to
+ * meanwhile; other errors: no file could be put there. */
+static int leave_rest(const struct config *c, const struct buf *rest, const char *why)
+{
+	_free_ char *rule = mem_fmt("%s" SWEEP_REST_STAYS, why);
+	struct stat like = c->seen;
+	char temp[REPLICA_TEMP_MAX];
+	int r = S_ISREG(like.st_mode) ? replica_temp(temp) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	like.st_mode &= S_IFMT | 0644;
+	r = replica_write(c->dir, temp, buf_cstr(rest), rest->n, &like);
+	if (r == 0)
+		r = replica_swap(c->dir, temp, c->name, &c->seen, true);
+	if (r == 0)
+		sweep_take(c->g->sw, c->dir, temp, c->rel, rule);
+	else
+		(void)quarantine_remove(c->dir, temp); /* a file of ours that nobody misses */
+	return r;
+}
+
+/* Of a config the keys are taken that do harm. 0, or < 0: it is to be taken as a whole. */
+static int check_config(struct gitdir *g, const char *name)
+{
+	_free_ char *rel = ws_rel(g->rel, name), *up = path_parent(name);
+	_close_ int dir = walk_open(g->fd, up, O_PATH | O_DIRECTORY);
+	struct config c = { .g = g, .dir = dir, .name = path_name(name), .rel = rel };
+	int r = -EAGAIN;
+
+	/* Another config of git's own takes its place in one step, at any moment. */
+	for (int i = 0; dir >= 0 && i < CONFIG_TRIES && r == -EAGAIN; i++) {
+		_cleanup_(buf_done) struct buf b = BUF(outcome_part_max(GIT_CONFIG));
+		_cleanup_(buf_done) struct buf rest = BUF(outcome_part_max(GIT_CONFIG));
+		_free_ char *why = NULL, *unused = NULL;
+		struct outcome_part part;
+		int status;
+
+		if (fstatat(dir, c.name, &c.seen, AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
+		status = ws_read(dir, c.name, &b);
+		part = part_of(&g->sw->ws, GIT_CONFIG, g->rel, status, &b);
+		why = outcome_part(&part, &unused);
+		if (why == NULL)
+			return 0;
+		r = outcome_part_rest(&part, &rest) && rest.n > 0 ? leave_rest(&c, &rest, why)
+								  : -EINVAL;
+	}
+	return dir < 0 ? dir : r;
+}
+
 static int check_file(struct gitdir *g, const char *name, enum git_what what)
 {
 	_cleanup_(buf_done) struct buf b = BUF(outcome_part_max(what));
@@ -149,7 +210,7 @@ static int check_file(struct gitdir *g, const char *name, enum git_what what)
 	struct outcome_part part = part_of(&g->sw->ws, what, g->rel, status, &b);
 	_free_ char *follow = NULL, *why = outcome_part(&part, &follow);
 
-	if (why)
+	if (why && (what != GIT_CONFIG || check_config(g, name) < 0))
 		sweep_take_below(g->sw, g->fd, g->rel, name, why);
 	return follow ? open_and_sweep(g->sw, follow, g->e) : 0;
 }
@@ -164,6 +225,8 @@ int sweep_gitfile(struct sweeper *sw, int dir_fd, const char *name, const char *
 	why = outcome_gitfile(&part, &follow);
 	if (why)
 		sweep_take(sw, dir_fd, name, rel, why);
+	else if (sw->out->is_last)
+		made_add_file(&sw->out->made, dir_fd, name, rel);
 	return follow ? open_and_sweep(sw, follow, e) : 0;
 }
 
@@ -227,6 +290,22 @@ static int on_part(void *arg, const char *name, enum git_what what, const struct
 	return check_file(g, name, what);
 }
 
+/* At the end of a session: a git dir that was made in one, and that another look finds nothing in, is written down. */
+static void remember_made(struct gitdir *g)
+{
+	struct sweeper *sw = g->sw;
+	const struct hit *h = scan_find(sw->before, g->rel);
+	unsigned moved = sw->moved;
+	uint64_t left = sw->out->left_count;
+
+	if (!sw->out->is_last || (h && h->is_gitdir) || scan_covers(sw->before, g->rel))
+		return;
+	g->is_closed = false;
+	if (git_parts(g->fd, on_part, g, g->e) == 0 && !g->is_closed && sw->moved == moved &&
+	    sw->out->left_count == left)
+		made_add_gitdir(&sw->out->made, g->fd, g->rel);
+}
+
 int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 {
 	_free_ char *copy = mem_str(rel);
@@ -244,6 +323,8 @@ int sweep_gitdir(struct sweeper *sw, int fd, const char *rel, struct err *e)
 		if (r < 0 || !g.is_closed)
 			break;
 	}
+	if (r == 0)
+		remember_made(&g);
 	/* The user's own configuration counts for a repository made inside as well. */
 	return r < 0 || g.has_refs ? r : config_refs(&g, "config", true, e);
 }

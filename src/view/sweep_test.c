@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 
+#include "view/replica.h"
+#include "view/setid.h"
+#include "view/sweep.h"
 #include "view/testtree.h"
 
 struct run {
@@ -60,7 +64,8 @@ static void sweep_checks(struct run *r, const char *want)
 	text = swept_text(&r->out);
 	CHECK_STR(text, want);
 	for (size_t i = 0; i < r->out.n; i++)
-		CHECK(!tree_has(&r->t, r->out.v[i].rel));
+		CHECK(tree_has(&r->t, r->out.v[i].rel) ==
+		      str_ends(r->out.v[i].rule, SWEEP_REST_STAYS));
 	sweep_done(&r->out);
 }
 
@@ -216,13 +221,139 @@ TEST(dangerous_parts_of_a_new_repository)
 	tree_file(&r.t, "n/.git/objects/info/alternates", "/home/other/.git/objects\n");
 	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
 	CHECK_INT(r.out.n, 5);
-	CHECK(!tree_has(&r.t, "n/.git/config") && !tree_has(&r.t, "n/.git/hooks/pre-commit"));
+	CHECK(tree_has(&r.t, "n/.git/config") && !tree_has(&r.t, "n/.git/hooks/pre-commit"));
 	CHECK(!tree_has(&r.t, "n/.git/hooks/tool") && !tree_has(&r.t, "n/.git/info/attributes"));
 	CHECK(!tree_has(&r.t, "n/.git/objects/info/alternates"));
 	CHECK(tree_has(&r.t, "n/.git/hooks/README") && tree_has(&r.t, "n/.git/hooks/"
 								      "pre-commit.sample"));
-	CHECK_STR(r.out.v[0].rule, "git config key core.sshcommand");
+	CHECK_STR(r.out.v[0].rule, "git config key core.sshcommand" SWEEP_REST_STAYS);
 	CHECK_STR(r.out.v[0].rel, "n/.git/config");
+}
+
+/* All of a file below the workspace. */
+static char *text_of(const struct tree *t, const char *rel)
+{
+	_close_ int fd = openat(t->fd, rel, O_RDONLY | O_CLOEXEC);
+	struct buf b = BUF(MIB);
+
+	bug_on(fd < 0 || replica_read(fd, &b) < 0);
+	return b.p ? buf_take(&b) : mem_str("");
+}
+
+TEST(a_key_goes_and_the_config_stays)
+{
+	static const char good[] = "[core]\n\tbare = false\n[commit]\n\tgpgsign = true\n"
+				   "[log]\n\tdate = format:%Y\n[remote \"o\"]\n\tpromisor = true\n";
+	static const char bad[] = "[core]\n\tpager = ./x\n\tbare = false\n[commit]\n\tgpgsign = "
+				  "true\n"
+				  "[alias]\n\ty = !./x\n[log]\n\tdate = format:%Y\n[remote \"o\"]\n"
+				  "\tpromisor = true\n\treceivepack = ./x\n";
+	_free_ char *now = NULL, *saved = NULL;
+	struct stat st;
+	RUN(r);
+
+	run_begin(&r, "", ".git");
+	GIT(&r.t, "", "init", "-q", "n");
+	tree_file(&r.t, "n/.git/config", good);
+	sweep_checks(&r, "");
+	tree_file(&r.t, "n/.git/config", bad);
+	/* The mode is not the inside's to choose: nobody else may write here, and nothing is run. */
+	bug_on(fchmodat(r.t.fd, "n/.git/config", 04777, 0) < 0);
+	CHECK_INT(sweep_run(r.t.fd, r.q.fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK_INT(r.out.n, 1);
+	now = text_of(&r.t, "n/.git/config");
+	saved = text_of(&r.q, r.out.v[0].saved);
+	CHECK_STR(now, good);
+	CHECK_STR(saved, bad);
+	CHECK_STR(r.out.v[0].rule, "git config key core.pager" SWEEP_REST_STAYS);
+	CHECK_INT(fstatat(r.t.fd, "n/.git/config", &st, 0), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 0644);
+	sweep_done(&r.out);
+	sweep_checks(&r, "");
+	/* What cannot be read with certainty goes as a whole. */
+	tree_file(&r.t, "n/.git/config", "[core]\n\tbare = false\n\tpager = a\\\nb\n");
+	sweep_checks(&r, "n/.git/config (git config that cannot be read with certainty)");
+}
+
+/* The end of a session: what is written down then. */
+static void session_ends(struct run *r, const char *state)
+{
+	r->out.is_last = true;
+	CHECK_INT(sweep_run(r->t.fd, r->q_fd, &r->p, &r->before, &r->out, &r->e), 0);
+	CHECK_INT(made_save(state, r->t.path, &r->out.made), 0);
+	sweep_done(&r->out);
+	scan_done(&r->before);
+}
+
+static void session_begins(struct run *r, const char *state)
+{
+	_cleanup_(made_done) struct made made = { 0 };
+
+	made_load(state, r->t.path, &made);
+	CHECK_INT(scan_run_made(r->t.fd, &r->p, &made, &r->before, &r->e), 0);
+}
+
+TEST(made_inside_is_not_protected_until_the_host_touches_it)
+{
+	static const char *const touched[] = { "n/.git/config", "w/.git",
+					       "m/.git/worktrees/w/gitdir" };
+	_cleanup_(tree_done) struct tree state = tree_new();
+	RUN(r);
+
+	GIT(&r.t, "", "init", "-q", "m");
+	GIT(&r.t, "m", "commit", "-q", "--allow-empty", "-m", "x");
+	run_begin(&r, "", ".git");
+	GIT(&r.t, "", "init", "-q", "n");
+	GIT(&r.t, "m", "worktree", "add", "-q", "../w");
+	session_ends(&r, state.path);
+	session_begins(&r, state.path);
+	CHECK(!scan_has_below(&r.before, "n") && scan_find(&r.before, "n") == NULL);
+	CHECK(!scan_has_below(&r.before, "w") && !scan_has_below(&r.before, "m/.git/worktrees"));
+	CHECK(scan_covers(&r.before, "m/.git/config") && scan_find(&r.before, "m/.git"));
+	/* What is done there now is judged as before. */
+	tree_file(&r.t, "n/.git/hooks/pre-commit", "x");
+	CHECK_INT(sweep_run(r.t.fd, r.q_fd, &r.p, &r.before, &r.out, &r.e), 0);
+	CHECK(!tree_has(&r.t, "n/.git/hooks/pre-commit"));
+	session_ends(&r, state.path);
+	session_begins(&r, state.path);
+	CHECK(!scan_has_below(&r.before, "n"));
+	scan_done(&r.before);
+	/* Commits of the host change nothing; a key, a hook, a second name, even the same bytes once more do. */
+	GIT(&r.t, "n", "commit", "-q", "--allow-empty", "-m", "y");
+	session_begins(&r, state.path);
+	CHECK(!scan_has_below(&r.before, "n"));
+	scan_done(&r.before);
+	for (size_t i = 0; i < ARRAY_LEN(touched); i++) {
+		_free_ char *text = text_of(&r.t, touched[i]);
+
+		session_begins(&r, state.path);
+		CHECK(!scan_covers(&r.before, touched[i]));
+		scan_done(&r.before);
+		tree_file(&r.t, touched[i], text);
+		session_begins(&r, state.path);
+		CHECK(scan_covers(&r.before, touched[i]));
+		scan_done(&r.before);
+	}
+	session_begins(&r, state.path);
+}
+
+TEST(made_elsewhere_or_linked_is_the_hosts)
+{
+	_cleanup_(tree_done) struct tree state = tree_new();
+	RUN(r);
+
+	run_begin(&r, "", ".git");
+	GIT(&r.t, "", "init", "-q", "a");
+	GIT(&r.t, "", "init", "-q", "b");
+	GIT(&r.t, "", "init", "-q", "c");
+	session_ends(&r, state.path);
+	bug_on(renameat(r.t.fd, "a", r.t.fd, "d") < 0);
+	bug_on(linkat(r.t.fd, "b/.git/config", r.t.fd, "other", 0) < 0);
+	tree_file(&r.t, "c/.git/hooks/pre-push", "x");
+	session_begins(&r, state.path);
+	CHECK(scan_covers(&r.before, "d/.git/config"));
+	CHECK(scan_covers(&r.before, "b/.git/config") && scan_covers(&r.before, "other"));
+	CHECK(scan_covers(&r.before, "c/.git/config") && scan_covers(&r.before, "c/.git/hooks"));
 }
 
 TEST(hooks_that_did_not_exist)
@@ -335,6 +466,106 @@ TEST(what_changed_is_read_again)
 	CHECK(tree_has(&r.t, "files/h"));
 }
 
+/* ---- set-user-id and set-group-id files ---- */
+
+struct bits {
+	struct buf seen; /* paths, with a star when they are old */
+	unsigned n;
+};
+
+static bool on_bits(void *arg, const char *rel, mode_t bits, bool is_old)
+{
+	struct bits *b = arg;
+
+	CHECK(bits == S_ISGID || bits == S_ISUID);
+	b->n++;
+	buf_printf(&b->seen, "%s%s ", rel, is_old ? "*" : "");
+	return !is_old;
+}
+
+static void set_bit(const struct tree *t, const char *rel, mode_t mode)
+{
+	bug_on(fchmodat(t->fd, rel, mode, 0) < 0);
+}
+
+static mode_t mode_of(const struct tree *t, const char *rel)
+{
+	struct stat st;
+
+	bug_on(fstatat(t->fd, rel, &st, AT_SYMLINK_NOFOLLOW) < 0);
+	return st.st_mode & 07777;
+}
+
+/* One sweep with a look for the bits; `n_files` decides how many processes look. */
+static void sweep_bits(struct run *r, size_t n_files, struct bits *b)
+{
+	struct setid s;
+
+	setid_init(&s, r->t.fd);
+	s.since = (int64_t)r->before.began.tv_sec * (int64_t)NS_PER_SEC + r->before.began.tv_nsec;
+	s.on_found = on_bits;
+	s.arg = b;
+	s.n_files = n_files;
+	r->out.setid = &s;
+	CHECK_INT(sweep_run(r->t.fd, r->q.fd, &r->p, &r->before, &r->out, &r->e), 0);
+	CHECK_INT(s.failed, 0);
+	setid_done(&s);
+}
+
+/* In a directory that did not change, a changed one, a new one, a protected one and a closed one. */
+TEST(set_id_files_are_found_on_the_way)
+{
+	static const struct timespec tick = { .tv_nsec = 30 * 1000 * 1000 };
+	static const size_t sizes[] = { 10, 100000 };
+
+	for (size_t k = 0; k < ARRAY_LEN(sizes); k++) {
+		RUN(r);
+		struct bits b = { .seen = BUF(MIB) };
+
+		for (int i = 0; i < 40; i++) {
+			_free_ char *name = mem_fmt("d%d/file", i);
+
+			tree_file(&r.t, name, "x");
+		}
+		tree_file(&r.t, ".vscode/tool", "x");
+		tree_file(&r.t, "host", "x");
+		set_bit(&r.t, "host", 04755);
+		(void)nanosleep(&tick, NULL);
+		run_begin(&r, "", ".vscode");
+		(void)nanosleep(&tick, NULL);
+		for (int i = 0; i < 40; i += 3) {
+			_free_ char *name = mem_fmt("d%d/file", i);
+
+			set_bit(&r.t, name, 02755);
+		}
+		tree_file(&r.t, "d1/new", "x");
+		set_bit(&r.t, "d1/new", 02711);
+		tree_file(&r.t, "new/dir/x", "x");
+		set_bit(&r.t, "new/dir/x", 02755);
+		set_bit(&r.t, ".vscode/tool", 02755);
+		tree_file(&r.t, "listed/x", "x");
+		set_bit(&r.t, "listed/x", 02755);
+		set_bit(&r.t, "listed", 0455);
+		bug_on(mkdirat(r.t.fd, "shared", 0755) < 0);
+		set_bit(&r.t, "shared", 02775);
+		sweep_bits(&r, sizes[k], &b);
+		CHECK_INT(b.n, 14 + 4 + 1);
+		CHECK(strstr(buf_cstr(&b.seen), "host* ") != NULL);
+		CHECK(strstr(buf_cstr(&b.seen), "new/dir/x ") != NULL);
+		CHECK_INT(mode_of(&r.t, "host"), 04755);
+		CHECK_INT(mode_of(&r.t, "d3/file"), 0755);
+		CHECK_INT(mode_of(&r.t, "d39/file"), 0755);
+		CHECK_INT(mode_of(&r.t, "d1/new"), 0711);
+		CHECK_INT(mode_of(&r.t, ".vscode/tool"), 0755);
+		CHECK_INT(mode_of(&r.t, "shared"), 02775);
+		/* Nothing is left for the next. */
+		b.n = 0;
+		sweep_bits(&r, sizes[k], &b);
+		CHECK_INT(b.n, 1);
+		buf_done(&b.seen);
+	}
+}
+
 /* Closed on the way to a part: what is in it is judged before it is opened. */
 TEST(closed_parts_of_a_repository)
 {
@@ -373,7 +604,7 @@ TEST(bare_repository_made_inside)
 	tree_dir(&r.t, "docs/objects");
 	tree_dir(&r.t, "docs/refs");
 	tree_file(&r.t, "docs/config", "[core]\n\tbare = true\n\tfsmonitor = ./x\n");
-	sweep_checks(&r, "docs/config (git config key core.fsmonitor)");
+	sweep_checks(&r, "docs/config (git config key core.fsmonitor" SWEEP_REST_STAYS ")");
 }
 
 TEST(hooks_path_of_the_config)

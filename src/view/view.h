@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "policy/policy.h"
+#include "view/made.h"
 
 enum hit_kind {
 	HIT_HIDE,    /* make unreadable */
@@ -28,6 +29,7 @@ struct hit {
 	enum hit_kind kind;
 	bool is_dir;
 	bool is_config; /* a git configuration */
+	bool is_gitdir; /* of a repository of the host's */
 	/* What is to be shown inside in its place: a configuration without its secrets. NULL: the file itself. */
 	char *shown;
 	bool is_alias; /* found only because it shares an inode with a hit that has a name of its own */
@@ -50,6 +52,11 @@ struct named_ref {
 	char *top; /* the work tree that it counts for; NULL: every one */
 };
 
+struct plain_dir {
+	uint64_t ino;
+	size_t files, len; /* in plain_files */
+};
+
 struct scan {
 	struct hit *
 		v; /* sorted: parents before children; no path twice (HIDE beats PROTECT beats PIN) */
@@ -62,11 +69,13 @@ struct scan {
 	size_t n_refs, cap_refs;
 	char *unlisted; /* by scan_sockets(): a directory of ours that can be passed but not listed */
 	struct timespec began; /* what changes later is not in here */
-	/* Directories (inodes of the device plain_dev) with nothing of interest in them and no directory: as long as one is
-	 * not changed there is nothing to be found in it. Empty on file systems whose times are another machine's. */
-	uint64_t *plain;
+	/* Directories of the device plain_dev with nothing of interest in them and no directory: as long as one is not changed
+	 * the same names are in it. Empty on file systems whose times are another machine's. */
+	struct plain_dir *plain;
 	size_t n_plain, cap_plain;
 	dev_t plain_dev;
+	char *plain_files; /* the names of their regular files, each with its NUL */
+	size_t plain_files_n, plain_files_cap;
 	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
 };
 
@@ -88,6 +97,9 @@ struct ground {
  * (rule "unreadable"): inside it could be made readable. One of somebody else's is skipped and counted.
  * ERR_UNSUPPORTED when a rule matches more than SCAN_HITS_MAX paths. */
 int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e);
+/* The same where sandboxes made repositories before: those that are in `made` are left to the sweep. */
+int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, struct scan *ret,
+		  struct err *e);
 /* Is the directory a repository's git dir, or a bare repository? */
 bool scan_is_gitdir(int dir_fd);
 void scan_done(struct scan *s);
@@ -135,9 +147,13 @@ struct sweep {
 	struct swept *left;
 	size_t n_left, cap_left;
 	uint64_t left_count;
+	/* In the last sweep: repositories and .git files that are not the host's, and nothing is to be said against. */
+	struct made made;
 	/* Called before anything is taken, so that it is on record first; may be NULL. */
 	void (*on_take)(void *arg, const char *rel, const char *rule);
 	void *arg;
+	/* sweep_run() also looks for set-user-id and set-group-id files with this (setid.h); NULL: it does not. */
+	struct setid *setid;
 };
 
 /* Moves every protected path that is on disk now and was not covered by `before` into q_fd (opened quarantine

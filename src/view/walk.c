@@ -37,6 +37,8 @@ struct frame {
 	size_t base, next,
 		end; /* its children in the arena: a mode byte, the inode, the name, NUL */
 	unsigned mode;
+	uint64_t ino;
+	bool is_mount; /* it, or a directory above it, is another mount than the root */
 };
 
 struct walk {
@@ -170,6 +172,7 @@ static int read_frame(struct walk *w, struct frame *f, struct err *e)
 	struct walk_dir d = { .fd = f->fd, .rel = w->rel, .rel_len = f->rel_len, .mode = f->mode };
 	int r = 0;
 
+	d.ino = f->is_mount ? 0 : f->ino;
 	f->base = f->next = w->arena_n;
 	w->stats->dirs++;
 	for (;;) {
@@ -189,8 +192,8 @@ static int read_frame(struct walk *w, struct frame *f, struct err *e)
 	return r;
 }
 
-/* Takes ownership of fd. */
-static int push_take_fd(struct walk *w, int fd, unsigned mode, const char *name, struct err *e)
+/* Takes ownership of at->fd. */
+static int push_take_fd(struct walk *w, const struct frame *at, const char *name, struct err *e)
 {
 	size_t len = strlen(name), parent = w->n ? w->v[w->n - 1].rel_len : 0;
 	size_t rel_len = parent + (parent ? 1 : 0) + len;
@@ -204,8 +207,8 @@ static int push_take_fd(struct walk *w, int fd, unsigned mode, const char *name,
 	memcpy(w->rel + rel_len - len, name, len);
 	w->rel[rel_len] = '\0';
 	vec_reserve(w->v, w->n, w->cap);
-	w->v[w->n] = (struct frame){ .fd = fd, .rel_len = rel_len, .mode = mode };
-	w->n++;
+	w->v[w->n] = *at;
+	w->v[w->n++].rel_len = rel_len;
 	if (w->n > WINDOW) {
 		struct frame *old = &w->v[w->n - 1 - WINDOW];
 
@@ -229,8 +232,22 @@ static bool is_ours(int num)
 	return num == EMFILE || num == ENFILE || num == ENOMEM || num == ENOSYS;
 }
 
+/* As walk_opendir(), and says when that crossed into another mount. */
+static int open_dir(int dir_fd, const char *name, bool *is_mount)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME;
+	int fd = path_openat2(dir_fd, name, flags, RESOLVE_NO_XDEV);
+
+	if (fd >= 0 || (fd != -EXDEV && fd != -EPERM))
+		return fd;
+	/* EPERM: another's directory, for which O_NOATIME may not be asked. Where it lies is not looked into. */
+	*is_mount = true;
+	return walk_opendir(dir_fd, name);
+}
+
 /* FD_NONE: nothing is to be read there. */
-static int open_child(struct walk *w, struct frame *f, const char *name, uint64_t ino)
+static int open_child(struct walk *w, struct frame *f, const char *name, uint64_t ino,
+		      bool *is_mount)
 {
 	int fd;
 
@@ -238,12 +255,12 @@ static int open_child(struct walk *w, struct frame *f, const char *name, uint64_
 	if (f->fd < 0)
 		f->fd = walk_open(w->root_fd, w->rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	fd = f->fd;
-	if (fd >= 0 && w->ops->is_known && w->ops->is_known(w->arg, fd, name, ino))
+	if (fd >= 0 && w->ops->is_known && w->ops->is_known(w->arg, fd, w->rel, name, ino))
 		return FD_NONE;
 	if (fd >= 0 && f->rel_len + strlen(name) + 1 > REL_MAX)
 		fd = -ENAMETOOLONG;
 	else if (fd >= 0)
-		fd = walk_opendir(f->fd, name);
+		fd = open_dir(f->fd, name, is_mount);
 	if (fd < 0 && !is_ours(-fd) && w->ops->refused) {
 		int got = w->ops->refused(w->arg, f->fd, w->rel, name, -fd);
 
@@ -258,19 +275,19 @@ static int step(struct walk *w, struct err *e)
 	struct frame *f = &w->v[w->n - 1];
 	unsigned mode = (unsigned char)w->arena[f->next];
 	size_t len = strlen(w->arena + f->next + ARENA_NAME);
-	uint64_t ino;
+	struct frame next = { .is_mount = f->is_mount };
 	char name[NAME_MAX * 4 + 1]; /* some file systems have names over NAME_MAX bytes */
 	int fd;
 
 	if (len >= sizeof(name))
 		return err_set(e, ERR_UNSUPPORTED, ENAMETOOLONG, "a name in '%.200s' is too long",
 			       w->rel);
-	memcpy(&ino, w->arena + f->next + 1, sizeof(ino));
+	memcpy(&next.ino, w->arena + f->next + 1, sizeof(next.ino));
 	memcpy(name, w->arena + f->next + ARENA_NAME, len + 1);
 	f->next += ARENA_NAME + len + 1;
 	if (!mode)
 		return 0;
-	fd = open_child(w, f, name, ino);
+	fd = open_child(w, f, name, next.ino, &next.is_mount);
 	if (fd < 0 && is_ours(-fd)) {
 		errno = -fd;
 		return err_sys(e, "open directory '%s' in '%s'", name, w->rel);
@@ -283,7 +300,9 @@ static int step(struct walk *w, struct err *e)
 		w->stats->skipped += fd != FD_NONE;
 		return 0;
 	}
-	return push_take_fd(w, fd, mode, name, e);
+	next.fd = fd;
+	next.mode = mode;
+	return push_take_fd(w, &next, name, e);
 }
 
 void walk_leave_out(struct walk *w, const char *name)
@@ -314,7 +333,7 @@ int walk_run(int root_fd, unsigned mode, const struct walk_ops *ops, void *arg,
 		return err_sys(e, "open the root of the walk");
 	}
 	w.dents = mem_grow(NULL, DENTS_SIZE, 1); /* not cleared: most walks use little of it */
-	r = push_take_fd(&w, fd, mode, "", e);
+	r = push_take_fd(&w, &(struct frame){ .fd = fd, .mode = mode }, "", e);
 	while (r >= 0 && w.n > 0 && !w.is_stopped) {
 		struct frame *f = &w.v[w.n - 1];
 

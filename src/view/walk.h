@@ -22,6 +22,8 @@ struct walk_dir {
 	size_t rel_len;
 	unsigned mode; /* what entry() returned for it */
 	unsigned bits; /* free for the caller, zero at the first entry */
+	uint64_t
+		ino; /* as its parent lists it; 0 for the root, and on another mount than the root's */
 };
 
 struct walk_ops {
@@ -30,8 +32,8 @@ struct walk_ops {
 			  unsigned char type);
 	/* All entries of d were seen, none of its children yet. May be NULL. Negative ends the walk. */
 	int (*end)(void *arg, struct walk *w, struct walk_dir *d, struct err *e);
-	/* Need name in parent_fd, whose inode the parent lists as ino, not be read at all? May be NULL: no. */
-	bool (*is_known)(void *arg, int parent_fd, const char *name, uint64_t ino);
+	/* Need name in parent_fd (which is rel), whose inode the parent lists as ino, not be read at all? May be NULL: no. */
+	bool (*is_known)(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino);
 	/* Could not be opened: num is an errno such as EACCES, ENAMETOOLONG when it lies too deep. parent_fd is negative when
 	 * the parent could not be opened again. Returns a descriptor, or FD_NONE to skip. May be NULL. */
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);

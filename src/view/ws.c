@@ -59,16 +59,8 @@ int ws_lstat(int ws_fd, const char *rel, struct stat *ret)
 int ws_read(int dir_fd, const char *rel, struct buf *ret)
 {
 	_close_ int fd = walk_open(dir_fd, rel, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	struct err e = ERR_INIT;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	return io_read_fd(fd, ret, &e);
+	return io_read_regular(fd, ret);
 }
 
 /* Replaces *todo (whose first `used` bytes are done) by the target of the link fd and the rest. */

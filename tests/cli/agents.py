@@ -30,8 +30,8 @@ def list_of_agents(box):
     r = box.cli("agents", "--json")
     eq(r.rc, 0, r.err)
     found = {a["name"]: a for a in json.loads(r.out)}
-    eq(sorted(found), ["aider", "claude", "codex", "copilot", "cursor", "docker-agent", "droid", "gemini", "kiro", "mine",
-                       "opencode", "shell"])
+    eq(sorted(found), ["aider", "amp", "claude", "cline", "codex", "copilot", "crush", "cursor", "docker-agent", "droid", "gemini", "goose",
+                       "kiro", "mine", "opencode", "pi", "qwen", "shell"])
     eq(found["mine"]["installed"], "yes")
     has(found["mine"]["origin"], "/agents/mine.json")
     eq(found["aider"]["origin"], "built-in")

@@ -21,7 +21,8 @@ import agent_api  # noqa: E402
 from harness import Patience, PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet, make_chain  # noqa: E402
 
-AGENTS = Path(__file__).resolve().parent.parent.parent / "build" / "agents"
+# The versions that tools/deps.d/npm names; `make test-agents` runs the same tests with the newest ones.
+AGENTS = Path(os.environ.get("VITRINE_TEST_AGENTS") or Path(__file__).resolve().parent.parent.parent / "build" / "agents")
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
         "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij",
         "GEMINI_API_KEY": "AIzaSyRealKeyRealKey0123456789abcdefghij",
@@ -30,6 +31,7 @@ KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
 # Codex asks its own service for models and opens a WebSocket to it unless a provider is named.
 PROVIDER = ("-m", "gpt-5", "-c", "model_provider=far", "-c",
             'model_providers.far={name="far",base_url="https://api.openai.com/v1",env_key="OPENAI_API_KEY",wire_api="responses"}')
+FAR_TOML = 'name = "far"\nbase_url = "https://api.openai.com/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
 MCP = r'''
 import json, sys
 for line in sys.stdin:
@@ -69,7 +71,8 @@ def needs_node(program):
     """Some agents need a newer node than the distribution has, and say so."""
     package = next(p / "package.json" for p in program.resolve().parents if (p / "package.json").exists())
     least = re.search(r">=\s*(\d+)", json.loads(package.read_text()).get("engines", {}).get("node", ""))
-    here = re.match(r"v(\d+)", subprocess.run(["node", "--version"], capture_output=True, text=True).stdout)
+    own = AGENTS / "node_modules" / ".bin" / "node"
+    here = re.match(r"v(\d+)", subprocess.run([own if own.exists() else "node", "--version"], capture_output=True, text=True).stdout)
     if least and here and int(here[1]) < int(least[1]):
         raise Skip(f"{program.name} needs node {least[1]}, and here is {here[0]}")
 
@@ -125,17 +128,31 @@ LOGIN_WORDS = [
      "auth.openai.com"),
     ("@google/gemini-cli/bundle/*.js", rb"(?:oauth2|www)\.googleapis\.com/(?:oauth2/v[0-9]/[a-z]+|token(?:info)?|revoke)\b",
      "oauth2.googleapis.com www.googleapis.com"),
+    # It unpacks itself when it is started (UNPACKED); its texts stand behind each other without an end.
+    ("prebuilds/*/runtime.node", rb"/login/(?:device|oauth)/(?:code|authorize|[a-z_]+)|/copilot_internal/v[0-9]+/[a-z_]+", "github.com"),
 ]
+UNPACKED = "@github/copilot-linux-x64/copilot"
 
 
-@test(who=("user",), timeout=120)
+def login_files(box, pattern):
+    program = AGENTS / "node_modules" / UNPACKED
+    if not pattern.startswith("prebuilds"):
+        return sorted((AGENTS / "node_modules").glob(pattern))
+    to = box.ws / "unpacked"
+    if program.exists():
+        r = box.run("--read", AGENTS.resolve(), "-e", f"XDG_CACHE_HOME={to}", "--", program.resolve(), "--version", timeout=120)
+        eq(r.rc, 0, r.err)
+    return sorted(to.glob("copilot/pkg/*/*/" + pattern))
+
+
+@test(who=("user",), timeout=180)
 def endpoints_of_logins_are_those_of_the_agents(box):
     """Every word by which an agent asks where its login lives is in our table: a new version with another one fails here."""
     table = (Path(__file__).resolve().parent.parent.parent / "src" / "secret" / "login.c").read_text()
     table = re.sub(r'"\s*"', "", table)
     known = set(re.findall(r'"(?:[A-Z,]+ )?[a-z0-9.]+(/[A-Za-z0-9_/.*]+)"', table))
     for pattern, words, hosts in LOGIN_WORDS:
-        files = sorted((AGENTS / "node_modules").glob(pattern))
+        files = login_files(box, pattern)
         if not files:
             raise Skip(f"{pattern}: not installed")
         found = {m.decode() for f in files for m in re.findall(words, f.read_bytes())}
@@ -190,6 +207,29 @@ def claude_is_held(box):
     eq([e["tool"] for e in events(box, name, "tool.call")][:1], ["Bash"])
     refusals = events(box, name, "net.verdict")
     assert any(e["host"] == "evil.test" and e["verdict"] == "deny" for e in refusals), refusals
+
+
+@test(timeout=60)
+def claude_without_its_own_sandbox(box):
+    """A project that switches Claude's own sandbox on cannot: these walls stand already, and its own would make every command fail."""
+    w = there("claude")
+    box.write(".claude/settings.json", json.dumps({"sandbox": {"enabled": True, "failIfUnavailable": True, "allowUnsandboxedCommands": False}}))
+    _, results = claude(box, w, {"sh": "echo made > made.txt && echo MADE"})
+    has(results[0], "MADE")
+    eq(box.read("made.txt"), "made\n")
+
+
+@test(timeout=60)
+def claude_commits(box):
+    """What README shows: a prompt as words, and a commit in the project at the end."""
+    w = there("claude")
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.write("a.txt", "one\n")
+    steps = script({"sh": "git add a.txt && git -c user.name=n -c user.email=n@x commit -qm 'from inside' && git log --format=%s"}, {"say": "COMMITTED"})
+    r = box.run("claude", ".", "--read", AGENTS, "--", "-p", steps, env=w.env(), timeout=40)
+    eq(r.rc, 0, r.out + r.err)
+    has(r.out, "COMMITTED")
+    eq(box.host("git", "log", "--format=%s"), "from inside\n")
 
 
 @test(who=("user",), timeout=60)
@@ -319,7 +359,7 @@ def claude_at_a_terminal(box):
         # A script begins behind what is already in the conversation.
         t.type(script({}, {"sh": "touch going; sleep 300"}))
         soon(lambda: (box.ws / "going").exists(), "the command runs", 20)
-        t.shows("Running")
+        t.shows("interrupt")
         t.tmux("send-keys", "C-c")
         t.shows("Interrupted")
         t.tmux("resize-window", "-x", "70", "-y", "24")
@@ -384,6 +424,27 @@ def given_a_prompt(box, agent, host, variable, tools, tokens=100, said="The end.
     has(run.get("said", ""), said)
 
 
+@test(timeout=90)
+def codex_in_a_loop(box):
+    """The preset's own words are given once; its own sandbox is off whatever the project says, also in a command of the user's."""
+    w = there("codex")
+    box.write(".codex/config.toml", 'sandbox_mode = "read-only"\n')
+    eq(box.cli("create", "codex", ".", "--name", "c", "--read", AGENTS, env=w.env()).rc, 0)
+    provider = f"model = \"gpt-5\"\nmodel_provider = \"far\"\n{{}}\n[model_providers.far]\n{FAR_TOML}"
+    r = box.cli("run", "c", "--", "python3", "-c",
+                "import os,sys; p = os.path.expanduser('~/.codex/config.toml'); t = open(p).read(); open(p, 'w').write(sys.argv[1].replace('{}', t))",
+                provider, env=w.env())
+    eq(r.rc, 0, r.err)
+    r = box.cli("loop", "codex", ".", "--name", "c", "--mode", "direct", "--prompt", script({"sh": "echo x >> log; cat log"}, {"say": "ALL-FINE"}), "--until", "test $(wc -l < log) = 2", "--max", "3",
+                "--json", env=w.env(), timeout=60)
+    eq(r.rc, 0, r.out + r.err)
+    s = json.loads(r.out)
+    eq([(x["outcome"], x["said"]) for x in s["runs"]], [("ok", "ALL-FINE")] * 2, r.out)
+    r = box.run("c", "--", "codex", "exec", "--skip-git-repo-check", script({"sh": "echo made > made.txt; cat /etc/codex/managed_config.toml"}), env=w.env(), timeout=40)
+    eq(r.rc, 0, r.out + r.err)
+    eq(box.read("made.txt"), "made\n", r.out + r.err)
+
+
 # The two identities are tested side by side, so the slower ones are dealt out between them.
 @test(who=("root",), timeout=150)
 def gemini_works(box):
@@ -404,6 +465,38 @@ def copilot_works(box):
 @test(who=("user",), timeout=150)
 def droid_works(box):
     given_a_prompt(box, "droid", "api.factory.ai", "FACTORY_API_KEY", ("Execute", "Execute", "Execute"))
+
+
+def newest_only(**kw):
+    """Agents that are installed by `make test-agents` alone."""
+    return test(**kw) if os.environ.get("VITRINE_TEST_AGENTS") else lambda fn: fn
+
+
+@newest_only(who=("user",), timeout=120)
+def pi_works(box):
+    w = there("pi")
+    r = box.run("pi", ".", "--read", AGENTS, "--", "-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5",
+                script({"sh": "echo made > made.txt; printenv ANTHROPIC_API_KEY"}, {"say": "ALL-FINE"}), env=w.env(), timeout=60)
+    eq(r.rc, 0, r.out + r.err)
+    has(r.out, "ALL-FINE")
+    eq(box.read("made.txt"), "made\n")
+    eq({c["key"] for c in w.calls("api.anthropic.com")}, {KEYS["ANTHROPIC_API_KEY"]}, "on the wire")
+    has_not(json.dumps([c["results"] for c in w.calls("api.anthropic.com")]), KEYS["ANTHROPIC_API_KEY"])
+    nowhere(box, KEYS["ANTHROPIC_API_KEY"])
+
+
+@newest_only(who=("user",), timeout=120)
+def qwen_works(box):
+    w = there("qwen")
+    box.write(".qwen/settings.json", json.dumps({"tools": {"sandbox": True}}))
+    env = {**w.env(), "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-5"}
+    r = box.cli("loop", "qwen", ".", "--prompt", script({"sh": "echo made > made.txt"}, {"say": "ALL-FINE"}), "--max", "1", "--mode", "direct", "--json",
+                "--", "--read", AGENTS, env=env, timeout=90)
+    eq(r.rc, 0, r.out + r.err)
+    run = json.loads(r.out)["runs"][0]
+    eq((run["outcome"], run["said"]), ("ok", "ALL-FINE"), r.out)
+    eq(box.read("made.txt"), "made\n")
+    eq({c["key"] for c in w.calls("api.openai.com")}, {KEYS["OPENAI_API_KEY"]}, "on the wire")
 
 
 if __name__ == "__main__":

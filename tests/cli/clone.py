@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zlib
@@ -34,20 +35,33 @@ COMMIT = "git -c user.name=agent -c user.email=a@a commit -qm agent"
 
 @test
 def what_commits_bring_is_named(box):
-    """A checkout would bring what direct mode quarantines: named when the commits come out."""
+    """A checkout would bring what direct mode quarantines: named, and held back until that very commit is asked for."""
     repo(box)
     r = inside(box, "mkdir -p .vscode b/objects b/refs; echo x > .vscode/tasks.json; echo ref: refs/heads/main > b/HEAD;"
                "echo x > b/config; touch b/objects/x b/refs/x; echo p > plain; git add -f .; " + COMMIT)
-    has(r.err, ".vscode/tasks.json: protected by '.vscode'", "b/config: git config", "2 paths in these commits")
+    has(r.err, ".vscode/tasks.json: protected by '.vscode'", "b/config: git config", "2 paths in these commits", "'main' is held back")
     has_not(r.err, "plain")
-    head = box.host("git", "ls-remote", "vitrine/box", "refs/heads/main").split()[0]
+    eq(box.host("git", "ls-remote", "vitrine/box", "refs/heads/*", "refs/waiting/*"), "", "nothing came")
+    head = re.search(r"--commit main=([0-9a-f]{40}) box", r.err).group(1)
+    has(box.cli("rm", "box").err, "main")  # what is held back waits, and is not lost by a word
+    r = inside(box, f"git checkout -q -b good/one HEAD~1; echo g > g; git add g; {COMMIT}; git checkout -q main")
+    has(r.err, "'main' is held back")
+    has(box.host("git", "ls-remote", "vitrine/box"), "refs/heads/good/one")
+    has_not(box.host("git", "ls-remote", "vitrine/box"), "refs/heads/main")
+    got = json.loads(box.cli("fetch", "--json", "box").out)
+    eq([(b["branch"], b["held"]) for b in got["branches"]], [("good/one", False), ("main", True)])
     inside(box, f"echo q > plain; git add .; {COMMIT}")
     refused(box.cli("fetch", "--commit", "old=" + "1" * 40, "box"), "the commits were not taken", rc=125)
     refused(box.cli("fetch", "--commit", "main=abc", "box"), "whole id")
     r = box.cli("fetch", "--commit", f"old={head}", "box")
-    eq(r.rc, 1, r.err)
+    eq(r.rc, 0, r.err)
     has(r.err, ".vscode/tasks.json")
     has(r.out, head + "  old")
+    eq(box.host("git", "ls-remote", "vitrine/box", "refs/heads/old").split()[0], head)
+    # A branch where a directory was, and many that bring such a path.
+    r = inside(box, f"git branch -D good/one -q; git branch good HEAD~2; for i in $(seq 90); do git branch n$i; done", 0)
+    has(box.host("git", "ls-remote", "vitrine/box"), "refs/heads/good\n")
+    has_not(box.host("git", "ls-remote", "vitrine/box"), "refs/heads/n")
 
 
 @test
@@ -84,7 +98,7 @@ def back_and_fork(box):
     eq(box.cli("undo", "box").rc, 0)
     eq(inside(box, "git status -s; cat a b").out, "1\n2\n")
     eq(box.cli("fork", "box", "two").rc, 0)
-    eq(box.cli("rm", "box").rc, 0)
+    eq(box.cli("rm", "--force", "box").rc, 0)
     eq(inside(box, "git fsck --no-progress && git log --format=%s", name="two").out, "agent\nfirst\n")
     refused(box.cli("diff", "two"), "fetch two")
     refused(box.cli("apply", "two"), "fetch two")

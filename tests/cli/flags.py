@@ -37,6 +37,8 @@ def env_allowlist(box):
     eq({inside.get("LC_TIME"), inside.get("EDITOR")}, {"C", "ed"})
     allowed = {"PATH", "TERM", "LANG", "LC_TIME", "EDITOR", "USER", "LOGNAME", "SHELL", "HOME", "PWD", "container",
                "VITRINE", "OLDPWD", "_", "TMPDIR"}
+    # Without network nobody is to try again.
+    allowed |= {"npm_config_fetch_retries", "YARN_HTTP_RETRY", "PIP_RETRIES", "UV_HTTP_RETRIES", "CARGO_NET_RETRY", "BUNDLE_RETRY"}
     eq(set(inside) - allowed, set())
     eq(inside["HOME"], str(box.home))
     eq(inside["PWD"], str(box.ws))
@@ -99,6 +101,31 @@ def volume_relative_and_home(box):
     box.own(box.home)
     eq(box.ok("cat ../lib/a", "-v", "../lib:ro"), "a\n")
     eq(box.ok("cat ~/lib/a", "-v", "~/lib:ro"), "a\n")
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIBcert\n-----END CERTIFICATE-----\n"
+
+
+@test
+def certificates_of_the_caller(box):
+    """The variable and the certificates come in; the rest of the file, its name and what is no certificate do not."""
+    d = box.dir / "private"
+    d.mkdir()
+    (d / "all.pem").write_text(f"password = hush-1\n{CERTIFICATE}-----BEGIN PRIVATE KEY-----\nhush2\n-----END PRIVATE KEY-----\n")
+    (d / "key.pem").write_text("-----BEGIN PRIVATE KEY-----\nhush3\n-----END PRIVATE KEY-----\n")
+    (d / "link.pem").symlink_to("key.pem")
+    box.own(d)
+    r = box.sh("cat $NODE_EXTRA_CA_CERTS; echo x >$NODE_EXTRA_CA_CERTS; env; cat /proc/self/mountinfo; find /.vitrine -type f -exec cat {} +",
+               env={"NODE_EXTRA_CA_CERTS": str(d / "all.pem")})
+    has(r.out, CERTIFICATE, "NODE_EXTRA_CA_CERTS=/.vitrine/certificates/NODE_EXTRA_CA_CERTS.pem")
+    has(r.err, "Read-only")
+    has_not(r.out, "hush", str(d))
+    for name in ("key.pem", "link.pem", "none.pem", "."):
+        r = box.sh("env; find /.vitrine -type f -exec cat {} +; true", env={"SSL_CERT_FILE": str(d / name)})
+        has(r.err, "SSL_CERT_FILE is not set inside", "no certificate in it" if name.endswith("y.pem") else "")
+        has_not(r.out, "hush", "SSL_CERT_FILE")
+    shown = "/etc/ssl/certs/ca-certificates.crt"
+    eq(box.ok("echo $PIP_CERT", env={"PIP_CERT": shown}), shown + "\n")
 
 
 @test
@@ -327,7 +354,7 @@ def debug_lets_trace(box):
 def dashes(box):
     eq(box.run("--", "sh", "-c", "echo $0 $*", "a", "-e", "--memory", "x").out, "a -e --memory x\n")
     refused(box.run("sh", "-c", "echo"), "'-c' is not known", "a command stands behind '--'")
-    refused(box.run("true"), "'true' is neither an agent nor a sandbox", "vitrine run -- true")
+    refused(box.run("true"), "'true' is neither an agent nor a sandbox", "vitrine run -- true", rc=125)
     eq(box.run("--", "echo", "--", "-x").out, "-- -x\n")
 
 

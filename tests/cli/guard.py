@@ -128,8 +128,8 @@ def files_of_tools_are_judged(box):
                                    "tool_input": {"file_path": path}}))
     eq(tool("Read", str(box.ws / ".env")), "deny")
     eq(tool("Read", str(box.ws / "main.c")), "allow")
-    eq(tool("Write", str(box.ws / ".git/hooks/pre-commit")), "ask")
-    eq(tool("Edit", str(box.home / ".claude/settings.json")), "ask")
+    eq(tool("Write", str(box.ws / ".git/hooks/pre-commit")), "deny")
+    eq(tool("Edit", str(box.home / ".claude/settings.json")), "deny")
     eq(tool("WebSearch", "x"), "allow")
 
 
@@ -233,7 +233,7 @@ def install_and_uninstall(box):
         if (box.home / name).exists():
             has_not((box.home / name).read_text(), "vitrine' hook")
     eq(json.loads((box.home / files["claude"]).read_text()), mine)
-    refused(box.cli("guard", "install", "nobody"), "is no agent")
+    refused(box.cli("guard", "install", "nobody"), "is no agent", rc=125)
 
 
 @test
@@ -293,6 +293,40 @@ def decisions_of_the_bare_host_are_events(box):
     box.own(box.state)
     eq([e["number"] for e in shown()], [1, 3, 4, 5], "the older half first; what cannot be read is left out")
     refused(box.cli("events", "--guard", "--follow"), "--guard shows what the guard decided")
+
+
+@test
+def effects_are_explained_counted_and_set(box):
+    r = box.cli("guard", "explain", "python3 -c \"import shutil; shutil.rmtree('/')\"")
+    eq(r.rc, 3)
+    has(r.out, "what it does", "removes / by python3: deny, effect.remove-home".replace("/ by", "/  by"))
+    r = box.cli("guard", "explain", "--json", "echo x >> ~/.bashrc")
+    has(r.out, '"effect":"appends"', '"rule":"effect.startup"')
+    eq(decision(hook(box, call("echo x >> ~/.bashrc"))), "deny")
+    has(box.cli("guard", "stats").out, "by effect", "appends")
+    # The user's own verdict counts as it stands, a project's only when it is stricter.
+    config = box.config / "vitrine"
+    config.mkdir()
+    (config / "guard.json").write_text('{"effects": {"changes": "allow", "writes": "allow", "sends": "deny"}}')
+    eq(box.cli("guard", "test", "crontab jobs").rc, 0)
+    eq(box.cli("guard", "test", "scp a.c host.example:").rc, 3)
+    eq(box.cli("guard", "test", "echo > .claude/settings.json").rc, 3)
+    box.write(".vitrine-guard.json", '{"effects": {"changes": "ask", "sends": "allow"}}')
+    eq(box.cli("guard", "test", "crontab jobs").rc, 1)
+    eq(box.cli("guard", "test", "scp a.c host.example:").rc, 3)
+    (config / "guard.json").write_text('{"effects": {"flies": "allow"}}')
+    r = box.cli("guard", "test", "ls")
+    eq(r.rc, 2)
+    has(r.err, 'no effect "flies"')
+
+
+@test
+def tools_of_servers_are_judged(box):
+    for tool, args, want in (("mcp__shell__run", {"command": "rm -rf ~"}, "deny"),
+                             ("mcp__fs__write_file", {"path": ".claude/settings.json", "content": "{}"}, "deny"),
+                             ("mcp__fs__write_file", {"path": "src/a.c", "content": "x"}, "allow"),
+                             ("apply_patch", {"input": "*** Begin Patch\n*** Add File: .vitrine-guard.json\n"}, "deny")):
+        eq(decision(hook(box, call("", tool_name=tool, tool_input=args))), want, tool)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,23 @@ def uninspected_is_untouched(box):
 
 
 @test
+def the_callers_own_ca(box):
+    """Certificates that the caller's variables name count inside: where nothing is inspected, and in the bundle where something is."""
+    w = there()
+    ca = box.write("../mine.pem", Path(w.trust["SSL_CERT_FILE"]).read_text())
+    for var in ("SSL_CERT_FILE", "CURL_CA_BUNDLE"):
+        r = box.sh("curl -sS https://own.test/c", *OPEN, env={"SSL_CERT_FILE": "", "CURL_CA_BUNDLE": "", var: str(ca)})
+        eq((r.rc, r.err), (0, ""), var)
+    eq([q.target for q in w.server.seen], ["/c", "/c"])
+    ask = "python3 -c \"import os, ssl; print(len(ssl.create_default_context(cafile=os.environ['REQUESTS_CA_BUNDLE']).get_ca_certs()))\""
+    one = int(box.ok(ask, *OPEN, env={"REQUESTS_CA_BUNDLE": str(ca)}))
+    env = w.trust | {"REQUESTS_CA_BUNDLE": "", "NODE_EXTRA_CA_CERTS": ""}
+    bundle = "grep -c BEGIN $SSL_CERT_FILE"
+    without = int(box.ok(bundle, *OPEN, "--inspect", "own.test", env=env))
+    eq(int(box.ok(bundle, *OPEN, "--inspect", "own.test", env=env | {"NODE_EXTRA_CA_CERTS": str(ca)})), without + one)
+
+
+@test
 def a_host_can_be_left_out(box):
     """inspect.never: its TLS passes untouched, also where everything else is inspected; a rule that would need more is refused."""
     w = there()
@@ -469,7 +486,8 @@ def login_is_renewed_outside(box):
 
 ENDPOINTS = {"claude-login": ("platform.claude.com", "/v1/oauth/token", "claude.ai"),
              "codex-login": ("auth.openai.com", "/oauth/token", "chatgpt.com"),
-             "gemini-login": ("oauth2.googleapis.com", "/token", "cloudcode-pa.googleapis.com")}
+             "gemini-login": ("oauth2.googleapis.com", "/token", "cloudcode-pa.googleapis.com"),
+             "copilot-login": ("github.com", "/login/oauth/access_token", "api.githubcopilot.com")}
 
 # Plays an agent: logs in, uses what it was given, refreshes it, uses that. Prints what it was given.
 AGENT = """
@@ -515,7 +533,9 @@ def login_made_inside_is_kept_outside(box):
             ("codex-login", {"id_token": jwt(**{"https://api.openai.com/auth": {"chatgpt_account_id": "acc-9"}}),
                              "access_token": jwt(exp=4000000000), "refresh_token": "rt_" + "Lm8" * 20}, "json"),
             ("gemini-login", {"access_token": "ya29." + "Np9" * 30, "refresh_token": "1//0" + "Qr1" * 30, "expires_in": 3599,
-                              "scope": "a b", "id_token": jwt(email="me@own.test")}, "form")):
+                              "scope": "a b", "id_token": jwt(email="me@own.test")}, "form"),
+            ("copilot-login", {"access_token": "gho_" + "St2" * 12, "refresh_token": "ghr_" + "Uv3" * 12, "token_type": "bearer",
+                               "scope": "repo,gist"}, "form")):
         w.server.seen.clear()
         r, (first, again) = log_in_inside(box, w, name, given, form)
         real = [given[k] for k in ("access_token", "refresh_token", "id_token") if k in given]
@@ -529,11 +549,13 @@ def login_made_inside_is_kept_outside(box):
         eq(kept(name).stat().st_mode & 0o777, 0o600)
         has(kept(name).read_text(), *real)
         host = ENDPOINTS[name][2]
-        file = {"claude-login": ".claude/.credentials.json", "codex-login": ".codex/auth.json", "gemini-login": ".gemini/oauth_creds.json"}[name]
-        assert not (box.home / file).exists(), "the host's own store is not ours to write"
+        file = {"claude-login": ".claude/.credentials.json", "codex-login": ".codex/auth.json", "gemini-login": ".gemini/oauth_creds.json"}.get(name)
+        assert not file or not (box.home / file).exists(), "the host's own store is not ours to write"
         w.server.seen.clear()
         key = "accessToken" if name == "claude-login" else "access_token"
-        script = (f"cat ~/{file}; t=$(grep -o '\"{key}\":\"[^\"]*' ~/{file} | cut -d'\"' -f4); "
+        read = (f"cat ~/{file}; t=$(grep -o '\"{key}\":\"[^\"]*' ~/{file} | cut -d'\"' -f4); " if file else
+                "env; t=$COPILOT_GITHUB_TOKEN; ")
+        script = (read +
                   f"curl -sS -m 8 -o /dev/null -H \"Authorization: Bearer $t\" https://{host}/next")
         r = box.sh(script, "--allow", host, "--allow", f"{OWN4}/32", "--secret", name, env=w.trust)
         eq(r.rc, 0, r.err)

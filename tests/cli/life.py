@@ -33,6 +33,17 @@ def is_alive(pid):
 
 
 @test
+def a_run_right_after_a_copy(box):
+    """The sandbox that was started for the copy is just ending: the run waits for that and starts it again."""
+    box.write("f", "x\n")
+    eq(box.cli("run", "--name", "box", "--", "true").rc, 0)
+    for i in range(30):
+        eq(box.cli("cp", "f", f"box:/tmp/f{i}").rc, 0)
+        r = box.cli("run", "--name", "box", "--", "echo", "ran")
+        eq((r.rc, r.out), (0, "ran\n"), f"round {i}: {r.err}")
+
+
+@test
 def exec_basics(box):
     p = box.named("box", "cd /tmp; echo mine >note; echo up; exec sleep 30")
     r = box.cli("exec", "box", "--", "sh", "-c", "pwd; cat /tmp/note; echo $VITRINE; id -u; exit 9")
@@ -51,6 +62,30 @@ def exec_basics(box):
     eq(r.rc, 137)
     has(box.cli("exec", "box", "--", "sh", "-c", "grep -h . /proc/[0-9]*/comm").out, "sleep")
     eq(box.stop(p).rc, 143)
+
+
+def policy_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()[38])
+
+
+@test
+def scheduling_policy(box):
+    """Commands, keeper and gate have the caller's policy, also when the caller chose one."""
+    inside = "cut -d' ' -f41 /proc/self/stat"
+    for policy in (os.SCHED_OTHER, os.SCHED_BATCH):
+        os.sched_setscheduler(0, policy, os.sched_param(0))
+        try:
+            eq(box.sh(inside).out, f"{policy}\n", "of a run")
+            eq(box.sh(inside, "--allow", "localhost").out, f"{policy}\n", "of a run with a gate")
+            p = box.start("run", "--name", "box", "--allow", "localhost", "--", "sh", "-c", "echo up; exec sleep 30")
+            eq(p.stdout.readline(), b"up\n")
+            eq(box.cli("exec", "box", "--", "sh", "-c", inside).out, f"{policy}\n", "of an exec")
+            mine = [pid for pid in below(p.pid) if "vitrine" in describe(pid)]
+            eq({describe(pid): policy_of(pid) for pid in mine}, {describe(pid): policy for pid in mine})
+            box.stop(p)
+            box.cli("rm", "box")
+        finally:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 @test

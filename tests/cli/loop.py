@@ -291,6 +291,7 @@ def a_signal_and_resume(box):
     prompt.chmod(0o644)
     p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "2", "--json")
     soon((loops(box) / "1" / "runs" / "0001" / "begin.json").exists, "the first iteration")
+    soon(lambda: json.loads(box.cli("ls", "--json").out)[0]["status"] == "running", "its session", 10)
     soon(lambda: box.cli("exec", name_of(box), "--", "test", "-s", str(box.ws / "log")).rc == 0, "its change")
     r = box.stop(p, signal.SIGTERM)
     eq((r.rc, json.loads(r.out)["reason"]), (143, "signal"))
@@ -299,6 +300,187 @@ def a_signal_and_resume(box):
     s = loop(box, "--resume", name_of(box))
     eq([x["attempt"] for x in s["runs"]], [2, 1], "the second attempt")
     eq(inside(box, s["name"], "log"), "1\n2\n", "what the first one wrote was put back")
+
+
+@test
+def a_new_loop_leaves_an_interrupted_one(box):
+    """Neither its files nor its records: it goes on where it was, whatever was begun meanwhile."""
+    args = ("shell", ".", "--prompt", APPEND + "; test $VITRINE_ITERATION != 2 || test -e go || sleep 20", "--max", "2")
+    p = box.start("loop", *args, "--json")
+    soon((loops(box) / "1" / "runs" / "0002" / "begin.json").exists, "the second iteration", 10)
+    eq(box.stop(p, signal.SIGTERM).rc, 143)
+    for more in (), ("--name", name_of(box)), ("--name", name_of(box), "--new"):
+        refused(box.cli("loop", *args, *more), "was interrupted", f"--resume {name_of(box)}", "--new", rc=125)
+    other = loop(box, *args[:2], "--prompt", "echo other > log", "--max", "1", "--new")
+    assert other["name"] != name_of(box), other["name"]
+    eq(inside(box, other["name"], "log"), "other\n")
+    eq(loop(box, *args[:2], "--prompt", "echo more >> log", "--max", "1", "--new")["name"], other["name"], "it has ended: used again")
+    box.write("go", "")
+    s = loop(box, "--resume")
+    eq((s["name"], s["loop"], s["iterations"], s["reason"]), (name_of(box), 1, 2, "max"), "the only one to go on with")
+    eq(inside(box, s["name"], "log"), "1\n2\n")
+    eq(loop(box, *args)["name"], name_of(box), "and it is in nobody's way now")
+
+
+def states(box):
+    return {r["name"]: r["state"] for r in json.loads(box.cli("loop", "ls", "--json").out)}
+
+
+@test(timeout=40)
+def behind_the_scenes(box):
+    """loop -d outlives the terminal that began it; ls, logs, attach and stop are for it."""
+    t = box.term("loop", "-d", "shell", ".", "--prompt", f"echo now $VITRINE_ITERATION; printf 'a\\033[2Jb\\n'; {APPEND}; sleep 0.3",
+                 "--max", "4")
+    t.expect(name_of(box) + "\r\n", 20)
+    eq(t.wait(10), 0)
+    t.close()
+    eq(states(box), {name_of(box): "running"})
+    r = box.cli("loop", "attach", name_of(box))
+    eq(r.rc, 0, r.err)
+    for n in range(1, 5):
+        has(r.out, f"now {n}\n", f"iteration {n} ok")
+    has(r.out, "a\\x1b[2Jb", "stopped: that was the last iteration")
+    has_not(r.out, "\033")
+    eq(states(box), {name_of(box): "max"})
+    logs = box.cli("loop", "logs", name_of(box))
+    eq((logs.rc, logs.out.count("iteration"), "now 1" in logs.out), (0, 5, False), logs.out)
+    has(box.cli("loop", "ls").out, "SANDBOX", name_of(box), "max")
+    eq(box.cli("loop", "ls", "-q").out.split(), [name_of(box)])
+
+
+@test(timeout=40)
+def ended_behind_the_scenes(box):
+    long = ("shell", ".", "--prompt", APPEND + "; sleep 0.2", "--max", "100")
+    r = box.cli("loop", "-d", *long)
+    eq((r.rc, r.out), (0, name_of(box) + "\n"), r.err)
+    refused(box.cli("loop", "-d", *long), "runs in", rc=125)
+    refused(box.cli("loop", "-d", "--resume", name_of(box)), "running already", rc=125)
+    soon(lambda: "iteration 1" in box.cli("loop", "logs", name_of(box)).out, "the first iteration")
+    p = box.start("loop", "attach", name_of(box))
+    eq(p.stdout.readline().split()[:4], [b"loop", name_of(box).encode() + b":", b"iteration", b"1"])
+    r = box.stop(p, signal.SIGINT)
+    eq(r.rc, 0, r.err)
+    has(r.err, "the loop goes on")
+    eq(box.cli("loop", "stop", name_of(box)).rc, 0)
+    r = box.cli("loop", "attach", name_of(box))
+    eq(r.rc, 3, r.out)
+    has(r.out, "it was asked to stop")
+    eq(box.cli("loop", "-d", "--resume", name_of(box)).out, name_of(box) + "\n")
+    eq(states(box), {name_of(box): "running"})
+    eq(box.cli("loop", "stop", "--now", name_of(box)).rc, 0)
+    soon(lambda: states(box) == {name_of(box): "signal"}, "its end", 10)
+    has(box.cli("loop", "logs", "-f", name_of(box)).out, "it was interrupted", "--resume")
+    refused(box.cli("loop", "stop", "--now", name_of(box)), "does not run", rc=125)
+    refused(box.cli("loop", "logs"), "which loop?")
+    refused(box.cli("loop", "attach", "nobody"), "there is no sandbox", rc=125)
+
+
+@test(timeout=60)
+def somebody_is_told(box):
+    """--notify: facts on standard input, nothing of them in a word of the command; kept over --resume."""
+    told = box.dir / "told"
+    told.mkdir()
+    box.own(told)
+    command = f"cat >>{told}/facts; echo $# \"$0\" >>{told}/words; echo said"
+
+    def facts():
+        return [json.loads(x) for x in (told / "facts").read_text().splitlines()] if (told / "facts").exists() else []
+    preset(box)
+    box.write("agent.sh", "test -e again || { touch again; echo come back later; exit 1; }; "
+              'echo \'{"type":"result","result":"$(touch /tmp/no)","cost":0.25,"in":1,"out":1}\'')
+    r = box.cli("loop", "mine", ".", "--prompt", "x", "--max", "1", "--backoff", "10ms", "--notify", command, "--mode", "direct", "-q")
+    eq(r.rc, 0, r.err)
+    first, last = facts()
+    eq((first["what"], first["reason"]), ("limit", "busy"))
+    eq((last["what"], last["reason"], last["name"], last["iterations"], last["cost_usd"]), ("end", "max", name_of(box, "mine"), 1, 0.25))
+    eq((told / "words").read_text(), "0 /bin/sh\n" * 2)
+    p = box.start("loop", "shell", ".", "--prompt", "sleep 20", "--notify", command)
+    soon((loops(box) / "1" / "runs" / "0001" / "begin.json").exists, "an iteration", 10)
+    box.stop(p, signal.SIGTERM)
+    eq(facts()[-1]["reason"], "signal")
+    box.cli("loop", "-d", "--resume", name_of(box))
+    eq(box.cli("loop", "stop", "--now", name_of(box)).rc, 0)
+    soon(lambda: len(facts()) == 4, "told again", 20)
+    has(box.cli("loop", "logs", "-f", name_of(box)).out, "said")
+    r = box.cli("loop", "shell", ".", "--name", "bad", "--prompt", "true", "--max", "1", "--notify", "exit 7")
+    eq(r.rc, 0)
+    has(r.err, "--notify: the command failed (exit 7)")
+    # A project has no say in it.
+    box.write(".vitrine.jsonc", '{"notify": "touch /tmp/no"}')
+    r = box.cli("trust", ".")
+    assert r.rc != 0 and 'unknown key "notify"' in r.err, r.err
+    box.write(".vitrine.jsonc", '{"loop": {"notify": "touch /tmp/no"}}')
+    assert 'unknown key "loop"' in box.cli("trust", ".").err
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--notify", ""), "--notify is empty")
+
+
+@test(who=("user",), timeout=60)
+def a_question_is_told(box):
+    box.needs("git")
+    up, told = box.dir / "up.git", box.dir / "told"
+    box.host("git", "init", "-q", "--bare", "-b", "main", up)
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", "remote", "add", "origin", up)
+    prompt = f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x"
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--notify", f"cat >>{told}", "--",
+                  "--broker-push", f"{up} refs/heads/agent/* create approve")
+    soon(lambda: told.exists() and told.read_text().endswith("\n"), "the question", 30)
+    q = json.loads(told.read_text().splitlines()[0])
+    eq(q["what"], "question")
+    eq(json.loads(box.cli("broker", "ls", "--json").out)[0]["id"], q["reason"])
+    has(q["sentence"], f"vitrine broker show {name_of(box)} {q['reason']}")
+    has("\n".join(x["what"] for x in since(box)["waits"]), "the question")
+    eq(box.cli("broker", "deny", name_of(box), q["reason"]).rc, 0)
+    box.finish(p)
+    eq([json.loads(x)["what"] for x in told.read_text().splitlines()], ["question", "end"])
+
+
+def since(box, *words):
+    r = box.cli("status", "--since", *(words or ("yesterday",)), "--json")
+    eq(r.rc, 0, r.err)
+    return json.loads(r.out)
+
+
+@test(timeout=60)
+def the_morning_after(box):
+    """What ran, what was done, what was refused, what waits, what it cost: over loops and runs."""
+    box.needs("git")
+    r = box.cli("status", "--since", "yesterday")
+    eq(r.rc, 0, r.err)
+    has(r.out, "What ran\n  nothing", "What was refused\n  nothing", "What waits for you\n  nothing", "no agent said what it spent")
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "before the night", "--allow-empty")
+    time.sleep(1.1)  # git's log counts seconds
+    preset(box)
+    box.write("agent.sh", f"echo $VITRINE_ITERATION >> made; git add made; {COMMIT} -m \"night $VITRINE_ITERATION\"; "
+              "curl -sS http://refused.example/ 2>/dev/null; "
+              'echo \'{"type":"result","result":"ok","cost":0.25,"in":100,"out":10}\'')
+    eq(box.cli("loop", "mine", ".", "--prompt", "x", "--max", "2", "-q", "--", "--allow", "allowed.example").rc, 0)
+    box.run("--name", "other", "--", "sh", "-c", "exit 3")
+    box.run("--", "sh", "-c", f"echo x > direct; git add direct; {COMMIT} -m 'by a run'")
+    p = box.start("loop", "shell", ".", "--prompt", "sleep 20", "--json")
+    soon((loops(box) / "1" / "runs" / "0001" / "begin.json").exists, "an iteration", 10)
+    box.stop(p, signal.SIGTERM)
+    s, name = since(box), name_of(box, "mine")
+    ran = {x["name"]: x["what"] for x in s["ran"]}
+    has(ran[name], "loop of mine (max): 2 iterations")
+    has(ran["other"], "1 session, 1 failed: sh -c exit 3")
+    has(ran[f"in {box.ws}"], "a run: sh -c echo x")
+    done = [(x["name"], x["what"].split(" ", 2)[2]) for x in s["done"] if x["what"].startswith("commit ")]
+    eq(sorted(done), sorted([(name, "night 1"), (name, "night 2"), (f"in {box.ws}", "by a run")]), "and nobody else's")
+    eq([x["what"] for x in s["done"] if x["name"] == name][0], "1 file changed: made")
+    eq([(x["name"], x["what"]) for x in s["refused"]], [(name, "network: refused.example:80")])
+    eq(s["refused"][0]["count"], 2)
+    eq([x["command"] for x in s["waits"] if x["what"] == "an interrupted loop"], [f"vitrine loop --resume {name_of(box)}"])
+    eq(s["cost"], {"known": True, "usd": 0.5, "tokens_in": 200, "tokens_out": 20})
+    text = box.cli("status", "--since", "1h").out
+    has(text, "commit ", "night 2", "network: refused.example:80 (2 times)", "$0.5000, 200 tokens in, 20 out")
+    eq(since(box, "2000-01-01T00:00Z")["cost"]["usd"], 0.5)
+    time.sleep(1.1)
+    late = since(box, "0s")
+    eq((late["ran"], late["done"], late["refused"], late["cost"]["known"]), ([], [], [], False))
+    refused(box.cli("status", "--since", "yesterday", "other"), "everything that happened")
+    refused(box.cli("status", "--since", "some day"), "is no time")
 
 
 @test
@@ -346,10 +528,13 @@ def tasks_of_the_project(box):
 @test
 def wrong_words(box):
     refused(box.cli("loop"), "which agent?")
-    refused(box.cli("loop", "nobody", ".", "--prompt", "x"), "'nobody' is no agent")
+    refused(box.cli("loop", "nobody", ".", "--prompt", "x"), "'nobody' is no agent", rc=125)
     refused(box.cli("loop", "shell", "."), "--prompt FILE or TEXT")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--max", "0"), "at least 1")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "much"), "no amount")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "1"), "does not report what it spends", "--time holds")
+    refused(box.cli("loop", "codex", ".", "--prompt", "x", "--cost", "1"), "--tokens works with it")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--tokens", "1"), "does not report its tokens")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "sideways"), "review, direct or clone")
     refused(box.cli("loop", "shell", "/none", "--prompt", "x"), "/none")
     refused(box.cli("loop", "--resume"), "no loop was interrupted", rc=125)

@@ -18,7 +18,8 @@ SECRET = "sk-proj-0123456789abcdefABCDEF0123456789"
 @functools.cache
 class World:
     def __init__(self):
-        NAMES["api.anthropic.com"] = [OWN4]  # this server plays it, not agent_api
+        for name in ("api.anthropic.com", "github.com", "api.githubcopilot.com"):
+            NAMES[name] = [OWN4]  # this server plays it, not agent_api
         self.internet = internet()
         self.d = Path(tempfile.mkdtemp(prefix="inspect-"))
         self.d.chmod(0o755)

@@ -22,7 +22,7 @@ import time
 import traceback
 from pathlib import Path
 
-from seal_upstream import H2Server, Server, make_certs
+from seal_upstream import PLAYED, H2Server, Server, make_certs
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECRET = "sk-real-0123456789abcdefABCDEF0123456789"
@@ -36,6 +36,7 @@ RULES = {
         {"name": "bodily", "placeholder": HOLDER[::-1], "hosts": ["ok.test"], "in": ["body"]},
     ],
 }
+MEGABYTES = 64
 tests = []
 
 
@@ -429,8 +430,10 @@ def secret_in_basic(w):
     import base64
     real, holder = (base64.b64encode(f"me:{x}".encode()).decode() for x in (SECRET, HOLDER))
     eq(w.server.seen[-1].get("authorization"), f"Basic {real}")
-    has(r.stdout, holder)
-    has_not(r.stdout, real, SECRET)
+    has(r.stdout, holder[:-4])  # the last letter is made of what follows the value, too
+    has_not(r.stdout, real, real[20:40], SECRET)
+    w.curl("-u", f"x:{HOLDER}", "https://ok.test/store")
+    eq(base64.b64decode(w.server.seen[-1].get("authorization")[6:]).decode(), f"x:{SECRET}")
 
 
 @test
@@ -628,11 +631,148 @@ def slow_and_idle_clients_harm_nobody(w):
     print(f"      resident: {rss} KiB")
 
 
+# ------------------------------------------------------------------------------- package managers, gh
+
+
+@test
+def npm_installs(w):
+    """A scoped package, whose name npm writes with an encoded slash; npm checks the tarball's hash."""
+    import base64
+    import hashlib
+    import io
+    import tarfile
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as t:
+        for name, text in (("package/package.json", json.dumps({"name": "@me/pkg", "version": "1.2.3"})), ("package/index.js", "module.exports = 42\n" + "// x\n" * 9999)):
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            t.addfile(info, io.BytesIO(text.encode()))
+    body = out.getvalue()
+    dist = {"tarball": "https://ok.test/@me/pkg/-/pkg-1.2.3.tgz", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(body).digest()).decode()}
+    about = {"name": "@me/pkg", "dist-tags": {"latest": "1.2.3"}, "versions": {"1.2.3": {"name": "@me/pkg", "version": "1.2.3", "dist": dist}}}
+    w.server.files.update({"/@me%2fpkg": ("application/json", json.dumps(about).encode()), "/@me/pkg/-/pkg-1.2.3.tgz": ("application/octet-stream", body)})
+    d = w.d / "npm"
+    d.mkdir()
+    (d / "package.json").write_text("{}")
+    (d / ".npmrc").write_text(f"registry=https://ok.test/\n//ok.test/:_authToken={HOLDER}\naudit=false\nfund=false\nupdate-notifier=false\n")
+    r = subprocess.run(["npm", "install", "--no-progress", "@me/pkg"], cwd=d, env=w.env(npm_config_cafile=str(w.d / "bundle.pem")), capture_output=True, text=True, timeout=60)
+    eq(r.returncode, 0, r.stderr[-600:])
+    assert (d / "node_modules/@me/pkg/index.js").read_text().startswith("module.exports = 42"), "what was installed"
+    eq({q.get("authorization") for q in w.server.seen if q.target.startswith("/@me")}, {f"Bearer {SECRET}"}, "on the wire")
+
+
+@test
+def pip_downloads(w):
+    """pip checks the hash of what it gets."""
+    import hashlib
+    import io
+    import zipfile
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("mine/__init__.py", "x = 1\n" * 5000)
+        z.writestr("mine-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+        z.writestr("mine-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr("mine-1.0.dist-info/RECORD", "")
+    name = "mine-1.0-py3-none-any.whl"
+    page = f'<html><body><a href="/files/{name}#sha256={hashlib.sha256(out.getvalue()).hexdigest()}">{name}</a></body></html>'
+    w.server.files.update({"/simple/mine/": ("text/html", page.encode()), f"/files/{name}": ("application/octet-stream", out.getvalue())})
+    r = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--disable-pip-version-check", "--no-deps", "-d", w.d / "pip",
+                        "-i", f"https://me:{HOLDER}@ok.test/simple/", "mine"], env=w.env(PIP_CERT=str(w.d / "bundle.pem")), capture_output=True, text=True, timeout=60)
+    if "No module named pip" in r.stderr:
+        return
+    eq(r.returncode, 0, r.stderr[-600:])
+    eq((w.d / "pip" / name).read_bytes(), out.getvalue(), "what was downloaded")
+
+
+@test
+def gh_calls(w):
+    """GitHub's own client, with a placeholder for a token."""
+    if not shutil.which("gh"):
+        return
+    w.server.files["/api/v3/repos/me/app"] = ("application/json; charset=utf-8", json.dumps({"full_name": "me/app", "text": "ä" * 3000}).encode())
+    r = subprocess.run(["gh", "api", "repos/me/app"], env=w.env(GH_HOST="ok.test", GH_ENTERPRISE_TOKEN=HOLDER, GH_PROMPT_DISABLED="1"), capture_output=True, text=True, timeout=30)
+    eq((r.returncode, json.loads(r.stdout or "{}").get("text")), (0, "ä" * 3000), r.stderr)
+    eq(w.server.seen[-1].get("authorization"), f"token {SECRET}")
+
+
+# --------------------------------------------------------------------------------------- a great deal of it
+
+
+def look_alikes():
+    """What models write: keys of every kind, placeholders, and all but the last letter of what is masked."""
+    import base64
+    import random
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+    random.seed(7)
+    for n in range(4000):
+        word = "".join(random.choices(letters, k=random.randint(8, 90)))
+        near = SECRET[:-1] + "8"
+        yield random.choice(["sk-ant-api03-", "sk-ant-oat01-", "sk-proj-", "sk-", "gho_", "ghp_", "github_pat_", "ya29.", "1//0", "eyJhbGciOi", "rt_", ""]) + word
+        yield random.choice([HOLDER, near, SECRET[1:], SECRET[:20] + " " + SECRET[20:], SECRET[::-1][1:], near[:-1] * 2,
+                             base64.b64encode(("me:" + near[:-2]).encode()).decode(), word])
+
+
+def make_plays(d):
+    """One file for each kind of PLAYED, a few megabytes of the real thing."""
+    import io
+    import tarfile
+    repo = d / "packed"
+    env = {"PATH": os.environ["PATH"], "HOME": str(d), "GIT_CONFIG_NOSYSTEM": "1"}
+    tracked = subprocess.run(["git", "-C", ROOT, "ls-files", "src", "docs"], capture_output=True, text=True).stdout.split()
+    files = [ROOT / f for f in tracked] or sorted((ROOT / "src").rglob("*.c"))
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as t:
+        for f in files:
+            t.add(f, f.relative_to(ROOT))
+    (d / "tarball").write_bytes(out.getvalue())
+    shutil.copytree(ROOT / "src", repo, ignore=shutil.ignore_patterns("*.o"))
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "all"], ["repack", "-adq"]):
+        subprocess.run(["git", "-C", repo, *words], env=env, check=True, capture_output=True)
+    (d / "pack").write_bytes(b"0008NAK\n" + next(repo.glob(".git/objects/pack/*.pack")).read_bytes())
+    words = list(look_alikes())
+    (d / "events").write_text("".join(f"event: content_block_delta\ndata: {json.dumps({'delta': {'text': ' '.join(words[i:i + 5])}})}\n\n" for i in range(0, len(words), 5)))
+    (d / "model").write_text(json.dumps({"content": [{"type": "text", "text": w} for w in words]}) + "\n")
+    (d / "page").write_text("<p>" + "</p>\n<p>".join(words) + "</p>")
+
+
+LOGIN = {"name": "l", "hosts": ["ok.test", "h2.test"], "endpoints": ["ok.test/oauth/token", "h2.test/oauth/token"], "tokens": ["access_token"],
+         "closed": ["ok.test/oauth", "h2.test/oauth"], "pages": [], "marks": ["sk-ant-", "gho_", "eyJhbGciOi", "rt_", "1//0"], "texts": ["ok.test/v1", "h2.test/v1"]}
+
+
+@test
+def great_answers_come_unchanged(w):
+    """Packs, tarballs, streams, models' words with all that looks like a token, on hosts with a secret and a login: byte for byte."""
+    import hashlib
+    make_plays(w.d)
+    eq(w.commit({**RULES, "logins": [LOGIN]}), "ready")
+    w.curl("https://ok.test/x", "-H", f"X-Api-Key: {HOLDER}")
+    ways = [("ok.test", "--http1.1", "/v1/play"), ("ok.test", "--http1.1", "/v1/chunked/play"), ("h2.test", "--http2", "/v1/play")]
+    each, total, began = (MEGABYTES << 20) // (len(ways) * len(PLAYED)), 0, time.monotonic()
+    for kind in PLAYED:
+        data = (w.d / kind).read_bytes()
+        times = max(1, each // len(data))
+        want = hashlib.sha256()
+        for _ in range(times):
+            want.update(data)
+        for host, version, path in ways:
+            p = subprocess.Popen(["curl", "-sS", version, "--max-time", "300", f"https://{host}{path}/{kind}/{times}"], env=w.env(), stdout=subprocess.PIPE)
+            got = hashlib.sha256()
+            while piece := p.stdout.read(1 << 20):
+                got.update(piece)
+                total += len(piece)
+            eq((p.wait(10), got.hexdigest()), (0, want.hexdigest()), f"{kind} from {host}{path}")
+    eq(w.commit(RULES), "ready")
+    print(f"      {total >> 20} MiB in {time.monotonic() - began:.1f} s")
+
+
 def main():
+    global MEGABYTES
     a = argparse.ArgumentParser()
     a.add_argument("--build", default=str(ROOT / "build" / "services"))
+    a.add_argument("--megabytes", type=int, default=MEGABYTES, help="how much great_answers_come_unchanged sends (1024: all of it)")
     a.add_argument("name", nargs="*")
     options = a.parse_args()
+    MEGABYTES = options.megabytes
     passed, failed = 0, 0
     w = World(Path(options.build))
     try:

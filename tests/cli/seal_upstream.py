@@ -18,7 +18,12 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 NAMES = ["ok.test", "api.test", "git.test", "other.test", "h2.test", "own.test", "claude.ai", "api.anthropic.com", "platform.claude.com", "auth.openai.com", "chatgpt.com",
-         "oauth2.googleapis.com", "cloudcode-pa.googleapis.com"]
+         "oauth2.googleapis.com", "cloudcode-pa.googleapis.com", "console.anthropic.com", "www.googleapis.com", "github.com", "api.github.com",
+         "api.githubcopilot.com"]
+
+# Kinds of large answers: a file in the server's directory, and the type under which it is sent.
+PLAYED = {"pack": "application/x-git-upload-pack-result", "events": "text/event-stream", "model": "application/json", "tarball": "application/octet-stream",
+          "page": "text/html"}
 
 RAW_KEY = "sk-ant-api03-" + "Za1" * 30  # what the page gives that makes a key of a login
 
@@ -56,7 +61,8 @@ class Server:
     def __init__(self, d, cert="server", repos=None, address="127.0.0.1", port=0):
         ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         ctx.load_cert_chain(d / f"{cert}.pem", d / f"{cert}.key")
-        self.ctx, self.repos, self.seen, self.gives = ctx, repos, [], None
+        self.dir, self.ctx, self.repos, self.seen, self.gives = d, ctx, repos, [], None
+        self.files = {}  # target: (type, bytes)
         self.sock = socket.create_server((address, port), backlog=128)
         self.port = self.sock.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -116,6 +122,9 @@ class Server:
         path = q.target.split("?")[0]
         if self.repos and (".git/" in path):
             return self.git(s, q)
+        if path in self.files:
+            kind, body = self.files[path]
+            return self.reply(s, body, fields=[("Content-Type", kind)], head_only=q.method == "HEAD")
         if path == "/events":
             s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
             for i in range(3):
@@ -132,7 +141,7 @@ class Server:
                 time.sleep(0.002)
             s.sendall(b"0\r\n\r\n")
             return True
-        if path.endswith("/oauth/token") or path == "/token":
+        if path.endswith(("/oauth/token", "/oauth/access_token")) or path == "/token":
             is_json = (q.get("content-type") or "").startswith("application/json")
             self.renewed = json.loads(q.body) if is_json else dict(parse_qsl(q.body.decode()))
             body = json.dumps(self.gives or {"access_token": "sk-ant-oat01-fresh-" + "Cd4" * 12, "token_type": "Bearer",
@@ -153,6 +162,19 @@ class Server:
             return self.reply(s, b"", "302 Found", [("Location", "https://other.test/" + (q.target.split("?") + [""])[1])])
         if path == "/big":
             return self.reply(s, b"x" * (32 << 20))
+        if "/play/" in path:  # DIR/KIND as many times as asked, as one answer
+            kind, times = path.split("/")[-2:]
+            data, chunked = (self.dir / kind).read_bytes(), "chunked" in path
+            length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(data) * int(times)}"
+            s.sendall(f"HTTP/1.1 200 OK\r\nContent-Type: {PLAYED[kind]}\r\n{length}\r\n\r\n".encode())
+            for i in range(int(times)):
+                step = 5000 + 977 * i if chunked else 1 << 20
+                for at in range(0, len(data), step):
+                    piece = data[at:at + step]
+                    s.sendall(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+            if chunked:
+                s.sendall(b"0\r\n\r\n")
+            return True
         if path == "/smuggle":
             s.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
             return True
@@ -202,6 +224,12 @@ s.on('stream', (st, h) => {
   st.on('error', () => {});
   const path = h[':path'].split('?')[0];
   if (path === '/big') { st.respond({':status': 200}); st.end(Buffer.alloc(8 << 20, 'x')); return; }
+  if (path.includes('/play/')) {
+    const [kind, times] = path.split('/').slice(-2), data = fs.readFileSync(`${process.argv[4]}/${kind}`);
+    st.respond({':status': 200, 'content-type': JSON.parse(process.argv[5])[kind]});
+    let i = 0; const more = () => { while (i < Number(times)) { i++; if (!st.write(data)) { st.once('drain', more); return; } } st.end(); };
+    more(); return;
+  }
   if (path === '/events') {
     st.respond({':status': 200, 'content-type': 'text/event-stream'});
     let n = 0; const t = setInterval(() => { st.write(`data: ${n}\n\n`); if (++n == 3) { clearInterval(t); st.end(); } }, 300);
@@ -230,7 +258,7 @@ process.stdin.resume(); process.stdin.on('end', () => process.exit(0));
 class H2Server:
     def __init__(self, d):
         (d / "h2.js").write_text(H2_SERVER)
-        self.p = subprocess.Popen(["node", d / "h2.js", d / "server.pem", d / "server.key"], stdin=subprocess.PIPE,
+        self.p = subprocess.Popen(["node", d / "h2.js", d / "server.pem", d / "server.key", d, json.dumps(PLAYED)], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         self.port = int(self.p.stdout.readline())
 

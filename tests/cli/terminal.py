@@ -3,12 +3,13 @@
 """On a terminal: job control, sizes, colours, modes, and what is left of them afterwards."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
-from harness import eq, has, main, soon, test
+from harness import Term, eq, has, has_not, main, soon, test
 
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
 
@@ -152,6 +153,146 @@ def screen_is_restored(box):
     t = box.term("run", "--", "sh", "-c", r"printf '\033[?1049h\033[?25lUP'; kill -9 $$")
     eq(t.wait(), 137)
     has(t.seen, b"UP", b"\033[?1049l", b"\033[?25h")
+    t.close()
+
+
+@test
+def only_what_was_set_is_reset(box):
+    """The alternate screen is left only where it is on: leaving it moves the cursor. Reports and keyboards do not stay on."""
+    t = box.term("run", "--", "sh", "-c", r"printf '\033[?1004h\033[?2031h\033[?2004h\033[>1u\033[?1000;1006hUP'; kill -9 $$")
+    eq(t.wait(), 137)
+    has(t.seen, b"\033[?1004l", b"\033[?2031l", b"\033[?2004l", b"\033[<1u", b"\033[?1000l", b"\033[?1006l")
+    has_not(t.seen, b"1049")
+    t.close()
+    t = box.term("run", "--", "sh", "-c", "echo plain")
+    eq(t.wait(), 0)
+    eq(t.seen, b"plain\r\n", "nothing is written where nothing was set")
+    t.close()
+
+
+def shown(t, what):
+    """It comes, and nothing is used up."""
+    soon(lambda: t.fill(0.05) and what in t.seen, f"{what} comes")
+
+
+QUERIES = r"\033[c\033[>c\033[6n\033[?996n\033[?u\033[>0q\033]11;?\007\033]10;?\033\\\033P+q544e\033\\\033[?2026$p\033[18t\005"
+
+
+@test
+def attach_repeats_no_query(box):
+    """What a terminal answers would be typed into the command. The screen and its modes come all the same."""
+    p = box.start("run", "-t", "--name", "asks", "-d", "--", "sh", "-c", rf"printf 'BEFORE {QUERIES}AFTER\033[?2004h\033[>1u'; exec cat >typed")
+    box.finish(p)
+    soon(lambda: "AFTER" in box.cli("logs", "asks").out, "the output is there")
+    t = box.term("attach", "asks")
+    shown(t, b"\033[?2004h")
+    has(t.seen, b"BEFORE AFTER", b"\033[>1u")
+    for q in (b"[c", b"[>c", b"6n", b"996n", b"[?u", b"[>0q", b"?\007", b"?\033\\", b"\033P", b"$p", b"18t", b"\005"):
+        has_not(t.seen, q)
+    t.send("\033[112;5u\033[112;5:3u\033[113;5u")
+    eq(t.wait(), 0)
+    has(t.seen, b"\033[?2004l", b"\033[<1u", b"left running")
+    eq(t.is_restored(), True)
+    eq(box.read("typed"), "", "the keys that leave are not typed")
+    t.close()
+    eq(box.cli("stop", "asks").rc, 0)
+
+
+@test
+def a_prompt_says_where_one_is(box):
+    """The shell's preset: the sandbox's name, or what VITRINE_PS1 says."""
+    box.needs("bash")
+    t = box.term("run", "shell", ".", env={"HOME": str(box.home)})
+    t.expect(rf"\(vitrine shell-{re.escape(box.ws.name)}\) ")
+    t.send("echo in $VITRINE\n")
+    t.expect(rf"in shell-{re.escape(box.ws.name)}\r")
+    t.send("exit\n")
+    eq(t.wait(), 0)
+    t.close()
+    t = box.term("run", "shell", ".", env={"HOME": str(box.home), "VITRINE_PS1": "mine:$VITRINE> "})
+    t.expect(rf"mine:shell-{re.escape(box.ws.name)}> ")
+    t.send("exit\n")
+    eq(t.wait(), 0)
+    t.close()
+
+
+@test
+def stop_is_told_to_those_attached(box):
+    box.finish(box.start("run", "-t", "--name", "told", "-d", "--", "sh", "-c", r"printf '\033[?1049hUP'; exec sleep 60"))
+    t = box.term("attach", "told")
+    t.expect("UP")
+    eq(box.cli("stop", "told").rc, 0)
+    eq(t.wait() != 0, True)
+    has(t.seen, b"\033[?1049l", b"ended: the sandbox was stopped")
+    assert t.seen.index(b"\033[?1049l") < t.seen.index(b"ended: the sandbox"), "said on the screen that stays"
+    t.close()
+
+
+def suspended(box, command, stopped, after):
+    """From a shell with job control: Ctrl-Z gives its prompt back, fg goes on."""
+    box.needs("bash")
+    box.needs_native("Ctrl-Z as a job of the caller's shell")
+    t = Term(box, SHELL, env={"PS1": "outer> "})
+    t.expect("outer> ")
+    t.send(f"{box.program} run -- {command}\n")
+    t.expect("up")
+    time.sleep(0.2)
+    t.send("\x1a")
+    t.expect("Stopped", 10)
+    t.expect("outer> ")
+    t.send("echo still $((40+2))\n")
+    t.expect(r"still 42\r")
+    stopped(box)
+    t.expect("outer> ")
+    t.send("fg\n")
+    after(t)
+    t.expect("outer> ", 10)
+    t.send("exit\n")
+    t.wait()
+    t.close()
+
+
+@test(timeout=30)
+def ctrl_z_suspends_the_run(box):
+    """A command that has no handler for it, as any job."""
+    def stands(box):
+        before = box.read("ticks")
+        time.sleep(0.4)
+        eq(box.read("ticks"), before, "nothing goes on inside")
+
+    def after(t):
+        was = len(box.read("ticks"))
+        soon(lambda: len(box.read("ticks")) > was, "it goes on")
+        t.send("\x03")
+
+    suspended(box, "python3 -c 'import time; print(\"up\", flush=True)\nwhile True: open(\"ticks\", \"a\").write(\".\"); time.sleep(0.05)'", stands, after)
+
+
+@test(timeout=30)
+def a_program_that_stops_itself_suspends_the_run(box):
+    """As full-screen programs do, which read the key themselves."""
+    code = ("import os, signal, sys, termios, tty\n"
+            "old = termios.tcgetattr(0); tty.setraw(0); print(\"up\", flush=True)\n"
+            "k = os.read(0, 1); termios.tcsetattr(0, termios.TCSADRAIN, old); os.kill(0, signal.SIGSTOP)\n"
+            "print(\"back\", k[0], flush=True)\n")
+    box.write("tui.py", code)
+    suspended(box, "python3 tui.py", lambda box: None, lambda t: t.expect("back 26"))
+
+
+@test
+def ctrl_z_stays_inside_where_it_is_handled(box):
+    """A shell's prompt ignores it; without a shell outside there is nobody who could let the run go on."""
+    t = shell(box)
+    t.send("\x1a")
+    t.send("echo $((6*7))\n")
+    t.expect(r"42\r")
+    t.expect("ready> ")
+    leave(t)
+    t = box.term("run", "--", "sh", "-c", "echo up; sleep 0.5; echo end")
+    t.expect("up")
+    t.send("\x1a")
+    t.expect("end")
+    eq(t.wait(), 0)
     t.close()
 
 

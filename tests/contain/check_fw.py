@@ -6,6 +6,7 @@ identity, and a canary hook must not have been executed.
 """
 
 import os
+import random
 import re
 import shlex
 import stat
@@ -474,6 +475,91 @@ def fw11c(c: Ctx):
     c.need_control(used("a"), "outside too the canary does not run")
     c.sandbox(script("b"))
     c.must(not (c.ws / "b" / "docs").is_dir() or not used("b"), "host git ran the canary")
+    return HELD
+
+
+# What git runs, or takes something to run from.
+RUNS = ["core.pager={P}", "core.fsmonitor={P}", "core.sshCommand={P}", "core.hooksPath={D}", "core.editor={P}", "alias.st=!{P}", "diff.external={P}",
+        "diff.x.textconv={P}", "filter.x.clean={P}", "filter.x.smudge={P}", "merge.x.driver={P}", "include.path={P}", "credential.helper=!{P}",
+        "gpg.program={P}", "gpg.ssh.defaultKeyCommand={P}", "remote.o.uploadpack={P}", "remote.o.vcs=ext", "url.ext::{P}.insteadOf=https://h/",
+        "rebase.instructionFormat=%s%nexec {P}", "pager.log={P}", "protocol.allow=always", "remote.ext::{P}.promisor=true",
+        "extensions.partialClone=ext::{P}", "core.alternateRefsCommand={P}", "sequence.editor={P}", "interactive.diffFilter={P}"]
+# What people set, and nothing is run for.
+CALM = ["commit.gpgsign=false", "log.date=iso", "blame.ignorerevsfile=.git-blame-ignore-revs", "remote.o.promisor=true",
+        "remote.o.partialclonefilter=blob:none", "user.name=A B", "diff.algorithm=histogram", "status.short=true", "pager.diff=false",
+        "color.diff.meta=blue bold", "pull.rebase=true", "commit.template=.gitmessage", "tag.sort=version:refname"]
+
+
+@check("FW-11d", prio="P0", null=True, catches=("quarantine",), forms=("run",),
+       title="of the config of a repository made inside, host git finds the keys that run nothing, and only these (mixed at random)")
+def fw11d(c: Ctx):
+    prog, ran = canary(c)
+    make_repo(c, c.ws)
+    rng = random.Random(f"fw11d {c.ident}")
+
+    def script(d, keys):
+        pairs = [real(k).split("=", 1) for k in keys]
+        return "; ".join([f"git init -q -b main {d}"] + [f"git config --file {d}/.git/config {q(k)} {q(v)}" for k, v in pairs])
+
+    def real(key):
+        return key.replace("{P}", str(prog)).replace("{D}", str(c.out))
+
+    def listed(d):
+        with c.host_edit():
+            r = c.host(f"git config --file {d}/.git/config --list", cwd=c.ws)
+        return {line for line in r.text.splitlines() if "=" in line}
+
+    mixes = [rng.sample(RUNS, rng.randint(1, 6)) + rng.sample(CALM, rng.randint(1, 6)) for _ in range(12)]
+    for keys in mixes:
+        rng.shuffle(keys)
+    c.control(script("ctl", ["core.fsmonitor={P}"]))
+    c.need_control(use_git(c, c.ws / "ctl", ran), "outside too the canary does not run")
+    c.sandbox("; ".join(script(f"n{i}", keys) for i, keys in enumerate(mixes)))
+    for i, keys in enumerate(mixes):
+        found = listed(f"n{i}")
+        c.must(not use_git(c, c.ws / f"n{i}", ran), f"host git ran the canary: {keys}")
+        c.must("core.bare=false" in found and {k for k in keys if k in CALM} <= found, f"a harmless key is gone: {keys}, left {found}")
+        left = {f.split("=")[0].lower() for f in found} & {real(k).split("=")[0].lower() for k in keys if k in RUNS}
+        c.must(not left, f"a key that runs something stayed: {left}")
+    return HELD
+
+
+# What the host may do to a repository that was made inside: from then on it is the host's.
+TOUCHES = {"a key": "git -C {d} config core.abbrev 12", "a remote": "git -C {d} remote add origin https://host.test/x",
+           "the same bytes": "cat {d}/.git/config > tmp-copy; cat tmp-copy > {d}/.git/config; rm tmp-copy",
+           "saved by rename": "cp {d}/.git/config tmp-copy; mv tmp-copy {d}/.git/config",
+           "a hook": "mkdir -p {d}/.git/hooks; cp canary.sh {d}/.git/hooks/pre-commit", "a hook's sample": "mkdir -p {d}/.git/hooks; echo >{d}/.git/hooks/note",
+           "a second name": "ln {d}/.git/config {d}/other", "moved": "mv {d} {d}-2; mv {d}-2 {d}.moved",
+           "made anew": "rm -rf {d}; git init -q -b main {d}", "attributes": "mkdir -p {d}/.git/info; echo >{d}/.git/info/attributes"}
+
+
+@check("FW-11e", prio="P0", forms=("run",), catches=("made",), timeout=120,
+       title="a later session may remove what an earlier one made, until the host touches it; a repository of the host's stays (10 ways)")
+def fw11e(c: Ctx):
+    prog, ran = canary(c)
+    make_repo(c, c.ws)
+    make_repo(c, c.ws / "vendor" / "sub")
+    ways = list(TOUCHES)
+    dirs = [f"t{i}" for i in range(len(ways))]
+    made = "; ".join(f"git init -q -b main {d}" for d in (*dirs, "dep", "old"))
+    r = c.sandbox(f"{made}; cd dep; echo x >x; git add x; git -c user.name=a -c user.email=a@b commit -qm x; git worktree add -q ../wt", timeout=30)
+    c.need_control(r.ok and (c.ws / "wt" / ".git").is_file(), f"nothing was made inside: {r}")
+    with c.host_edit():
+        for d, way in zip(dirs, ways):
+            t = c.host(TOUCHES[way].format(d=d), cwd=c.ws)
+            c.need_control(t.ok, f"{way}: {t}")
+    # Git moves a file away that was made anew, or was moved: under its new name.
+    now = {way: f"{d}.moved" if way == "moved" else d for d, way in zip(dirs, ways)}
+    before = {way: c.tree_entries(c.ws / d / ".git" / "config") for way, d in now.items()}
+    vendor = c.tree_entries(c.ws / "vendor" / "sub" / ".git" / "config")
+    evil = "; ".join(f"git config --file {d}/.git/config core.fsmonitor {q(str(prog))}; printf '[core]\n\tbare = true\n' > {d}/.git/config; "
+                     f"rm -rf {d}" for d in (*now.values(), "vendor/sub", "old"))
+    r = c.sandbox(f"git -C dep worktree remove ../wt; mv dep dep2; rm -rf dep2; {evil}; true", timeout=30)
+    for name in ("dep", "dep2", "wt", "old"):
+        c.need_control(not (c.ws / name).exists(), f"what an earlier session made could not be removed: {name}: {r}")
+    for way, b in before.items():
+        unchanged(c, b, c.ws / now[way] / ".git" / "config", f"the config of a repository that the host has touched ({way})")
+    unchanged(c, vendor, c.ws / "vendor" / "sub" / ".git" / "config", "the config of a repository of the host's")
     return HELD
 
 

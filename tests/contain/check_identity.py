@@ -417,7 +417,7 @@ def sv52(c: Ctx):
     return HELD
 
 
-@check("SV-53", prio="P1", forms=("run",), alone=True, timeout=120,
+@check("SV-53", prio="P1", forms=("run",), alone=True, catches=("closing",), timeout=120,
        title="run, exec, start, stop and rm of one sandbox at once: every failure ends in a sentence that is true")
 def sv53(c: Ctx):
     """Nobody kills a keeper here, so none died; and nothing is said to be running, missing or stopped without its name."""
@@ -461,7 +461,7 @@ def make_worktree(c: Ctx, main, place, branch):
 IDENTITY = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t\n"
 
 
-@check("FW-85", prio="P0", forms=("run", "exec"), timeout=60,
+@check("FW-85", prio="P0", forms=("run", "exec"), catches=("repository",), timeout=60,
        title="a linked worktree works without a flag: status, commit, log, stash; of its repository only its branch and stash change")
 def fw85(c: Ctx):
     prog, ran = canary(c)

@@ -169,7 +169,7 @@ def named(name):
     return [pid for pid, n in descendants(os.getpid()) if n == name]
 
 
-@check("PR-33", prio="P0", forms=("run",), title="whoever dies while all inside stand still, nothing goes on: the helper, the keeper")
+@check("PR-33", prio="P0", forms=("run",), catches=("exitkill",), title="whoever dies while all inside stand still, nothing goes on: the helper, the keeper")
 def pr33(c: Ctx):
     needs_freeze(c)
     for who in ("vitrine-freezer", "vitrine-keeper"):

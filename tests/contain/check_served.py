@@ -98,7 +98,7 @@ def fw91(c: Ctx):
     return HELD
 
 
-@check("FW-92", prio="P0", null=True, forms=("run",), timeout=60,
+@check("FW-92", prio="P0", null=True, forms=("run",), catches=("remask",), timeout=60,
        title="a save on the host over a protected file: as before, or in the quarantine and named, with the way to have it")
 def fw92(c: Ctx):
     f = c.plant(c.ws / ".mcp.json", "{}\n")
@@ -290,6 +290,17 @@ def fw95(c: Ctx):
         took.sort()
         c.note(f"{kind}: half {took[6]:.1f} ms, at most {took[-1]:.1f} ms")
         c.must(took[6] < 1000, f"{kind}: bare for {took}")
+    # The host saves again while the keeper still looks at what it has put there: that is no attack.
+    at = kinds["file"]
+    for i in range(200):
+        with c.host_edit():
+            new = replacement(c, at, i, "file")
+            mine = new_number(new)
+            os.rename(new, at)
+        seen = time.monotonic() + 2
+        while new_number(at) in (None, mine) and time.monotonic() < seen:
+            pass
+        c.must_say(p.alive, f"ended after {i} saves in a row: {p.err[-300:]!r}")
     end(c, p)
     return HELD
 

@@ -326,6 +326,7 @@ def t_stays(f): pass
 def t_moved(f): os.rename(f, f + ".moved")
 def t_linked(f): os.link(f, f + ".link")
 def t_closed(f): os.mkdir(f + ".d"); os.rename(f, f + ".d/x"); os.chmod(f + ".d", 0o011)
+def t_listed(f): os.mkdir(f + ".r"); os.rename(f, f + ".r/x"); os.chmod(f + ".r", 0o455)
 ways = [v for k, v in sorted(globals().items()) if k.startswith("w_")]
 turns = [v for k, v in sorted(globals().items()) if k.startswith("t_")]
 for place in sys.argv[1:]:
@@ -360,9 +361,19 @@ def fw72(c):
     own = c.plant(c.ws / "own", "the host's\n")
     own.chmod(0o4755)
     c.plant(c.ws / "bits.py", BITS)
+    # So many that several processes look at them, in directories that nothing else changes.
+    for i in range(100):
+        for j in range(45):
+            c.plant(c.ws / f"old/{i}/{j}", "#!/bin/sh\n")
+    changed = [str(c.ws / f"old/{i}/{i % 45}") for i in range(0, 100, 7)]
     time.sleep(1.3)  # what the host made long before stays
     name = c.new_name()
     c.vitrine("run", "--name", name, "--", "true")
+    r = c.vitrine("run", "--json", "--", "chmod", "g+s", *changed)
+    left = [f for f in with_bits(c.ws) if f != str(own)]
+    c.must(not left, f"the host's own files got a bit and keep it: {left[:5]} {r}")
+    told = {x["path"] for x in r.json().get("unprivileged", [])}
+    c.must_say(told == set(changed), f"{len(changed)} were changed, and reported are {sorted(told)}")
     p = c.start(["python3", "bits.py", str(c.ws / "a/b"), str(c.ws / ".git/objects"), str(c.ws), str(grant)],
                 flags=["--name", name, "--write", str(grant), "--json"], stdin=subprocess.PIPE)
     if not p.wait_for("done", 30):

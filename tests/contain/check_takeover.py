@@ -180,7 +180,7 @@ def fw63(c: Ctx):
 # ------------------------------------------------------------------------------------ reports
 
 
-@check("FW-64", prio="P1", forms=("run",),
+@check("FW-64", prio="P1", forms=("run",), catches=("count",),
        title="everything that was quarantined is counted and listed, and no name is invisible to diff and undo")
 def fw64(c: Ctx):
     n = 130
@@ -230,8 +230,8 @@ def fw65(c: Ctx):
     return HELD
 
 
-@check("FW-66", prio="P0", forms=("run",), catches=("outcome",),
-       title="fetch names what a checkout of the commits would bring to the host")
+@check("FW-66", prio="P0", forms=("run",), catches=("outcome", "fetch-hold"),
+       title="fetch holds back commits whose checkout would bring what direct mode quarantines, and names it")
 def fw66(c: Ctx):
     needs_step(c, "layers")
     make_repo(c, c.ws)
@@ -242,6 +242,10 @@ def fw66(c: Ctx):
     for name in (".vscode/tasks.json", "b/config"):
         c.must(f"{name}: " in r.errtext, f"{name} came out without a word: {r}")
     c.must_say("plain: " not in r.errtext, f"plain data was named: {r}")
+    branches = c.state / "vitrine/sandboxes/cl/repo.git/refs/heads"
+    c.need_control(branches.is_dir(), f"no repository: {branches}")
+    came = [str(x) for x in branches.rglob("*") if x.is_file()]
+    c.must(not came, f"the commits came out: {came}")
     return HELD
 
 

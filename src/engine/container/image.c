@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/container/container.h"
+#include "engine/native/native.h"
 
 #define BLOCK 512
 
@@ -84,6 +85,18 @@ static int put_entry(struct buf *out, const struct skel *s, const struct buf *co
 	return 0;
 }
 
+static int put_skel(void *arg, const struct skel *s, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
+	int r = 0;
+
+	if (s->kind == SKEL_FILE)
+		buf_puts(&text, s->text);
+	else if (s->kind == SKEL_COPY)
+		r = io_read_file(s->text, &text, e);
+	return r < 0 ? r : put_entry(arg, s, &text, e);
+}
+
 int image_tar(const struct plan *p, struct buf *out, struct err *e)
 {
 	static const char end[2 * BLOCK];
@@ -91,14 +104,9 @@ int image_tar(const struct plan *p, struct buf *out, struct err *e)
 
 	for (size_t i = 0; r == 0 && i < p->n_skel; i++) {
 		const struct skel *s = &p->skel[i];
-		_cleanup_(buf_done) struct buf text = BUF(8 * MIB);
 
-		if (s->kind == SKEL_FILE)
-			buf_puts(&text, s->text);
-		else if (s->kind == SKEL_COPY)
-			r = io_read_file(s->text, &text, e);
-		if (r == 0)
-			r = put_entry(out, s, &text, e);
+		r = s->kind == SKEL_TREE ? skel_tree_each(p, s, put_skel, out, e)
+					 : put_skel(out, s, e);
 	}
 	buf_add(out, end, sizeof(end));
 	if (r == 0 && out->is_over)

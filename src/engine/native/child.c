@@ -23,6 +23,7 @@
 #include <grp.h>
 #include <linux/sched.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -106,6 +107,22 @@ static int hand_out_receiver(struct child *c)
 	return hand_out(c, &m, &fd, 1);
 }
 
+/* Where names are asked for when there is no gate: the keeper answers that none exists (keep/refuser.c). Raw calls:
+ * nothing here waits for the view. */
+static int open_resolver(struct child *c)
+{
+	const struct sockaddr_in a = { .sin_family = AF_INET,
+				       .sin_port = htons(53),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	long fd = raw_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
+	long r = fd < 0 ? fd : raw_call(SYS_bind, fd, (long)&a, sizeof(a), 0);
+
+	if (r < 0)
+		return (int)r;
+	c->resolver = (int)fd;
+	return 0;
+}
+
 static int step_gate(struct child *c)
 {
 	const struct plan_net *p = &c->plan->net;
@@ -113,8 +130,12 @@ static int step_gate(struct child *c)
 	struct netns n;
 	int r = 0;
 
-	if (sabotaged("netns") || !(p->has_gate || p->has_receiver))
+	if (sabotaged("netns"))
 		return 0;
+	if (!p->has_gate)
+		r = open_resolver(c);
+	if (r < 0 || !(p->has_gate || p->has_receiver))
+		return r;
 	r = mate_view(c); /* libc is the mate's until then */
 	if (r == 0 && p->has_receiver)
 		r = hand_out_receiver(c);
@@ -152,6 +173,18 @@ static int raise_loopback(void)
 	return (int)r;
 }
 
+/* A server inside may listen on port 80: the ports of this namespace are nobody else's. Where the kernel refuses that
+ * (an outer container whose /proc/sys is read-only), ports from 1024 on work, as everywhere. */
+static void open_low_ports(void)
+{
+	long fd = raw_call(SYS_openat, AT_FDCWD, (long)NETNS_LOW_PORTS, O_WRONLY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	(void)raw_call(SYS_write, fd, (long)"0", 1, 0);
+	(void)raw_call(SYS_close, fd, 0, 0, 0);
+}
+
 static int step_network(struct child *c)
 {
 	long r;
@@ -160,6 +193,8 @@ static int step_network(struct child *c)
 	if (sabotaged("netns"))
 		return 0;
 	r = raw_call(SYS_unshare, CLONE_NEWNET, 0, 0, 0);
+	if (r == 0)
+		open_low_ports();
 	return r < 0 ? (int)r : raise_loopback();
 }
 
@@ -283,6 +318,14 @@ static void send_proc(struct child *c)
 		fail(c, "hand out /proc", -errno);
 }
 
+static void send_resolver(struct child *c)
+{
+	struct init_msg m = { .type = INIT_RESOLVER };
+
+	if (hand_out(c, &m, &c->resolver, 1) < 0)
+		fail(c, "hand out the resolver", -errno);
+}
+
 /* Where memory lies that is no process's own. */
 static void send_shared(struct child *c)
 {
@@ -307,6 +350,8 @@ _Noreturn void child_main(struct child *c)
 		if (r < 0)
 			fail(c, init_steps[i].name, r);
 	}
+	if (c->resolver >= 0)
+		send_resolver(c);
 	if (plan_needs_samples(c->plan))
 		send_proc(c);
 	if (plan_watches_memory(c->plan))

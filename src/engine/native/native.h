@@ -37,8 +37,9 @@ enum init_msg_type {
 		      * far as init sees them; flags = 1: it says no more */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
-	INIT_PARKED, /* a = 0, or errno: it cannot */
-	INIT_SHARED, /* with one descriptor, for shared_add(); before the first command runs */
+	INIT_PARKED,   /* a = 0, or errno: it cannot */
+	INIT_RESOLVER, /* with one datagram socket: where names are asked for in a sandbox without network; before the first command */
+	INIT_SHARED,   /* with one descriptor, for shared_add(); before the first command runs */
 	/* to init */
 	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
@@ -169,6 +170,10 @@ int init_recv(int fd, struct init_msg *m, int fds[PACKET_FDS]);
 
 /* The skeleton's directory in the state directory, made when missing; returns a fd with a shared lock. */
 int skel_open(const struct plan *p, struct err *e);
+/* Calls fn for each file and link of a SKEL_TREE that the plan has nothing else for. Stops at a negative result. */
+typedef int (*skel_fn)(void *arg, const struct skel *s, struct err *e);
+int skel_tree_each(const struct plan *p, const struct skel *tree, skel_fn fn, void *arg,
+		   struct err *e);
 /* Where its tree lies. 0, or -ENAMETOOLONG. */
 int skel_path(const struct plan *p, char *ret, size_t size);
 
@@ -182,6 +187,7 @@ struct child {
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
+	int resolver; /* to be handed out; FD_NONE: the gate's, or none */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
 	char where[256];     /* what the step was working on, for its error */

@@ -61,11 +61,86 @@ static int make_entry(int root, const struct skel *s, struct err *e)
 	case SKEL_COPY:
 		r = io_read_file(s->text, &b, e);
 		return r < 0 ? r : write_new(root, s->path, buf_cstr(&b), b.n, s->mode, e);
+	case SKEL_TREE: /* make_tree() */
 	case SKEL_KIND_COUNT_:
 		break;
 	}
 	bug_on(true);
 	return 0;
+}
+
+/* ---- trees ---- */
+
+static bool has_path(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_skel; i++)
+		if (str_eq(p->skel[i].path, path) && p->skel[i].kind != SKEL_DIR)
+			return true;
+	return false;
+}
+
+/* "f MODE PATH" or "l PATH TARGET", of a list that is ours. */
+static int tree_line(const struct plan *p, const char *tree, char *line, skel_fn fn, void *arg,
+		     struct err *e)
+{
+	char *second = strlen(line) > 2 ? strchr(line + 2, ' ') : NULL;
+	_free_ char *path = NULL, *text = NULL;
+	struct skel s = { .mode = 0644 };
+
+	if (second == NULL || (line[0] != 'f' && line[0] != 'l'))
+		return err_set(e, ERR_BUG, EINVAL, "'%s/index' is not whole; remove it", tree);
+	*second++ = '\0';
+	path = mem_fmt("etc/%s", line[0] == 'f' ? second : line + 2);
+	text = line[0] == 'f' ? mem_fmt("%s/files/%s", tree, second) : mem_str(second);
+	s.kind = line[0] == 'f' ? SKEL_COPY : SKEL_LINK;
+	s.mode = str_eq(line + 2, "755") ? 0755 : 0644;
+	s.path = path;
+	s.text = text;
+	return has_path(p, path) ? 0 : fn(arg, &s, e);
+}
+
+int skel_tree_each(const struct plan *p, const struct skel *tree, skel_fn fn, void *arg,
+		   struct err *e)
+{
+	_cleanup_(buf_done) struct buf b = BUF(COPY_MAX);
+	_free_ char *index = mem_fmt("%s/index", tree->text);
+	int r = io_read_file(index, &b, e);
+
+	for (char *at = b.p; r >= 0 && at && *at;) {
+		size_t n = strcspn(at, "\n");
+		bool is_end = at[n] == '\0';
+
+		at[n] = '\0';
+		r = tree_line(p, tree->text, at, fn, arg, e);
+		at += is_end ? n : n + 1;
+	}
+	return r < 0 ? r : 0;
+}
+
+struct making {
+	int root;
+};
+
+/* What does not fit what is there already, a link in the place of a directory for example, is left out. */
+static int make_in_tree(void *arg, const struct skel *s, struct err *e)
+{
+	const struct making *m = arg;
+	struct err ignored = ERR_INIT;
+	int r = make_entry(m->root, s, &ignored);
+
+	if (r < 0 && r != -EEXIST && r != -ENOTDIR && r != -ELOOP && r != -EISDIR) {
+		*e = ignored;
+		return r;
+	}
+	return 0;
+}
+
+static int make_part(int root, const struct plan *p, const struct skel *s, struct err *e)
+{
+	struct making m = { .root = root };
+
+	return s->kind == SKEL_TREE ? skel_tree_each(p, s, make_in_tree, &m, e)
+				    : make_entry(root, s, e);
 }
 
 /* Drops skeletons that nobody uses when there are many. */
@@ -111,7 +186,7 @@ static int make_skeleton(int dir, const struct plan *p, struct err *e)
 	/* Whoever is inside must get through it, root's sandboxes as somebody else, whatever the caller is used to. */
 	mask = umask(022);
 	for (size_t i = 0; r == 0 && i < p->n_skel; i++)
-		r = make_entry(root, &p->skel[i], e);
+		r = make_part(root, p, &p->skel[i], e);
 	(void)umask(mask);
 	if (r == 0 && renameat(dir, name, dir, p->skel_key) < 0 && errno != EEXIST &&
 	    errno != ENOTEMPTY)

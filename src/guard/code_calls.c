@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/code_calls.c - calls in inline code that have effects
+ *
+ * Other languages are not parsed. A call is a name with a bracket behind it; what it is given are the texts in quotes up to
+ * the bracket that closes it, and variables that were set to such a text. That is how people and agents write a line of
+ * code; whoever builds names out of pieces is met by the walls.
+ */
+#include <ctype.h>
+
+#include "guard/walk.h"
+
+#define MAX_TEXTS 24
+#define MAX_VARS 16
+#define MAX_CALLS 256
+
+enum act {
+	ACT_REMOVE, /* the first text is a path */
+	ACT_UNLINK,
+	ACT_MOVE,  /* the first is moved onto the second */
+	ACT_COPY,  /* the first is read, the second written */
+	ACT_WRITE, /* the first is written */
+	ACT_OPEN,  /* by the mode in the second */
+	ACT_READ,
+	ACT_MODE,
+	ACT_SEND,
+	ACT_RUN, /* one text is a shell's, several are words */
+	ACT_FORK,
+};
+
+/* The end of a name: "os.remove" also fits "x.os.remove". */
+static const struct {
+	const char *name;
+	enum act act;
+} calls[] = {
+	{ "rmtree", ACT_REMOVE },
+	{ "os.remove", ACT_UNLINK },
+	{ "unlink", ACT_UNLINK },
+	{ "rmdir", ACT_REMOVE },
+	{ "removedirs", ACT_REMOVE },
+	{ "unlinkSync", ACT_UNLINK },
+	{ "rmSync", ACT_REMOVE },
+	{ "rmdirSync", ACT_REMOVE },
+	{ "fs.rm", ACT_REMOVE },
+	{ "promises.rm", ACT_REMOVE },
+	{ "rm_rf", ACT_REMOVE },
+	{ "rm_r", ACT_REMOVE },
+	{ "rm_f", ACT_UNLINK },
+	{ "FileUtils.rm", ACT_UNLINK },
+	{ "File.delete", ACT_UNLINK },
+	{ "Dir.delete", ACT_REMOVE },
+	{ "remove_tree", ACT_REMOVE },
+	{ "remove_entry", ACT_REMOVE },
+	{ "Deno.remove", ACT_REMOVE },
+	{ "Deno.removeSync", ACT_REMOVE },
+	{ "rimraf", ACT_REMOVE },
+	{ "rimrafSync", ACT_REMOVE },
+	{ "removeSync", ACT_REMOVE },
+	{ "emptyDirSync", ACT_REMOVE },
+	{ "send2trash", ACT_REMOVE },
+	{ "os.RemoveAll", ACT_REMOVE },
+	{ "os.Remove", ACT_UNLINK },
+	{ "delete_folder", ACT_REMOVE },
+	{ "remove", ACT_UNLINK },
+	{ "shutil.move", ACT_MOVE },
+	{ "os.rename", ACT_MOVE },
+	{ "os.replace", ACT_MOVE },
+	{ "renameSync", ACT_MOVE },
+	{ "fs.rename", ACT_MOVE },
+	{ "File.rename", ACT_MOVE },
+	{ "FileUtils.mv", ACT_MOVE },
+	{ "rename", ACT_MOVE },
+	{ "copyfile", ACT_COPY },
+	{ "shutil.copy", ACT_COPY },
+	{ "copy2", ACT_COPY },
+	{ "copytree", ACT_COPY },
+	{ "copyFileSync", ACT_COPY },
+	{ "copyFile", ACT_COPY },
+	{ "cpSync", ACT_COPY },
+	{ "FileUtils.cp", ACT_COPY },
+	{ "writeFileSync", ACT_WRITE },
+	{ "writeFile", ACT_WRITE },
+	{ "appendFileSync", ACT_WRITE },
+	{ "appendFile", ACT_WRITE },
+	{ "createWriteStream", ACT_WRITE },
+	{ "write_text", ACT_WRITE },
+	{ "write_bytes", ACT_WRITE },
+	{ "File.write", ACT_WRITE },
+	{ "IO.write", ACT_WRITE },
+	{ "file_put_contents", ACT_WRITE },
+	{ "os.truncate", ACT_WRITE },
+	{ "truncateSync", ACT_WRITE },
+	{ "Bun.write", ACT_WRITE },
+	{ "writeTextFile", ACT_WRITE },
+	{ "writeTextFileSync", ACT_WRITE },
+	{ "os.WriteFile", ACT_WRITE },
+	{ "open", ACT_OPEN },
+	{ "File.open", ACT_OPEN },
+	{ "fopen", ACT_OPEN },
+	{ "openSync", ACT_OPEN },
+	{ "File.new", ACT_OPEN },
+	{ "readFileSync", ACT_READ },
+	{ "readFile", ACT_READ },
+	{ "read_text", ACT_READ },
+	{ "read_bytes", ACT_READ },
+	{ "File.read", ACT_READ },
+	{ "IO.read", ACT_READ },
+	{ "file_get_contents", ACT_READ },
+	{ "make_archive", ACT_READ },
+	{ "readTextFile", ACT_READ },
+	{ "os.chmod", ACT_MODE },
+	{ "chmodSync", ACT_MODE },
+	{ "os.chown", ACT_MODE },
+	{ "requests.post", ACT_SEND },
+	{ "requests.put", ACT_SEND },
+	{ "httpx.post", ACT_SEND },
+	{ "axios.post", ACT_SEND },
+	{ "axios.put", ACT_SEND },
+	{ "Net::HTTP.post", ACT_SEND },
+	{ "post_form", ACT_SEND },
+	{ "smtplib.SMTP", ACT_SEND },
+	{ "urlopen", ACT_SEND },
+	{ "fetch", ACT_SEND },
+	{ "sendall", ACT_SEND },
+	{ "system", ACT_RUN },
+	{ "popen", ACT_RUN },
+	{ "Popen", ACT_RUN },
+	{ "subprocess.run", ACT_RUN },
+	{ "subprocess.call", ACT_RUN },
+	{ "check_call", ACT_RUN },
+	{ "check_output", ACT_RUN },
+	{ "getoutput", ACT_RUN },
+	{ "execSync", ACT_RUN },
+	{ "exec", ACT_RUN },
+	{ "execFile", ACT_RUN },
+	{ "execFileSync", ACT_RUN },
+	{ "spawn", ACT_RUN },
+	{ "spawnSync", ACT_RUN },
+	{ "execa", ACT_RUN },
+	{ "os.execvp", ACT_RUN },
+	{ "os.execv", ACT_RUN },
+	{ "os.execlp", ACT_RUN },
+	{ "os.execl", ACT_RUN },
+	{ "os.spawnlp", ACT_RUN },
+	{ "os.spawnvp", ACT_RUN },
+	{ "pty.spawn", ACT_RUN },
+	{ "shell_exec", ACT_RUN },
+	{ "passthru", ACT_RUN },
+	{ "proc_open", ACT_RUN },
+	{ "Open3.capture2", ACT_RUN },
+	{ "Open3.capture3", ACT_RUN },
+	{ "Deno.Command", ACT_RUN },
+	{ "Bun.spawn", ACT_RUN },
+	{ "Bun.spawnSync", ACT_RUN },
+	{ "create_subprocess_exec", ACT_RUN },
+	{ "create_subprocess_shell", ACT_RUN },
+	{ "run", ACT_RUN },
+	{ "exec.Command", ACT_RUN },
+	{ "os.fork", ACT_FORK },
+	{ "fork", ACT_FORK },
+	{ "cluster.fork", ACT_FORK },
+};
+
+struct reading {
+	struct walk *w;
+	const struct cmd *c;
+	const char *code;
+	struct ran *ran;
+	struct {
+		const char *name, *value;
+	} vars[MAX_VARS];
+	size_t n_vars;
+};
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '.' || c == ':' || c == '$';
+}
+
+/* A text in quotes at s; its end in *at. */
+static const char *text_at(struct reading *r, const char *s, const char **at)
+{
+	struct text t = { .mem = r->w->mem };
+	char quote = *s++;
+
+	text_add(&t, "", 0);
+	for (; *s && *s != quote; s++) {
+		if (*s == '\\' && s[1])
+			s++;
+		text_putc(&t, *s);
+	}
+	*at = *s ? s + 1 : s;
+	return t.p;
+}
+
+static void learn_vars(struct reading *r)
+{
+	for (const char *s = r->code; *s && r->n_vars < MAX_VARS; s++) {
+		const char *name = s, *at;
+		size_t n = 0;
+
+		if ((s > r->code && is_name(s[-1])) ||
+		    !(isalpha((unsigned char)*s) || *s == '_' || *s == '$'))
+			continue;
+		while (is_name(name[n]))
+			n++;
+		at = name + n + strspn(name + n, " ");
+		if (*at != '=' || at[1] == '=')
+			continue;
+		at += 1 + strspn(at + 1, " ");
+		if (*at != '\'' && *at != '"')
+			continue;
+		r->vars[r->n_vars].name = arena_strn(r->w->mem, name, n);
+		r->vars[r->n_vars++].value = text_at(r, at, &at);
+	}
+}
+
+static const char *var_of(const struct reading *r, const char *s, size_t n)
+{
+	for (size_t i = 0; i < r->n_vars; i++)
+		if (strlen(r->vars[i].name) == n && memcmp(r->vars[i].name, s, n) == 0)
+			return r->vars[i].value;
+	return NULL;
+}
+
+static bool names_home(const char *s, size_t n)
+{
+	static const char *const words[] = { "HOME",      "homedir",  "expanduser",
+					     "Path.home", "Dir.home", "home()" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (memmem(s, n, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
+/* What stands between the brackets: texts and known variables, in their order. */
+struct given {
+	const char *texts[MAX_TEXTS];
+	size_t n;
+	bool has_home; /* the home directory is put in front */
+	bool has_unknown, has_list, is_joined;
+	const char *end;
+};
+
+static void read_given(struct reading *r, const char *s, struct given *g)
+{
+	const char *from = s;
+	unsigned depth = 1;
+
+	while (*s && depth && s - from < 4096) {
+		if ((*s == '\'' || *s == '"' || *s == '`') && g->n < MAX_TEXTS) {
+			g->texts[g->n++] = text_at(r, s, &s);
+			continue;
+		}
+		if (isalpha((unsigned char)*s) || *s == '_' || *s == '$') {
+			size_t n = 0;
+			const char *v;
+
+			while (is_name(s[n]))
+				n++;
+			v = var_of(r, s, n);
+			if (v && g->n < MAX_TEXTS)
+				g->texts[g->n++] = v;
+			g->has_unknown |= v == NULL;
+			s += n;
+			continue;
+		}
+		g->has_list |= *s == '[';
+		g->is_joined |= *s == '+' || *s == '/';
+		if (*s == '(')
+			depth++;
+		else if (*s == ')')
+			depth--;
+		s++;
+	}
+	g->end = s;
+	g->has_home = names_home(from, (size_t)(s - from));
+	g->is_joined |= memmem(from, (size_t)(s - from), "join", 4) != NULL;
+}
+
+/* pathlib.Path('x').unlink(): the text stands in front of the dot. */
+static void read_receiver(struct reading *r, const char *name, struct given *g)
+{
+	const char *from = name, *s;
+
+	while (from > r->code && from[-1] != ';' && from[-1] != '\n' && name - from < 200)
+		from--;
+	for (s = from; s < name;)
+		if ((*s == '\'' || *s == '"') && g->n < MAX_TEXTS)
+			g->texts[g->n++] = text_at(r, s, &s);
+		else
+			s++;
+	g->has_home |= names_home(from, (size_t)(name - from));
+	g->is_joined = true;
+}
+
+static const struct value *path_of(struct reading *r, const struct given *g, size_t i)
+{
+	const char *s = i < g->n ? g->texts[i] : "";
+
+	if (g->has_home && g->is_joined)
+		for (size_t k = i + 1; k < g->n && g->n < 5; k++)
+			s = arena_fmt(r->w->mem, "%s/%s", s, g->texts[k]);
+	if (str_starts(s, "~/"))
+		s = arena_fmt(r->w->mem, "%s%s", r->w->places.home, s + 1);
+	else if (str_eq(s, "~") || (g->has_home && i >= g->n))
+		s = r->w->places.home;
+	else if (g->has_home && s[0] != '~' && !str_starts(s, r->w->places.home))
+		s = arena_fmt(r->w->mem, "%s%s%s", r->w->places.home, s[0] == '/' ? "" : "/", s);
+	return value_text(r->w->mem, s, strlen(s));
+}
+
+static void do_run(struct reading *r, const struct given *g)
+{
+	if (g->n == 0)
+		return;
+	if (g->n == 1) {
+		if (r->ran->n < CODE_MAX_RAN)
+			r->ran->texts[r->ran->n++] = g->texts[0];
+		if (g->texts[0][0])
+			walk_text(r->w, g->texts[0], strlen(g->texts[0]), r->c, r->c->name);
+		return;
+	}
+	walk_words_of(r->w, r->c, g->texts, g->n, r->c->name);
+}
+
+static bool is_write_mode(const struct given *g)
+{
+	for (size_t i = 1; i < g->n; i++)
+		if (strlen(g->texts[i]) <= 3 && strpbrk(g->texts[i], "wax+"))
+			return true;
+	return false;
+}
+
+static void do_send(struct reading *r, const struct given *g)
+{
+	static const char *const bodies[] = { "open(", "read", "environ", "process.env",
+					      "body",  "data", "files" };
+
+	if (g->n == 0 || strstr(g->texts[0], "://localhost") || strstr(g->texts[0], "://127."))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
+		if (i < 4 && strstr(r->code, bodies[i]) && strstr(g->texts[0], "://")) {
+			effect_text(r->w, EFFECT_SENDS, "\x01", r->c);
+			return;
+		}
+}
+
+static void act(struct reading *r, enum act a, const struct given *g)
+{
+	struct walk *w = r->w;
+
+	switch (a) {
+	case ACT_REMOVE:
+	case ACT_UNLINK:
+		if (g->n || g->has_home)
+			effect_add(w, a == ACT_REMOVE ? EFFECT_REMOVES : EFFECT_UNLINKS,
+				   path_of(r, g, 0), r->c);
+		break;
+	case ACT_MOVE:
+		if (g->n)
+			effect_add(w, EFFECT_MOVES, path_of(r, g, 0), r->c);
+		if (g->n > 1)
+			effect_add(w, EFFECT_WRITES, path_of(r, g, 1), r->c);
+		break;
+	case ACT_COPY:
+		if (g->n)
+			effect_add(w, EFFECT_READS, path_of(r, g, 0), r->c);
+		if (g->n > 1)
+			effect_add(w, EFFECT_WRITES, path_of(r, g, 1), r->c);
+		break;
+	case ACT_WRITE:
+		if (g->n)
+			effect_add(w, EFFECT_WRITES, path_of(r, g, 0), r->c);
+		break;
+	case ACT_OPEN:
+		if (g->n)
+			effect_add(w, is_write_mode(g) ? EFFECT_WRITES : EFFECT_READS,
+				   path_of(r, g, 0), r->c);
+		break;
+	case ACT_READ:
+		if (g->n)
+			effect_add(w, EFFECT_READS, path_of(r, g, 0), r->c);
+		break;
+	case ACT_MODE:
+		if (g->n)
+			effect_add(w, EFFECT_MODES, path_of(r, g, 0), r->c);
+		break;
+	case ACT_SEND:
+		do_send(r, g);
+		break;
+	case ACT_RUN:
+		do_run(r, g);
+		break;
+	case ACT_FORK:
+		if (strstr(r->code, "while") || strstr(r->code, "for(;;)") ||
+		    strstr(r->code, "loop") || strstr(r->code, "for (;;)"))
+			walk_find(w, "fork-bomb", r->c);
+		break;
+	}
+}
+
+/* The longest name in the table that this one ends with; -1: none. */
+static int find_call(const char *name, size_t n)
+{
+	int best = -1;
+	size_t longest = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		size_t k = strlen(calls[i].name);
+
+		if (k > n || k < longest || memcmp(name + n - k, calls[i].name, k) != 0)
+			continue;
+		if (k < n && is_name(name[n - k - 1]) && name[n - k - 1] != '.' &&
+		    name[n - k - 1] != ':')
+			continue;
+		best = (int)i;
+		longest = k;
+	}
+	return best;
+}
+
+/* perl and ruby need no bracket: unlink "x", system "rm x". */
+static bool begins_given(const char *s)
+{
+	s += strspn(s, " ");
+	return *s == '(' || *s == '"' || *s == '\'';
+}
+
+void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ran *ret)
+{
+	struct reading r = { .w = w, .c = c, .code = code, .ran = ret };
+	unsigned seen = 0;
+
+	learn_vars(&r);
+	for (const char *s = code; *s && seen < MAX_CALLS; s++) {
+		struct given g = { 0 };
+		size_t n = 0;
+		int which;
+
+		if (!isalpha((unsigned char)*s) || (s > code && is_name(s[-1]) && s[-1] != '.'))
+			continue;
+		while (is_name(s[n]))
+			n++;
+		/* Few names have a bracket or a text behind them; only these are looked up. */
+		which = begins_given(s + n) || memmem(s, n, "fork", 4) ? find_call(s, n) : -1;
+		if (which < 0) {
+			s += n - 1;
+			continue;
+		}
+		seen++;
+		if (s[n + strspn(s + n, " ")] == '(')
+			read_given(&r, s + n + strspn(s + n, " ") + 1, &g);
+		else
+			read_given(&r, s + n, &g);
+		if (g.n == 0)
+			read_receiver(&r, s, &g);
+		act(&r, calls[which].act, &g);
+		s += n - 1;
+	}
+	if (strstr(code, "fork while") || strstr(code, "fork() while"))
+		walk_find(w, "fork-bomb", c);
+}
+
+/* SQL and its like: what throws data away. */
+
+static const char *find_word(const char *s, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (; *s; s++)
+		if (strncasecmp(s, word, n) == 0 && !isalnum((unsigned char)s[n]) && s[n] != '_')
+			return s;
+	return NULL;
+}
+
+void code_sql(struct walk *w, const struct cmd *c, const char *text)
+{
+	static const char *const words[] = { "drop table",      "drop database",   "drop schema",
+					     "drop user",       "drop column",     "drop view",
+					     "drop collection", "drop keyspace",   "drop index",
+					     "truncate",        "truncate table",  "dropdatabase",
+					     "flushall",        "flushdb",         "deletemany({})",
+					     "drop()",          "db.dropdatabase", "drop owned",
+					     "drop role" };
+	const char *at;
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (find_word(text, words[i]) ||
+		    (strchr(words[i], '(') && strcasestr(text, words[i]))) {
+			effect_text(w, EFFECT_CHANGES, "data", c);
+			return;
+		}
+	at = find_word(text, "delete from");
+	if (at == NULL && (at = find_word(text, "update")) != NULL && find_word(at, "set") == NULL)
+		at = NULL;
+	if (at && find_word(arena_strn(w->mem, at, strcspn(at, ";")), "where") == NULL)
+		effect_text(w, EFFECT_CHANGES, "data", c);
+}

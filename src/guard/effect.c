@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard/effect.c - see effect.h */
+#include "guard/effect.h"
+
+#include <fnmatch.h>
+
+#include "guard/wrap.h"
+
+/* Judging. */
+
+/* The user's own verdict for an effect; a project's file can only make it stricter. */
+static enum verdict acted(const struct walk *w, const char *kind, enum verdict v)
+{
+	size_t n = strlen(kind);
+
+	for (size_t i = 0; i < w->n_sets; i++)
+		for (const char *at = w->sets[i]->actions[w->is_inside]; at && *at;
+		     at = strchr(at, '|') + 1) {
+			enum verdict want = (enum verdict)(at[n] ? at[n + 1] - '0' : 0);
+
+			if (strncmp(at, kind, n) == 0 && at[n] == '=' &&
+			    (w->sets[i]->may_allow || want > v))
+				v = want;
+		}
+	return v;
+}
+
+static bool rule_fits(const struct walk *w, const struct rule *r, const struct value *what,
+		      const struct cmd *c)
+{
+	if ((r->program && !rules_list_has(r->program, c->name)) ||
+	    (r->no_program && rules_list_has(r->no_program, c->name)) ||
+	    !cmd_context_fits(c, &w->places, r))
+		return false;
+	if (r->option[0] && !(c->args && args_have(c->args, r->option[0])))
+		return false;
+	if (r->at && !place_fits(&w->places, r->at, what))
+		return false;
+	return !(r->no_at && place_fits(&w->places, r->no_at, what));
+}
+
+static void note(struct walk *w, const struct effect *f)
+{
+	if (w->n_effects < WALK_MAX_EFFECTS)
+		w->effects[w->n_effects++] = *f;
+}
+
+void effect_add(struct walk *w, enum effect_kind k, const struct value *what, const struct cmd *c)
+{
+	struct effect f = { .kind = k, .what = what->s, .command = c->name };
+
+	for (size_t i = 0; i < w->n_effect_rules[k]; i++) {
+		const struct rule *r = w->effect_rules[k][i];
+		enum verdict verdict = r->verdict;
+
+		if (!rule_fits(w, r, what, c))
+			continue;
+		/* What switches the guard off is no question of taste. */
+		if (!(r->at && strstr(r->at, "@guard")))
+			verdict = acted(w, effect_name(k), verdict);
+		if (verdict == VERDICT_ALLOW)
+			continue;
+		walk_hit_as(w, r, verdict, c);
+		if (verdict > f.verdict) {
+			f.verdict = verdict;
+			f.rule = r;
+		}
+	}
+	note(w, &f);
+}
+
+void effect_text(struct walk *w, enum effect_kind k, const char *what, const struct cmd *c)
+{
+	effect_add(w, k, value_text(w->mem, what, strlen(what)), c);
+}
+
+/* Clauses. */
+
+struct clause {
+	const char *verb, *what, *when, *unless; /* words of the table */
+};
+
+static char *next_token(char **at)
+{
+	char *s = *at + strspn(*at, " ");
+
+	*at = s + strcspn(s, " ");
+	if (**at)
+		*(*at)++ = '\0';
+	return s;
+}
+
+static struct clause clause_read(char *text)
+{
+	struct clause c = { 0 };
+	char *at = text;
+
+	c.verb = next_token(&at);
+	c.what = next_token(&at);
+	for (char *word = next_token(&at); *word; word = next_token(&at)) {
+		if (str_eq(word, "if"))
+			c.when = next_token(&at);
+		else if (str_eq(word, "unless"))
+			c.unless = next_token(&at);
+		else
+			bug_on(true);
+	}
+	return c;
+}
+
+/* Arguments without the subcommand. */
+static size_t first_arg(const struct args *a)
+{
+	return a->syntax && a->syntax->name && strchr(a->syntax->name, ' ') && a->n_pos ? 1 : 0;
+}
+
+static bool any_text(const struct args *a, const char *pattern)
+{
+	for (size_t i = 0; i < a->n_pos; i++)
+		if (fnmatch(pattern, a->pos[i]->s, 0) == 0)
+			return true;
+	return false;
+}
+
+static bool holds(const struct cmd *c, const struct args *a, const char *cond)
+{
+	if (str_eq(cond, "stdin"))
+		return c->input != INPUT_NONE;
+	if (cond[0] == '/')
+		return any_text(a, cond + 1);
+	if (cond[0] >= '0' && cond[0] <= '9')
+		return a->n_pos - first_arg(a) >= (size_t)(cond[0] - '0');
+	return args_have(a, cond);
+}
+
+static void each_value(struct walk *w, const struct cmd *c, const struct args *a, const char *what,
+		       void (*to)(struct walk *w, const struct cmd *c, const struct value *v,
+				  void *arg),
+		       void *arg)
+{
+	size_t from = first_arg(a), end = a->n_pos, n = strlen(what);
+
+	if (what[0] == ':') {
+		to(w, c, value_text(w->mem, what + 1, n - 1), arg);
+		return;
+	}
+	if (what[0] == '-') {
+		for (size_t i = 0; i < a->n_options; i++)
+			if (a->options[i].value && args_is(a->options[i].name, what))
+				to(w, c, a->options[i].value, arg);
+		return;
+	}
+	if (what[n - 1] == '=') {
+		for (size_t i = 0; i < a->n_pos; i++)
+			if (str_starts(a->pos[i]->s, what))
+				to(w, c, value_text(w->mem, a->pos[i]->s + n, a->pos[i]->n - n),
+				   arg);
+		return;
+	}
+	if (str_eq(what, "first"))
+		end = from < end ? from + 1 : end;
+	else if (str_eq(what, "rest"))
+		from++;
+	else if (str_eq(what, "last"))
+		from = end > from ? end - 1 : end;
+	else if (str_eq(what, "init"))
+		end = end > from ? end - 1 : end;
+	for (size_t i = from; i < end; i++)
+		to(w, c, a->pos[i], arg);
+}
+
+static void add_one(struct walk *w, const struct cmd *c, const struct value *v, void *arg)
+{
+	effect_add(w, *(const enum effect_kind *)arg, v, c);
+}
+
+static void execute_one(struct walk *w, const struct cmd *c, const struct value *v, void *arg)
+{
+	(void)arg;
+	walk_text(w, v->s, v->n, c, c->name);
+}
+
+static void interpret_one(struct walk *w, const struct cmd *c, const struct value *v, void *arg)
+{
+	(void)arg;
+	code_scan(w, c, v->s);
+}
+
+/* The words from the one on that is meant: a command of its own. */
+static void run_from(struct walk *w, const struct cmd *c, const struct value *v, void *arg)
+{
+	bool *is_done = arg;
+
+	for (size_t i = 1; i < c->argc && !*is_done; i++)
+		if (c->argv[i] == v) {
+			walk_inner(w, c, i, c->name);
+			*is_done = true;
+		}
+}
+
+static void clause_do(struct walk *w, const struct cmd *c, const struct args *a,
+		      const struct clause *l)
+{
+	enum effect_kind k = effect_find(l->verb, strlen(l->verb));
+	bool is_done = false;
+
+	if ((l->when && !holds(c, a, l->when)) || (l->unless && holds(c, a, l->unless)))
+		return;
+	if (k < EFFECT_COUNT_)
+		each_value(w, c, a, l->what, add_one, &k);
+	else if (str_eq(l->verb, "executes"))
+		each_value(w, c, a, l->what, execute_one, NULL);
+	else if (str_eq(l->verb, "interprets"))
+		each_value(w, c, a, l->what, interpret_one, NULL);
+	else if (str_eq(l->verb, "runs"))
+		each_value(w, c, a, l->what, run_from, &is_done);
+	else
+		bug_on(true);
+}
+
+/* What no table says. */
+
+static bool is_nothing(const struct cmd *c)
+{
+	if (rules_list_has(":|true", c->name) || c->argc == 0)
+		return true;
+	if (rules_list_has("echo|printf", c->name))
+		return (c->argc == 2 && (str_eq(c->argv[1]->s, "-n") || c->argv[1]->n == 0)) ||
+		       (c->argc == 3 && str_eq(c->argv[1]->s, "-n") && c->argv[2]->n == 0);
+	return str_eq(c->name, "cat") && c->argc == 2 && str_eq(c->argv[1]->s, "/dev/null");
+}
+
+static void redirections(struct walk *w, const struct cmd *c)
+{
+	for (size_t i = 0; i < c->n_files; i++) {
+		const struct file_use *f = &c->files[i];
+
+		if (f->is_read)
+			effect_add(w, EFFECT_READS, f->path, c);
+		if (f->is_written)
+			effect_add(w,
+				   f->is_appended  ? EFFECT_APPENDS
+				   : is_nothing(c) ? EFFECT_EMPTIES
+						   : EFFECT_WRITES,
+				   f->path, c);
+	}
+}
+
+/* A program that no table knows, given a place that matters. */
+static void unknown(struct walk *w, const struct cmd *c, const struct args *a)
+{
+	for (size_t i = 0; i < a->n_pos; i++)
+		if (!strpbrk(a->pos[i]->s, " *"))
+			effect_add(w, EFFECT_USES, a->pos[i], c);
+	for (size_t i = 0; i < a->n_options; i++)
+		if (a->options[i].value && !strpbrk(a->options[i].value->s, " *"))
+			effect_add(w, EFFECT_USES, a->options[i].value, c);
+}
+
+/* /dev/zero and its like have no end; something must bring one. */
+static void endless_source(struct walk *w, const struct cmd *c, const struct args *a)
+{
+	static const char sources[] = "/dev/zero|/dev/urandom|/dev/random|/dev/full";
+	static const char readers[] = "cat|cp|tail|base64|sort|xxd|od|hexdump|gzip|bzip2|xz|tee|"
+				      "less|more|grep|"
+				      "md5sum|sha256sum|tr|dd|pv|yes";
+	bool is_read = str_eq(c->name, "yes") && c->n_files && c->files[0].is_written &&
+		       !str_eq(c->files[0].path->s, "/dev/null");
+
+	for (size_t i = 0; i < a->n_pos; i++) {
+		const char *s = a->pos[i]->s;
+
+		is_read |= rules_list_has(sources, str_starts(s, "if=") ? s + 3 : s);
+	}
+	for (size_t i = 0; i < c->n_files; i++)
+		is_read |= c->files[i].is_read && rules_list_has(sources, c->files[i].path->s);
+	if (!is_read || rules_list_has("ls|stat|test|[|file|chmod|rm|echo|printf|mknod", c->name))
+		return;
+	if (str_eq(c->name, "dd")
+		    ? any_text(a, "count=*") || any_text(a, "of=/dev/null")
+		    : args_have(a, "-c|-n|--bytes|--lines|-N") || !rules_list_has(readers, c->name))
+		return;
+	if (w->is_bounded)
+		return;
+	effect_text(w, EFFECT_STARTS, "endless", c);
+}
+
+static uint64_t size_of(const char *s)
+{
+	static const char units[] = "KMGTPE";
+	uint64_t n = 0;
+	const char *at;
+
+	for (s += s[0] == '+'; *s >= '0' && *s <= '9' && n < UINT64_MAX / 20; s++)
+		n = n * 10 + (uint64_t)(*s - '0');
+	at = *s ? strchr(units, *s >= 'a' ? *s - 32 : *s) : NULL;
+	for (ptrdiff_t i = at ? at - units + 1 : 0; i > 0 && n < UINT64_MAX >> 10; i--)
+		n <<= 10;
+	return n;
+}
+
+/* fallocate -l 500G, head -c 100G /dev/zero, truncate -s 10T */
+static void large_file(struct walk *w, const struct cmd *c, const struct args *a)
+{
+	for (size_t i = 0; i < a->n_options; i++)
+		if (a->options[i].value &&
+		    args_is(a->options[i].name, "-l|-c|-s|--length|--bytes|--size") &&
+		    size_of(a->options[i].value->s) >= (uint64_t)50 << 30)
+			effect_text(w, EFFECT_STARTS, "large", c);
+}
+
+/* A database's own shell, given its text in whatever way. */
+static void database(struct walk *w, const struct cmd *c, const struct args *a)
+{
+	if (!rules_list_has("psql|mysql|mariadb|sqlite3|sqlite|duckdb|mongosh|mongo|cockroach|"
+			    "clickhouse-client|"
+			    "sqlcmd|cqlsh|redis-cli|usql|pgcli|mycli|litecli|influx|neo4j|cypher-"
+			    "shell|bq|snowsql",
+			    c->name))
+		return;
+	if (args_have(a, "-readonly|-safe|--readonly"))
+		return;
+	code_sql(w, c, walk_join(w, c, 1));
+	if (c->input == INPUT_TEXT && c->input_text)
+		code_sql(w, c, c->input_text);
+}
+
+void effect_read(struct walk *w, struct cmd *c, const struct args *a)
+{
+	const char *does = a->syntax ? a->syntax->does : NULL;
+
+	redirections(w, c);
+	endless_source(w, c, a);
+	if (rules_list_has("fallocate|truncate|head|mkfile", c->name))
+		large_file(w, c, a);
+	effect_network(w, c, a);
+	database(w, c, a);
+	if (does == NULL) {
+		if ((a->syntax == NULL || !a->syntax->has_sub) && !wrap_is(c->name))
+			unknown(w, c, a);
+		return;
+	}
+	while (*does) {
+		size_t n = strcspn(does, ";");
+		struct clause l = clause_read(arena_strn(w->mem, does, n));
+
+		if (l.verb[0])
+			clause_do(w, c, a, &l);
+		does += n + (does[n] == ';');
+	}
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/homecfg.h - settings of the user's home that come inside: of git, npm, pip and cargo, and no token among them
+ *
+ * Each file is read whole and written anew from what a table allows: a key that is not in the table, a value that is not
+ * of the key's form, and a file that cannot be read with certainty come not inside. User and password of a URL are left
+ * out; a URL with a query, a fragment or a path that looks like a token is left out whole. Nothing that is written names
+ * a command. No host is opened by any of it. Pure and fuzzed.
+ */
+#ifndef VITRINE_VIEW_HOMECFG_H
+#define VITRINE_VIEW_HOMECFG_H
+
+#include "base/buf.h"
+
+#define HOMECFG_MAX (256 * KIB) /* a file larger than this is not read */
+
+/* Where a git config is read: conditions of includeIf are about the repository, and paths may begin with "~/". */
+struct homecfg_place {
+	const char *home, *workspace;
+	/* The text of an included file, or false: there is none. May be NULL: nothing is included. */
+	bool (*read)(void *arg, const char *path, struct buf *out);
+	void *arg;
+};
+
+/* Adds what may be seen of the file to out. 0; -EINVAL: the file cannot be read with certainty, and nothing was added. */
+int homecfg_git(const char *path, const char *text, size_t n, const struct homecfg_place *place,
+		struct buf *out);
+int homecfg_npm(const char *text, size_t n, struct buf *out);
+int homecfg_pip(const char *text, size_t n, struct buf *out);
+int homecfg_cargo(const char *text, size_t n, struct buf *out);
+
+/* A token in an .npmrc: "//HOST[:PORT]/PATH/:_authToken". Calls fn for each; `place` is "//HOST/PATH/". */
+typedef int homecfg_token_fn(void *arg, const char *place, const char *token);
+int homecfg_npm_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg);
+
+/* ---- homecfg_value.c: between the files of homecfg ---- */
+
+/* What a value may be. */
+enum homecfg_form {
+	FORM_BOOL,
+	FORM_NUMBER,
+	FORM_WORD, /* letters, digits and - . _ */
+	FORM_NAME, /* of a person: one line in which redact() finds no token */
+	FORM_TEXT, /* one line without a token; git, npm, pip and cargo only show or compare it */
+	FORM_URL, /* http or https, or a path of such a URL's form for git: written without user and password */
+	FORM_URLS, /* several of them */
+	FORM_HOSTS,
+};
+
+/* Adds the value as it may be seen, or returns false: it may not. */
+bool homecfg_value(enum homecfg_form form, const char *value, struct buf *out);
+/* Looks like a token: long, and of letters and digits without sense. */
+bool homecfg_is_token(const char *p, size_t n);
+
+#endif

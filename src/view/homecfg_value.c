@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/homecfg_value.c - one value of a setting, as it may be seen inside; see homecfg.h */
+#include <ctype.h>
+
+#include "base/redact.h"
+#include "view/homecfg.h"
+
+#define VALUE_MAX (4 * KIB)
+#define PIECE_MIN 12 /* the last part of a UUID */
+
+static bool is_of(const char *v, const char *more)
+{
+	if (*v == '\0')
+		return false;
+	for (; *v; v++)
+		if (!isalnum((unsigned char)*v) && strchr(more, *v) == NULL)
+			return false;
+	return true;
+}
+
+static bool is_bool(const char *v)
+{
+	static const char *const words[] = { "true", "false", "yes", "no", "on", "off", "1", "0" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcasecmp(v, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Without spaces and words a token is a long run of letters and digits, mixed. */
+bool homecfg_is_token(const char *p, size_t n)
+{
+	size_t run = 0, digits = 0, letters = 0;
+
+	for (size_t i = 0; i <= n; i++) {
+		unsigned char c = i < n ? (unsigned char)p[i] : '\0';
+
+		if (isalnum(c)) {
+			run++;
+			digits += isdigit(c) != 0;
+			letters += isdigit(c) == 0;
+			continue;
+		}
+		if (run >= PIECE_MIN && digits >= 2 && letters >= 2)
+			return true;
+		run = digits = letters = 0;
+	}
+	return false;
+}
+
+/* "SCHEME://[USER@]HOST[:PORT][/PATH]" or "[git@]HOST:PATH", ended by a NUL. */
+static bool put_url(const char *v, struct buf *out)
+{
+	static const char *const schemes[] = { "http", "https",        "ssh",
+					       "git",  "sparse+https", "sparse+http" };
+	const char *host = strstr(v, "://"), *end, *at;
+	bool is_known = false, is_ssh;
+
+	for (const char *p = v; *p; p++)
+		if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f ||
+		    strchr("?#\\\"'`<>|^{}$;", *p))
+			return false;
+	if (host == NULL)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+		is_known |= strlen(schemes[i]) == (size_t)(host - v) &&
+			    strncasecmp(v, schemes[i], (size_t)(host - v)) == 0;
+	is_ssh = v[0] == 's' && v[1] == 's';
+	host += 3;
+	end = host + strcspn(host, "/");
+	at = memrchr(host, '@', (size_t)(end - host));
+	if (!is_known || homecfg_is_token(end, strlen(end)))
+		return false;
+	buf_add(out, v, (size_t)(host - v));
+	if (at && is_ssh && at - host == 3 && memcmp(host, "git", 3) == 0)
+		buf_puts(out, "git@");
+	if (at)
+		host = at + 1;
+	if (host == end || memchr(host, '%', (size_t)(end - host)) || host[0] == '-')
+		return false;
+	buf_puts(out, host);
+	return true;
+}
+
+static bool put_list(const char *v, bool is_url, struct buf *out)
+{
+	bool is_any = false;
+
+	while (*v) {
+		size_t n = strcspn(v, " \t\n,");
+		_free_ char *one = mem_strn(v, n);
+		_cleanup_(buf_done) struct buf b = BUF(VALUE_MAX);
+
+		v += n;
+		v += strspn(v, " \t\n,");
+		if (n == 0 || (is_url ? !put_url(one, &b) : !is_of(one, ".:-*_[]")))
+			continue;
+		buf_printf(out, "%s%s", is_any ? "\n\t" : "", is_url ? buf_cstr(&b) : one);
+		is_any = true;
+	}
+	return is_any;
+}
+
+static bool is_line(const char *v)
+{
+	for (; *v; v++)
+		if ((unsigned char)*v < 0x20 || *v == 0x7f)
+			return false;
+	return true;
+}
+
+static bool put_text(const char *v, bool is_name, struct buf *out)
+{
+	if (!is_line(v) || strstr(v, "://") || redact_has_token(v) ||
+	    (!is_name && homecfg_is_token(v, strlen(v))))
+		return false;
+	buf_puts(out, v);
+	return true;
+}
+
+bool homecfg_value(enum homecfg_form form, const char *value, struct buf *out)
+{
+	_cleanup_(buf_done) struct buf b = BUF(VALUE_MAX);
+	bool is_ok = false;
+
+	if (strlen(value) >= VALUE_MAX)
+		return false;
+	switch (form) {
+	case FORM_BOOL:
+		is_ok = is_bool(value);
+		break;
+	case FORM_NUMBER:
+		is_ok = strspn(value, "0123456789") == strlen(value) && value[0] &&
+			strlen(value) < 12;
+		break;
+	case FORM_WORD:
+		is_ok = is_of(value, "-._") && strlen(value) < 64;
+		is_ok = is_ok && !homecfg_is_token(value, strlen(value));
+		break;
+	case FORM_NAME:
+	case FORM_TEXT:
+		is_ok = put_text(value, form == FORM_NAME, &b);
+		break;
+	case FORM_URL:
+		is_ok = put_url(value, &b);
+		break;
+	case FORM_URLS:
+		is_ok = put_list(value, true, &b);
+		break;
+	case FORM_HOSTS:
+		is_ok = put_list(value, false, &b);
+		break;
+	}
+	if (is_ok && !b.is_over)
+		buf_puts(out, b.n ? buf_cstr(&b) : value);
+	return is_ok && !b.is_over;
+}
