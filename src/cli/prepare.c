@@ -775,8 +775,6 @@ static int prepare_worktree(struct run *r, const char *name, struct err *e)
 
 		cli_complain(note);
 	}
-	if (h->trust_why && r->is_starting)
-		cli_complain(h->trust_why);
 	if (h->facts.worktree.common == NULL)
 		return 0;
 	h->worktree_place = mem_fmt("%s/worktrees/%s", h->state_dir, name);
@@ -815,6 +813,7 @@ int run_plan(struct run *r, struct err *e)
 		x = settle_policy(r, e);
 	if (x == 0)
 		x = run_begin_soon(r, e);
+	r->host.is_only_shown = !r->is_starting;
 	if (x == 0)
 		x = host_look(&r->host, &r->policy, e);
 	tell_mended(r);
@@ -842,6 +841,9 @@ int run_plan(struct run *r, struct err *e)
 			&(struct errand){ r->has_def ? r->def.name : name, r->command, r->workdir },
 			&r->plan, e);
 	r->has_plan = x == 0;
+	/* Where a host is inspected there is one bundle for all, and no variable is passed on. */
+	if (r->has_plan && r->host.trust_why && r->is_starting && !r->plan.net.has_seal)
+		cli_complain(r->host.trust_why);
 	return x < 0 ? x : engine_check(r->engine, &r->plan, e);
 }
 

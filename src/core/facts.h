@@ -30,8 +30,9 @@ struct host {
 	int ws_fd;
 	char *user, *home, *shell, *workspace, *cwd, *self_exe, *init_exe, *tools_exe, *state_dir,
 		*config_dir, *config_real, *policy_real;
-	char *home_note; /* a file of settings that could not be read, for the person */
-	char *root_dir;  /* of a template; set before host_look() */
+	char *home_note;    /* a file of settings that could not be read, for the person */
+	char *root_dir;     /* of a template; set before host_look() */
+	bool is_only_shown; /* set before host_look(): nothing is made on the host for it */
 };
 
 /* Who we are and where our things lie; drops to the user of sudo or to `user` first. No workspace yet. In two halves

@@ -12,6 +12,7 @@
 #include <linux/openat2.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "base/md5.h"
@@ -27,6 +28,8 @@
 #define FILE_MAX (256 * KIB)
 #define INDEX_MAX (1 * MIB)
 #define TREES_KEPT 4
+#define NEW_TREE ".new-"
+#define ABANDONED_S 3600
 #define REL_MAX 256
 
 /* ---- what may be shown ---- */
@@ -306,8 +309,10 @@ static int fill(const struct packages *at, int dir)
 	struct err ignored = ERR_INIT;
 	int r = io_read_file(path, &status, &ignored);
 
-	if (r < 0 || etc < 0 || mkdirat(dir, "files", 0755) < 0)
-		return r < 0 ? r : -errno;
+	if (r < 0 || etc < 0)
+		return r < 0 ? r : -ENOENT;
+	if (mkdirat(dir, "files", 0755) < 0)
+		return -errno;
 	files = openat(dir, "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	list = openat(dir, "index", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (files < 0 || list < 0)
@@ -320,7 +325,16 @@ static int fill(const struct packages *at, int dir)
 	return r;
 }
 
-/* A few stay, for starts that are about to use one. */
+/* A tree that a killed start left half made. */
+static bool is_abandoned(int trees, const char *name)
+{
+	struct stat st;
+
+	return str_starts(name, NEW_TREE) && fstatat(trees, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_mtim.tv_sec < time(NULL) - ABANDONED_S;
+}
+
+/* A few trees stay, for starts that are about to use one. */
 static void prune(int trees, const char *keep)
 {
 	int again = openat(trees, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
@@ -328,7 +342,8 @@ static void prune(int trees, const char *keep)
 	const struct dirent *en;
 
 	while (d && (en = readdir(d)) != NULL)
-		if (en->d_name[0] != '.' && !str_eq(en->d_name, keep) && ++n >= TREES_KEPT)
+		if (en->d_name[0] == '.' ? is_abandoned(trees, en->d_name)
+					 : !str_eq(en->d_name, keep) && ++n >= TREES_KEPT)
 			path_remove(trees, en->d_name);
 	if (d)
 		(void)closedir(d);
@@ -346,7 +361,7 @@ static int make(const struct packages *at, const char *trees_path, const char *k
 	trees = open(trees_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (trees < 0 || getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -EIO;
-	(void)snprintf(name, sizeof(name), ".new-%016llx", (unsigned long long)number);
+	(void)snprintf(name, sizeof(name), NEW_TREE "%016llx", (unsigned long long)number);
 	if (mkdirat(trees, name, 0700) < 0)
 		return -errno;
 	dir = openat(trees, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -359,7 +374,7 @@ static int make(const struct packages *at, const char *trees_path, const char *k
 	return r;
 }
 
-char *packages_tree(const struct packages *at, const char *state_dir)
+char *packages_tree(const struct packages *at, const char *state_dir, bool may_make)
 {
 	_free_ char *status = mem_fmt("%s/status", at->records),
 		    *trees = mem_fmt("%s/packages", state_dir), *text = NULL, *index = NULL;
@@ -375,7 +390,7 @@ char *packages_tree(const struct packages *at, const char *state_dir)
 	memcpy(key, hex, sizeof(key) - 1);
 	key[sizeof(key) - 1] = '\0';
 	index = mem_fmt("%s/%s/index", trees, key);
-	if (access(index, R_OK) < 0 && make(at, trees, key) < 0)
+	if (may_make && access(index, R_OK) < 0 && make(at, trees, key) < 0)
 		return NULL;
 	return mem_fmt("%s/%s", trees, key);
 }

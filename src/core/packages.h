@@ -22,8 +22,8 @@ struct packages {
 };
 
 /* The tree for the present state of the records, made now if need be: its path, to be freed, or NULL where there are no
- * records or it cannot be made. */
-char *packages_tree(const struct packages *at, const char *state_dir);
+ * records or it cannot be made. Without may_make nothing is made: the path that a start would use. */
+char *packages_tree(const struct packages *at, const char *state_dir, bool may_make);
 
 /* Pure: calls fn for each path below /etc that the text of dpkg's `status` has a checksum for, of installed packages.
  * Paths are those that a careful reader accepts: no "..", no odd bytes. */

@@ -95,7 +95,7 @@ static char *tree_of(struct system *s)
 	const struct packages at = { .records = records, .etc = etc, .owner = geteuid() };
 
 	put_text(s, "dpkg/status", buf_cstr(&s->status), 0644);
-	return packages_tree(&at, state);
+	return packages_tree(&at, state, true);
 }
 
 static char *index_of(const char *tree)
@@ -178,7 +178,7 @@ TEST(no_records_no_tree)
 	_free_ char *none = in(&s, "none"), *state = in(&s, "state");
 	const struct packages at = { .records = none, .etc = "/etc" };
 
-	CHECK(packages_tree(&at, state) == NULL);
+	CHECK(packages_tree(&at, state, true) == NULL);
 }
 
 TEST_MAIN()

@@ -86,7 +86,7 @@ static void put_ring(struct viewer *v, bool is_again)
 
 static void write_out(struct viewer *v)
 {
-	while (v->n > 0 && !v->is_broken && !v->is_held) {
+	while (v->n > 0 && !v->is_broken && !v->held) {
 		ssize_t n = relay_write_some(v->out, v->buf + v->at, v->n);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -105,14 +105,14 @@ static void write_out(struct viewer *v)
 		v->is_behind = false;
 		put_ring(v, true);
 	}
-	watch_set(v->on_out, v->n > 0 && !v->is_held);
+	watch_set(v->on_out, v->n > 0 && !v->held);
 }
 
-void viewer_hold(struct viewer *v, bool is_held)
+void viewer_hold(struct viewer *v, enum viewer_hold why, bool is_held)
 {
-	v->is_held = is_held;
+	v->held = is_held ? v->held | why : v->held & ~(unsigned)why;
 	write_out(v);
-	if (!is_held && v->feed->on_room)
+	if (!v->held && v->feed->on_room)
 		v->feed->on_room(v->feed->arg);
 }
 
@@ -221,7 +221,9 @@ bool feed_drain(struct feed *f, uint64_t until)
 
 		if (v == NULL)
 			continue;
-		v->is_held = false; /* whoever was asked something is not any more */
+		v->held &= ~(unsigned)HOLD_QUESTION; /* a question about a dead command is over */
+		if (v->held)
+			v->n = 0; /* the terminal is the shell's now; the record has the output */
 		write_out(v);
 		while (v->n > 0 && !v->is_broken && clock_now() < until) {
 			(void)usleep(1000);

@@ -17,6 +17,11 @@
 
 struct feed;
 
+enum viewer_hold {
+	HOLD_QUESTION = 1, /* a question is on the screen */
+	HOLD_SUSPEND = 2,  /* the client is a stopped job: the terminal is the shell's */
+};
+
 struct viewer {
 	struct feed *feed;
 	int out; /* owned */
@@ -25,7 +30,8 @@ struct viewer {
 	size_t at, n;
 	bool is_behind; /* lost something: sees the ring once it has caught up */
 	bool is_broken;
-	bool is_held; /* gets nothing for now; the command waits */
+	unsigned
+		held; /* HOLD_*: while there is a reason the viewer gets nothing, and the command waits */
 };
 
 struct feed {
@@ -52,7 +58,8 @@ void feed_record(struct feed *f, int sessions, uint32_t number);
 /* Takes out. `sees_past`: the ring comes first. NULL: no place left. */
 struct viewer *feed_view(struct feed *f, int take_out, bool sees_past);
 void feed_leave(struct feed *f, struct viewer *v);
-void viewer_hold(struct viewer *v, bool is_held);
+/* Each reason is set and cleared by itself; output flows again when none is left. */
+void viewer_hold(struct viewer *v, enum viewer_hold why, bool is_held);
 size_t feed_n_viewers(const struct feed *f);
 
 /* The command is dead: viewers get what is left; slow ones have until then (0: no time). False: something is left. */

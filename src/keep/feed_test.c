@@ -40,6 +40,34 @@ static void add_lines(struct feed *f, int from, int to)
 	}
 }
 
+/* A question and a stopped job hold the same viewer: the end of one does not end the other. */
+TEST(each_hold_ends_by_itself)
+{
+	struct loop *l = loop_new();
+	struct feed *f = feed_new(l, NULL, NULL);
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+	struct peer p = peer_new();
+	struct viewer *v = feed_view(f, p.near, true);
+
+	viewer_hold(v, HOLD_QUESTION, true);
+	viewer_hold(v, HOLD_SUSPEND, true);
+	feed_add(f, "text", 4);
+	viewer_hold(v, HOLD_QUESTION, false);
+	read_all(p.far, &b);
+	CHECK_INT(b.n, 0);
+	viewer_hold(v, HOLD_SUSPEND, false);
+	read_all(p.far, &b);
+	CHECK_STR(buf_cstr(&b), "text");
+	viewer_hold(v, HOLD_SUSPEND, true);
+	feed_add(f, "more", 4);
+	CHECK(feed_drain(f, 0));
+	read_all(p.far, &b);
+	CHECK_STR(buf_cstr(&b), "text");
+	feed_free(f);
+	fd_close(p.far);
+	loop_free(l);
+}
+
 TEST(late_viewer_sees_the_end_and_the_modes)
 {
 	struct loop *l = loop_new();

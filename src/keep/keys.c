@@ -175,3 +175,15 @@ bool keys_feed(struct keys *k, const char *in, size_t n, char *out, size_t *ret_
 	*ret_n = m;
 	return false;
 }
+
+bool keys_has(const char *p, size_t n, uint8_t key)
+{
+	struct typed t;
+
+	for (size_t i = 0; i < n; i += t.n) {
+		t = typed_of(p + i, n - i);
+		if (!t.is_silent && t.key == key)
+			return true;
+	}
+	return false;
+}

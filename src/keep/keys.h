@@ -25,4 +25,7 @@ int keys_parse(const char *text, uint8_t ret[KEEP_KEYS], struct err *e);
  * beginning of the sequence and give it later, so `out` needs room for KEYS_HELD more. True: the sequence is complete; nothing behind it counts. */
 bool keys_feed(struct keys *k, const char *in, size_t n, char *out, size_t *ret_n);
 
+/* This key was pressed, plain or in one of those encodings; answers of a terminal are no keys. */
+bool keys_has(const char *p, size_t n, uint8_t key);
+
 #endif

@@ -109,6 +109,22 @@ TEST(held_is_bounded)
 	CHECK(all + k.n_held == 1001 && k.n_held <= KEYS_HELD);
 }
 
+/* An answer of the terminal, which the inside can ask for, is no key. */
+TEST(one_key)
+{
+	static const char *const pressed[] = { "\x1a", "ab\x1a", "\033[122;5u", "x\033[122;5:1u",
+					       "\033[27;5;122~" };
+	static const char *const not_pressed[] = {
+		"",           "z",         "\033[122;5R", "\033[122;5:3u",
+		"\033[122;5", "\033[122u", "\033[122;5n", "\033[?122;5u"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(pressed); i++)
+		CHECK(keys_has(pressed[i], strlen(pressed[i]), 0x1a));
+	for (size_t i = 0; i < ARRAY_LEN(not_pressed); i++)
+		CHECK(!keys_has(not_pressed[i], strlen(not_pressed[i]), 0x1a));
+}
+
 TEST(texts)
 {
 	static const char *const bad[] = { "",        ",",        "ctrl-",

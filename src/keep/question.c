@@ -49,7 +49,7 @@ static struct client *find_seat(struct keeper *k)
 		struct client *c = &k->clients[i];
 
 		if (c->is_used && c->state == CLIENT_SESSION && c->view && c->input &&
-		    !c->view->is_broken)
+		    !c->view->is_broken && !c->is_suspended)
 			return c;
 	}
 	return NULL;
@@ -69,7 +69,7 @@ static void hide(struct questions *q, const char *last)
 		return;
 	put(q->who, last);
 	put(q->who, "\r\n");
-	viewer_hold(q->who->view, false);
+	viewer_hold(q->who->view, HOLD_QUESTION, false);
 	session_repaint(q->who->s);
 	q->who = NULL;
 }
@@ -113,7 +113,7 @@ static void show(struct questions *q)
 	if (q->who == NULL)
 		return;
 	name_of(&q->v[0], name, sizeof(name));
-	viewer_hold(q->who->view, true);
+	viewer_hold(q->who->view, HOLD_QUESTION, true);
 	(void)snprintf(line, sizeof(line),
 		       "\r\n\033[0m\033[7m vitrine %s \033[0m may it reach %s?  o once  s this "
 		       "session  "
@@ -235,4 +235,20 @@ void question_leave(struct client *c)
 		return;
 	q->who = NULL; /* its terminal is gone, or will be */
 	show(q);
+}
+
+void question_suspend(struct client *c)
+{
+	struct questions *q = c->k->questions;
+
+	if (q == NULL || q->who != c)
+		return;
+	question_leave(c);
+	viewer_hold(c->view, HOLD_QUESTION, false);
+}
+
+void question_resume(struct keeper *k)
+{
+	if (k->questions)
+		show(k->questions);
 }

@@ -22,5 +22,9 @@ bool question_typed(struct client *c, const char *p, size_t n);
 void questions_settle(struct keeper *k, const char *rule);
 /* The client leaves; its question goes to whoever else is there. */
 void question_leave(struct client *c);
+/* The client is stopped as a job of its shell (is_suspended and HOLD_SUSPEND are set): its question goes to another
+ * client, or waits for question_resume. */
+void question_suspend(struct client *c);
+void question_resume(struct keeper *k);
 
 #endif

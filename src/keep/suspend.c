@@ -12,9 +12,11 @@
 
 #include "base/io.h"
 #include "keep/keeper.h"
+#include "keep/question.h"
 
 #define SUSPEND_LOOK_NS (50 * NS_PER_MS)
 #define SUSPEND_LOOKS 10
+#define CTRL_Z 0x1a
 
 /* A line of /proc/PID/status, "SigIgn:", as a number. */
 static uint64_t signals_of(const char *status, const char *name)
@@ -53,7 +55,7 @@ static bool would_stop(const struct session *s, pid_t leader)
 	struct termios t;
 	pid_t group = 0;
 
-	return tcgetattr(s->master, &t) == 0 && t.c_lflag & ISIG && t.c_cc[VSUSP] == 0x1a &&
+	return tcgetattr(s->master, &t) == 0 && t.c_lflag & ISIG && t.c_cc[VSUSP] == CTRL_Z &&
 	       ioctl(s->master, TIOCGPGRP, &group) == 0 && group == leader &&
 	       read_status(leader, &b) &&
 	       !((signals_of(buf_cstr(&b), "\nSigIgn:") | signals_of(buf_cstr(&b), "\nSigCgt:") |
@@ -88,18 +90,20 @@ static void on_suspend(void *arg)
 		c->input->is_paused = true;
 		relay_kick(c->input);
 	}
-	if (c->view)
-		viewer_hold(c->view, true);
+	if (c->view) {
+		viewer_hold(c->view, HOLD_SUSPEND, true);
+		question_suspend(c);
+	}
 	client_say(c, &m);
 }
 
 void suspend_typed(struct client *c, const char *p, size_t n)
 {
 	struct init_msg stop = { .type = INIT_SIGNAL, .session = c->s->id, .a = SIGSTOP };
-	bool is_byte = memchr(p, 0x1a, n) != NULL;
+	bool is_byte = memchr(p, CTRL_Z, n) != NULL;
 	pid_t leader;
 
-	if (!c->can_suspend || n == 0 || (!is_byte && memmem(p, n, "\033[122;5", 8) == NULL))
+	if (!c->can_suspend || !keys_has(p, n, CTRL_Z))
 		return;
 	leader = leader_of(c->s);
 	if (leader <= 1)
@@ -111,24 +115,31 @@ void suspend_typed(struct client *c, const char *p, size_t n)
 		c->on_suspend = watch_timer(c->k->loop, SUSPEND_LOOK_NS, true, on_suspend, c);
 }
 
-void suspend_end(struct client *c)
+static void let_go_on(struct client *c)
 {
 	struct init_msg go_on = { .type = INIT_SIGNAL, .session = c->s->id, .a = SIGCONT };
 
 	c->is_suspended = false;
 	(void)init_send(c->k->native.ctl, &go_on, NULL, 0); /* init's end is seen elsewhere */
+}
+
+void suspend_end(struct client *c)
+{
+	let_go_on(c);
 	if (c->view)
-		viewer_hold(c->view, false);
+		viewer_hold(c->view, HOLD_SUSPEND, false);
 	if (c->input) {
 		c->input->is_paused = false;
 		relay_kick(c->input);
 	}
+	question_resume(c->k);
 }
 
 void suspend_leave(struct client *c)
 {
 	watch_free(c->on_suspend);
 	c->on_suspend = NULL;
+	/* The hold stays: what was kept back must not reach a terminal that is the shell's. */
 	if (c->is_suspended)
-		suspend_end(c);
+		let_go_on(c);
 }

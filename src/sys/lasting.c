@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -27,7 +29,7 @@ enum lasting lasting_decide(const struct login *l, bool may_linger)
 
 int lasting_kills(const char *text)
 {
-	static const char key[] = "KillUserProcesses=";
+	static const char key[] = "KillUserProcesses";
 	int found = -1;
 
 	while (*text) {
@@ -37,8 +39,13 @@ int lasting_kills(const char *text)
 		if (str_starts(text, key)) {
 			const char *v = text + sizeof(key) - 1;
 
-			/* systemd's words for yes: 1, yes, y, true, t, on. */
-			found = *v == '1' || *v == 'y' || *v == 't' || (v[0] == 'o' && v[1] == 'n');
+			v += strspn(v, " \t");
+			/* systemd's words for yes, in any case: 1, yes, y, true, t, on. */
+			if (*v == '=') {
+				v += 1 + strspn(v + 1, " \t");
+				found = *v == '1' || *v == 'y' || *v == 'Y' || *v == 't' ||
+					*v == 'T' || strncasecmp(v, "on", 2) == 0;
+			}
 		}
 		n = strcspn(text, "\n");
 		text += n + (text[n] == '\n');
@@ -98,16 +105,28 @@ void lasting_look(struct login *ret)
 
 /* ---- doing it ---- */
 
+/* By its place, never by PATH: a directory of the workspace may be in there. */
+static const char *find_loginctl(void)
+{
+	static const char *const places[] = { "/usr/bin/loginctl", "/bin/loginctl" };
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		if (stat(places[i], &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == 0 &&
+		    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+			return places[i];
+	return NULL;
+}
+
 /* For the user itself; logind asks polkit, which may refuse. */
 static bool switch_linger_on(void)
 {
-	static const char *const argv[] = { "loginctl", "--no-ask-password", "enable-linger",
-					    NULL };
+	const char *const argv[] = { find_loginctl(), "--no-ask-password", "enable-linger", NULL };
 	_cleanup_(buf_done) struct buf said = BUF(16 * KIB);
 	struct err ignored = ERR_INIT;
 	struct login l;
 
-	if (program_hear(argv, &said, &ignored) < 0)
+	if (argv[0] == NULL || program_hear(argv, &said, &ignored) < 0)
 		return false;
 	lasting_look(&l);
 	return l.lingers;
@@ -117,15 +136,17 @@ enum lasting lasting_enter(struct err *why)
 {
 	struct login l;
 	enum lasting how;
+	bool is_on_now;
 
 	lasting_look(&l);
 	how = lasting_decide(&l, true);
-	if (how == LASTING_LINGER && !switch_linger_on())
+	is_on_now = how == LASTING_LINGER && switch_linger_on();
+	if (how == LASTING_LINGER && !is_on_now)
 		how = lasting_decide(&l, false);
 	if ((how == LASTING_UNIT || how == LASTING_LINGER) && scope_enter(why) < 0)
 		how = l.kills && !l.is_root ? LASTING_NOT : LASTING_SESSION;
 	*why = ERR_INIT;
-	if (how == LASTING_LINGER)
+	if (is_on_now)
 		(void)err_set(why, ERR_SYSTEM, EAGAIN,
 			      "lingering is switched on for you, so that this outlives the login; "
 			      "'loginctl disable-linger' switches it off");

@@ -43,6 +43,10 @@ TEST(logind_files)
 	CHECK_INT(lasting_kills("[Login]\nKillUserProcesses=yes\n"), 1);
 	CHECK_INT(lasting_kills("[Login]\n  KillUserProcesses=no\nKillUserProcesses=1"), 1);
 	CHECK_INT(lasting_kills("KillUserProcesses=yes\nKillUserProcesses=no\n"), 0);
+	CHECK_INT(lasting_kills("KillUserProcesses = True\n"), 1);
+	CHECK_INT(lasting_kills("KillUserProcesses=\tON\n"), 1);
+	CHECK_INT(lasting_kills("KillUserProcesses=off\n"), 0);
+	CHECK_INT(lasting_kills("KillUserProcessesX=yes\n"), -1);
 }
 
 TEST_MAIN()

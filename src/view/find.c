@@ -188,7 +188,7 @@ static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 	int r = show_pending(f, d, e);
 
 	if (r >= 0 && f->ops->plain && !(d->bits & FIND_NOT_PLAIN) && !f->files.is_over)
-		f->ops->plain(f->arg, d->ino, &f->files);
+		f->ops->plain(f->arg, d->fd, d->ino, &f->files);
 	forget_files(f);
 	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
 		return r;

@@ -32,7 +32,7 @@ struct find_ops {
 	int (*gitdir)(void *arg, int fd, const char *rel, struct err *e);
 	/* A directory was read to its end: no directory in it, no socket, and no name that could matter wherever it lay. ino is
 	 * what its parent lists, `files` the names of the regular files in it, each with its NUL. May be NULL. */
-	void (*plain)(void *arg, uint64_t ino, const struct buf *files);
+	void (*plain)(void *arg, int fd, uint64_t ino, const struct buf *files);
 	/* A regular file. rel is its directory's, below root_fd. May be NULL. */
 	void (*file)(void *arg, int dir_fd, const char *rel, const char *name);
 	/* As in walk.h. */

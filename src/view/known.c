@@ -453,7 +453,9 @@ static int swap(struct scene *s)
 		return r;
 	}
 	if (r < 0)
-		return r;
+		return r == -ESTALE
+			       ? -EAGAIN
+			       : r; /* put() removes the temporary name only while it is ours */
 	return s->act == KNOWN_STAYS ? quarantine_remove(s->dir, s->temp)
 				     : take_as(s, s->temp, rule_of(s));
 }

@@ -76,7 +76,9 @@ static bool of_gitdir(int fd, const char *rel, char hex[static SHA256_HEX_BYTES]
 	struct err ignored = ERR_INIT;
 	struct stat st;
 
-	if (rel[0] == '\0' || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+	/* The workspace's own repository is the user's from the end of the session that made it: nobody removes it inside, and
+	 * its configuration is what the user's tools read all day. */
+	if (rel[0] == '\0' || str_eq(rel, ".git") || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
 		return false;
 	/* The directory itself by its number only: its times move with every commit. */
 	buf_printf(&b, "git dir %llu ", (unsigned long long)st.st_ino);

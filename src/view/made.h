@@ -6,7 +6,7 @@
  * holds it to the same rules as one that is made in this session. So at the end of each session, when nothing inside lives
  * and the sweep has nothing against it, it is written down which they are: by path, and by number, size and times of every
  * part (the table in git.c). The time of change moves with whatever the host does to a part, and nobody can set it. A git
- * dir that is not found exactly so is the host's.
+ * dir that is not found exactly so is the host's, and so is the workspace's own (.git at its top), whoever made it.
  */
 #ifndef VITRINE_VIEW_MADE_H
 #define VITRINE_VIEW_MADE_H

@@ -86,11 +86,12 @@ int replica_swap(int dir_fd, const char *temp, const char *name, const struct st
 	/* No save of another's is lost by ours: back, until what comes out is our own. */
 	for (int i = 0; i < TRIES; i++) {
 		if (fstatat(dir_fd, temp, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    is_same_file(&now, &ours) ||
-		    renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0)
+		    is_same_file(&now, &ours))
+			return -EAGAIN;
+		if (renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0)
 			break;
 	}
-	return -EAGAIN;
+	return -ESTALE;
 }
 
 int replica_write(int dir_fd, const char *to, const char *p, size_t n, const struct stat *like)

@@ -22,7 +22,8 @@ int replica_temp(char ret[REPLICA_TEMP_MAX]);
 
 /* Exchanges the names of `temp`, a file or directory of ours, and of what was seen at `name`; is_whole: and was read, so
  * that it may not have been written to since. 0: the other one is called `temp` now. -EAGAIN: it was replaced meanwhile,
- * and all names are as before; -EINVAL, -ENOSYS: the file system cannot; -errno. */
+ * and all names are as before; -ESTALE: replaced again and again, and `temp` is another's file now, which must not be removed;
+ * -EINVAL, -ENOSYS: the file system cannot; -errno. */
 int replica_swap(int dir_fd, const char *temp, const char *name, const struct stat *seen,
 		 bool is_whole);
 

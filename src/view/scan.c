@@ -210,13 +210,16 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 	return r;
 }
 
-/* What is mounted in the workspace has another number than the name it is mounted on, or another device: the sweep sees that
- * when it looks at the directory itself. */
-static void on_plain(void *arg, uint64_t ino, const struct buf *files)
+/* The sweep finds a directory by its inode number alone, so only directories of the workspace's own device are kept. The walk
+ * gives no number for other mounts; a subvolume of btrfs is no mount and has a device of its own. */
+static void on_plain(void *arg, int fd, uint64_t ino, const struct buf *files)
 {
 	struct scan *s = ((struct scanner *)arg)->s;
+	struct stat st;
 
 	if (s->plain_dev == 0 || ino == 0 || s->plain_files_n + files->n > PLAIN_FILES_MAX)
+		return;
+	if (s->has_subvolumes && (fstat(fd, &st) < 0 || st.st_dev != s->plain_dev))
 		return;
 	if (s->plain_files_n + files->n > s->plain_files_cap) {
 		s->plain_files_cap = 2 * (s->plain_files_n + files->n);
@@ -230,21 +233,22 @@ static void on_plain(void *arg, uint64_t ino, const struct buf *files)
 	s->plain_files_n += files->n;
 }
 
-/* The device of a file system that takes its times from the clock of this kernel; 0 for any other. */
-static dev_t own_device(int ws_fd)
+#define MAGIC_BTRFS 0x9123683e
+
+/* Sets plain_dev to the device of a file system that takes its times from the clock of this kernel; 0 for any other. */
+static void look_at_device(struct scan *s, int ws_fd)
 {
-	static const uint64_t known[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */,
-					  0x9123683e /* btrfs */, 0xf2f52010 /* f2fs */,
-					  0x01021994 /* tmpfs */ };
+	static const uint64_t known[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */, MAGIC_BTRFS,
+					  0xf2f52010 /* f2fs */, 0x01021994 /* tmpfs */ };
 	struct statfs fs;
 	struct stat st;
 
 	if (fstatfs(ws_fd, &fs) < 0 || fstat(ws_fd, &st) < 0)
-		return 0;
+		return;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if ((uint64_t)fs.f_type == known[i])
-			return st.st_dev;
-	return 0;
+			s->plain_dev = st.st_dev;
+	s->has_subvolumes = (uint64_t)fs.f_type == MAGIC_BTRFS;
 }
 
 static int on_gitdir(void *arg, int fd, const char *rel, struct err *e)
@@ -695,7 +699,7 @@ int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, st
 	/* The clock that file systems take their times from. */
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &s.began);
 	s.began_mono = clock_now();
-	s.plain_dev = own_device(ws_fd);
+	look_at_device(&s, ws_fd);
 	r = run(&sc, e);
 	ws_done(&sc.ws);
 	if (r < 0) {

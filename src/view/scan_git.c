@@ -125,8 +125,11 @@ static int gitdir_at(struct scanner *sc, int fd, const char *rel, unsigned depth
 	g.rel = copy;
 	g.is_made = made_has_gitdir(sc->made, fd, copy);
 	if (rel[0] && !g.is_made && fstat(fd, &st) == 0) {
+		size_t n = sc->s->n;
+
 		r = scan_put(sc, copy, HIT_PIN, FIND_GIT_RULE, &st, e);
-		if (r >= 0)
+		/* A path that is too long, or gone by now, adds none. */
+		if (r >= 0 && sc->s->n > n)
 			sc->s->v[sc->s->n - 1].is_gitdir = true;
 	}
 	if (r >= 0)

@@ -167,7 +167,7 @@ static int leave_rest(const struct config *c, const struct buf *rest, const char
 	r = replica_write(c->dir, temp, buf_cstr(rest), rest->n, &like);
 	if (r == 0)
 		r = replica_swap(c->dir, temp, c->name, &c->seen, true);
-	if (r == 0)
+	if (r == 0 || r == -ESTALE)
 		sweep_take(c->g->sw, c->dir, temp, c->rel, rule);
 	else
 		(void)quarantine_remove(c->dir, temp); /* a file of ours that nobody misses */

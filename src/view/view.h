@@ -74,7 +74,8 @@ struct scan {
 	struct plain_dir *plain;
 	size_t n_plain, cap_plain;
 	dev_t plain_dev;
-	char *plain_files; /* the names of their regular files, each with its NUL */
+	bool has_subvolumes; /* one mount may have several devices, whose inode numbers repeat */
+	char *plain_files;   /* the names of their regular files, each with its NUL */
 	size_t plain_files_n, plain_files_cap;
 	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
 };

@@ -201,7 +201,7 @@ def a_copy_a_name_and_an_image(box):
 @test
 def everything_can_be_removed(box):
     with laid(box):
-        done(box, "rm", *NAMES)
+        done(box, "rm", "--force", *NAMES)
         eq(json.loads(done(box, "ls", "--json").out), [])
         state = HOME / ".local/state/vitrine"
         eq((sorted(p.name for p in (state / "sandboxes").iterdir()), [p.name for p in (state / "layers").iterdir() if p.is_dir()]), ([], []))

@@ -265,7 +265,7 @@ def ctrl_z_suspends_the_run(box):
         soon(lambda: len(box.read("ticks")) > was, "it goes on")
         t.send("\x03")
 
-    suspended(box, "python3 -c 'import time; print(\"up\", flush=True)\nwhile True: open(\"ticks\", \"a\").write(\".\"); time.sleep(0.05)'", stands, after)
+    suspended(box, "python3 -c 'import time; open(\"ticks\", \"a\"); print(\"up\", flush=True)\nwhile True: open(\"ticks\", \"a\").write(\".\"); time.sleep(0.05)'", stands, after)
 
 
 @test(timeout=30)

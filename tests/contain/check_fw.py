@@ -563,6 +563,20 @@ def fw11e(c: Ctx):
     return HELD
 
 
+@check("FW-11f", prio="P0", forms=("run",), catches=("protect",), timeout=60,
+       title="the workspace's own repository is protected in later sessions, also when an earlier one made it")
+def fw11f(c: Ctx):
+    prog, _ = canary(c)
+    r = c.sandbox("git init -q -b main .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x", timeout=30)
+    config = c.ws / ".git" / "config"
+    c.need_control(r.ok and config.is_file(), f"nothing was made inside: {r}")
+    before = c.tree_entries(config)
+    r = c.sandbox(f"git config core.fsmonitor {q(str(prog))}; echo '[core] fsmonitor = {prog}' >> .git/config; "
+                  "rm -rf .git/config; mv .git away; true", timeout=30)
+    unchanged(c, before, config, "the config of the workspace's repository")
+    return HELD
+
+
 @check("FW-13", prio="P0", null=True, catches=("protect",),
        title="existing settings of agents and editors cannot be changed")
 def fw13(c: Ctx):

@@ -364,7 +364,7 @@ def pr15(c):
 def pr16(c):
     ran = c.out / "ran"
     names = ("git", "sh", "bash", "bwrap", "ip", "mount", "umount", "newuidmap", "newgidmap",
-             "vitrine-init", "vitrine-gate", "iptables", "nft", "id", "stty", "tput", "uname")
+             "vitrine-init", "vitrine-gate", "iptables", "nft", "id", "stty", "tput", "uname", "loginctl")
     for n in names:
         c.plant(c.ws / n, f"#!/bin/sh\necho {n} >> {ran}\n", 0o755)
     ctl = c.control([c.ws / "git"])
@@ -372,7 +372,7 @@ def pr16(c):
     with c.host_edit():
         ran.unlink()
     path = f"{c.ws}:.:{c.env['PATH']}"
-    for words in (["run", "--", "/bin/true"], ["run", "--memory", "1g,optional", "--", "/bin/true"],
+    for words in (["run", "--", "/bin/true"], ["run", "--memory", "1g,optional", "--", "/bin/true"], ["run", "-d", "--", "/bin/true"],
                   ["explain", "--", "/bin/true"], ["doctor"], ["engines"]):
         c.vitrine(*words, env={"PATH": path})
         c.must(not ran.exists(), f"{words[0]} ran {ran.exists() and ran.read_text().split()}")
