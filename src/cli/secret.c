@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/secret.c - the verb `secret`: set, ls, rm
+/* cli/secret.c - the verb `secret`: set, ls, rm; import is in secret_import.c
  *
  * A value is never an argument: what stands on a command line is seen by every process and kept in a history. It comes
  * from stdin, or stays where it is and is fetched from there at every start. It is fetched once here too, so that a
@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "base/num.h"
+#include "cli/secret.h"
 #include "cli/table.h"
 #include "core/facts.h"
 #include "secret/secret.h"
@@ -109,7 +110,7 @@ static int read_stdin(struct buf *value, struct err *e)
 	return 0;
 }
 
-static int say_saved(const struct secret *s, struct err *e)
+int secret_say_saved(const struct secret *s, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(64 * KIB);
 
@@ -151,7 +152,7 @@ static int set(const struct host *h, struct secret *s, struct err *e)
 		r = s->from ? secret_value(h->state_dir, s, &value, e) : read_stdin(&value, e);
 	if (r >= 0)
 		r = secret_save(h->state_dir, s, (struct str){ .p = value.p, .n = value.n }, e);
-	return r < 0 ? r : say_saved(s, e);
+	return r < 0 ? r : secret_say_saved(s, e);
 }
 
 static void put_words(struct buf *b, const struct secret_list *l)
@@ -285,15 +286,18 @@ static int parse(struct secret *s, int argc, char **argv, struct table_how *how,
 int cmd_secret(int argc, char **argv, struct err *e)
 {
 	const char *word = argc > 1 ? argv[1] : "";
-	bool is_ls = str_eq(word, "ls");
+	bool is_ls = str_eq(word, "ls"), is_import = str_eq(word, "import");
 	struct table_how how = { 0 };
 	_cleanup_(secret_done) struct secret s = { 0 };
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
 	int r;
 
-	if (!is_ls && !str_eq(word, "set") && !str_eq(word, "rm"))
+	if (!is_ls && !is_import && !str_eq(word, "set") && !str_eq(word, "rm"))
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "secret set NAME | secret ls | secret rm NAME");
+			       "secret set NAME | secret ls | secret rm NAME | secret import "
+			       "npm|pip|cargo");
+	if (is_import && argc < 3)
+		return err_set(e, ERR_USAGE, EINVAL, "secret import npm | pip | cargo");
 	if (!is_ls && argc < 3)
 		return err_set(e, ERR_USAGE, EINVAL, "secret %s needs a name", word);
 	s.name = is_ls ? NULL : mem_str(argv[2]);
@@ -304,5 +308,7 @@ int cmd_secret(int argc, char **argv, struct err *e)
 		return r;
 	if (is_ls)
 		return ls(&h, &how, e);
+	if (is_import)
+		return secret_import(&h, &s, e);
 	return str_eq(word, "set") ? set(&h, &s, e) : secret_remove(h.state_dir, s.name, e);
 }

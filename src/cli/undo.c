@@ -63,8 +63,7 @@ const struct opt checkpoints_opts[] = {
 };
 
 const struct opt restore_opts[] = {
-	{ "force", 'f', NULL, "overwrite files edited on the host since the sandbox ended",
-	  OPT_FORCE },
+	{ "force", 'f', NULL, "overwrite files edited since the sandbox ended", OPT_FORCE },
 	{ "leave", 0, NULL, "leave such files as they are and restore the rest", OPT_GENTLE },
 	ALL_OPT,
 	WORKSPACE_OPT,
@@ -420,7 +419,8 @@ static int report_restore(const struct undone *d, const char *home, bool is_live
 {
 	if (d->host_edits > 0)
 		return err_set(e, ERR_CONFLICT, EEXIST,
-			       "%llu files above were edited on the host since the sandbox ended, "
+			       "%llu files above were edited since the sandbox ended, on the host "
+			       "or by a run without a name, which saves nothing before it starts; "
 			       "so nothing was changed; --leave restores the rest, --force "
 			       "overwrites them (the present is saved first)",
 			       (unsigned long long)d->host_edits);
@@ -428,12 +428,12 @@ static int report_restore(const struct undone *d, const char *home, bool is_live
 		(void)printf("{\"checkpoint\":%llu,\"present\":%llu,\"written\":%llu,\"removed\":%"
 			     "llu,"
 			     "\"kept\":%llu,\"refused\":%llu,\"conflicts\":%llu,\"home\":%s,"
-			     "\"live\":%s}\n",
+			     "\"live\":%s,\"skipped\":%llu}\n",
 			     (unsigned long long)d->target, (unsigned long long)d->present,
 			     (unsigned long long)d->sum.written, (unsigned long long)d->sum.removed,
 			     (unsigned long long)d->sum.kept, (unsigned long long)d->refused,
 			     (unsigned long long)d->sum.conflicts, home ? "true" : "false",
-			     is_live ? "true" : "false");
+			     is_live ? "true" : "false", (unsigned long long)d->skipped);
 	else
 		(void)printf("back at checkpoint %llu: %llu written, %llu removed, %llu left "
 			     "alone%s\n"
@@ -505,6 +505,28 @@ static int go_on(struct spot *s, const struct undone *done, struct err *e)
 	return r < 0 ? err_wrap(e, r, "the workspace is back, the machine does not go on") : 0;
 }
 
+/* A run that changed nothing: its checkpoint is as the present, and the one before it is meant. */
+static void say_skipped(struct spot *s, const struct undone *d)
+{
+	_cleanup_(tree_index_done) struct tree_index x = { 0 };
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+	struct err ignored = ERR_INIT;
+	char when[32];
+
+	if (d->skipped == 0 || d->skipped <= d->target ||
+	    store_load(s->undo.store, d->skipped, &x, &ignored) < 0)
+		return;
+	cli_format_time(x.created, when, sizeof(when));
+	buf_puts(&b, "skipped: nothing changed since checkpoint ");
+	buf_printf(&b, "%llu of %s", (unsigned long long)d->skipped, when);
+	if (x.message && x.message[0]) {
+		buf_puts(&b, ", '");
+		buf_esc(&b, x.message, strlen(x.message));
+		buf_putc(&b, '\'');
+	}
+	(void)printf("%s\n", buf_cstr(&b));
+}
+
 /* Which run it was: its checkpoint is called "before NAME". */
 static void say_since(struct spot *s, const struct undone *d)
 {
@@ -547,8 +569,10 @@ static int restore_in_place(const struct args *a, uint64_t id, char *const *word
 	if (r == 0 && done.host_edits == 0 && paths == NULL)
 		r = is_live ? go_on(s, &done, e)
 			    : whole_restore(s, done.target, done.present, &with_home, e);
-	if (r == 0 && done.host_edits == 0 && id == 0 && !a->as_json)
+	if (r == 0 && done.host_edits == 0 && id == 0 && !a->as_json) {
+		say_skipped(s, &done);
 		say_since(s, &done);
+	}
 	spot_paths_free(paths);
 	if (r >= 0 && done.host_edits == 0)
 		spot_tell(s, true, done.target, done.sum.written + done.sum.removed, 0);

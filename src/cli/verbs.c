@@ -259,16 +259,22 @@ const struct verb verbs[] = {
 	  "let a project's policy file widen the policy", trust_opts,
 	  "Pins the exact content of .vitrine.jsonc; any change to the file ends the trust. "
 	  "Fields of --format: {{.Path}} {{.Sha256}}." },
-	{ "secret", cmd_secret, "secret set NAME [options] | secret ls [options] | secret rm NAME",
+	{ "secret", cmd_secret,
+	  "secret set NAME [options] | secret ls [options] | secret rm NAME | secret import "
+	  "npm|pip|cargo [--host HOST]",
 	  "keep credentials outside; inside, placeholders stand for them", secret_opts,
 	  "The value is read from stdin, or fetched from a file, a variable or a command at every "
 	  "start. It goes to the gate, which puts it into requests to the secret's hosts over "
 	  "verified TLS, to the broker where a rule names it, and nowhere else. 'run --secret "
 	  "NAME' uses it. The services of "
-	  "docs/SEAL.md are known by name. Fields of --format: {{.Name}} {{.Source}} {{.Variable}} "
+	  "docs/SEAL.md are known by name. 'import' takes the tokens out of your own settings of "
+	  "npm, "
+	  "pip or cargo, whose files stay as they are. Fields of --format: {{.Name}} {{.Source}} "
+	  "{{.Variable}} "
 	  "{{.Hosts}}.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
+	  "  vitrine secret import npm\n"
 	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
 	{ "agents", cmd_agents, "agents [options]",
 	  "list the agents that are known, and which are installed", agents_opts,

@@ -56,6 +56,8 @@ int host_mend(struct host *h, const char *dir, int fd, struct err *e);
 int host_grants(struct host *h, const struct policy *p, struct err *e);
 /* homefiles.c */
 void host_home_files(struct host *h);
+/* 1: the text of a plain file of a size that a person writes; 0: there is none; < 0: something else lies there. */
+int host_read_setting(const char *path, struct buf *out);
 void host_home_files_done(struct host *h);
 int host_worktree(struct host *h, const struct policy *p, struct err *e);
 /* For an engine other than native: finds the init that runs behind its walls. */

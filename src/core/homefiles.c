@@ -12,8 +12,7 @@
 #include "core/facts.h"
 #include "view/homecfg.h"
 
-/* 1: the text of a plain file of a size that a person writes; 0: there is none; < 0: something else lies there. */
-static int read_plain(const char *path, struct buf *out)
+int host_read_setting(const char *path, struct buf *out)
 {
 	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct err ignored = ERR_INIT;
@@ -29,7 +28,7 @@ static int read_plain(const char *path, struct buf *out)
 static bool read_included(void *arg, const char *path, struct buf *out)
 {
 	(void)arg;
-	return read_plain(path, out) == 1;
+	return host_read_setting(path, out) == 1;
 }
 
 static int show(const struct host *h, enum home_file what, const char *path, const struct buf *text,
@@ -62,7 +61,7 @@ static void look_at(struct host *h, enum home_file what, const char *path)
 	_cleanup_(buf_done) struct buf text = BUF(HOMECFG_MAX + 1), out = BUF(2 * HOMECFG_MAX);
 	struct home_text *to = &h->facts.home_files[what];
 	_free_ char *before = NULL;
-	int r = read_plain(path, &text);
+	int r = host_read_setting(path, &text);
 
 	if (r == 0)
 		return;

@@ -96,7 +96,9 @@ static int look(struct secrets *s, size_t i, const char *state_dir, const uint8_
 					    .env = v->env.v,
 					    .n_env = v->env.n,
 					    .hosts = v->hosts.v,
-					    .n_hosts = v->hosts.n };
+					    .n_hosts = v->hosts.n,
+					    .npm = v->npm,
+					    .around = v->around };
 	s->n_facts = s->n;
 	return v->source == SECRET_LOGIN ? look_login(s, i, seed, e) : 0;
 }

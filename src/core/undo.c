@@ -88,7 +88,7 @@ static int load_newest(struct undo *u, bool may_be_any, struct tree_index *ret, 
 /* The newest checkpoint, at or before `most`, that is a state somebody may want back and not the present one. After an
  * undo the search goes on before the one it went to, so that undoing again goes further back. */
 static int find_target(struct undo *u, uint64_t most, const struct tree_index *now,
-		       struct tree_index *ret, struct err *e)
+		       struct tree_index *ret, uint64_t *ret_skipped, struct err *e)
 {
 	_free_ uint64_t *ids = NULL;
 	size_t n = 0;
@@ -106,8 +106,10 @@ static int find_target(struct undo *u, uint64_t most, const struct tree_index *n
 			*ret = x;
 			return 0;
 		}
-		if (r == 0 && is_chosen(&x) && most == UINT64_MAX)
+		if (r == 0 && is_chosen(&x) && most == UINT64_MAX) {
 			most = ids[i];
+			*ret_skipped = ids[i];
+		}
 		tree_index_done(&x);
 	}
 	return r < 0 ? r
@@ -164,7 +166,7 @@ static bool is_kept_edit(struct back *b, const struct change *c)
 	if (!is_host_edit(b, c) || b->wish->is_forced)
 		return false;
 	b->host_edits++;
-	say(b, c->a ? c->a->path : c->b->path, "edited on the host since the sandbox ended");
+	say(b, c->a ? c->a->path : c->b->path, "edited since the sandbox ended");
 	return true;
 }
 
@@ -275,21 +277,21 @@ static int run_passes(struct undo *u, struct back *b, const struct tree_index *t
 
 /* What a sandbox keeps to itself may differ where its files do not: the newer of the two is meant. */
 static int load_target(struct undo *u, uint64_t id, uint64_t newest, const struct tree_index *now,
-		       struct tree_index *ret, struct err *e)
+		       struct tree_index *ret, uint64_t *ret_skipped, struct err *e)
 {
 	struct err ignored;
 	int r;
 
 	if (id)
 		return store_load(u->store, id, ret, e);
-	r = find_target(u, UINT64_MAX, now, ret, e);
+	r = find_target(u, UINT64_MAX, now, ret, ret_skipped, e);
 	if (newest == 0 || (r == 0 && ret->id >= newest))
 		return r;
 	tree_index_done(ret);
 	*ret = (struct tree_index){ 0 };
 	return store_load(u->store, newest, ret, &ignored) == 0
 		       ? 0
-		       : find_target(u, UINT64_MAX, now, ret, e);
+		       : find_target(u, UINT64_MAX, now, ret, ret_skipped, e);
 }
 
 static int check_paths(const struct undo *u, const struct undo_wish *w,
@@ -405,7 +407,7 @@ int undo_restore(struct undo *u, uint64_t id, const struct tree_options *o,
 	if (r == 0)
 		r = tree_hash_all(u->fd, &newest, &now, e);
 	if (r == 0)
-		r = load_target(u, id, w->newest, &now, &target, e);
+		r = load_target(u, id, w->newest, &now, &target, &ret->skipped, e);
 	if (r < 0)
 		return r;
 	r = check_paths(u, w, &now, &target, e);

@@ -41,6 +41,7 @@ struct undo_wish {
 struct undone {
 	struct restored sum;
 	uint64_t target, present;
+	uint64_t skipped; /* without an id: the newest checkpoint that is as the present; 0: none */
 	uint64_t host_edits; /* with neither wish: how many stand in the way; nothing was done */
 	uint64_t refused;    /* what programs on the host run, and the inside may have written */
 };

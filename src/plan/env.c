@@ -81,13 +81,24 @@ static void plan_home_env(struct plan *p, const struct facts *f)
 	bool has_own_etc = p->ids.root == ROOT_SETUID;
 
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
-		const char *text = f->home_files[vars[i].what].text;
+		_free_ char *text = plan_home_text(f, vars[i].what);
 		_free_ char *path =
 			mem_fmt("%s/etc/%s", has_own_etc ? "/.vitrine" : "", vars[i].name);
 
 		if (text && text[0] && (has_own_etc || !vars[i].is_known))
 			plan_add_env_kv(p, vars[i].var, path);
 	}
+}
+
+/* The placeholder, or a text with the placeholder in it: a URL with a password, for programs that know no other form. */
+static void plan_secret_env(struct plan *p, const struct secret_fact *s, const char *var)
+{
+	const char *hole = s->around ? strstr(s->around, "{}") : NULL;
+	_free_ char *text = hole ? mem_fmt("%.*s%s%s", (int)(hole - s->around), s->around,
+					   s->placeholder, hole + 2)
+				 : NULL;
+
+	plan_add_env_kv(p, var, text ? text : s->placeholder);
 }
 
 void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
@@ -123,7 +134,7 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 		plan_add_env_kv(p, "JAVA_TOOL_OPTIONS", plan_trust_java);
 	for (size_t i = 0; p->net.has_gate && i < f->n_secrets; i++)
 		for (size_t k = 0; k < f->secrets[i].n_env; k++)
-			plan_add_env_kv(p, f->secrets[i].env[k], f->secrets[i].placeholder);
+			plan_secret_env(p, &f->secrets[i], f->secrets[i].env[k]);
 	for (size_t i = 0; i < pol->env_set.n; i++)
 		plan_add_env(p, pol->env_set.v[i].text);
 	if (f->tools_exe.path)

@@ -48,6 +48,8 @@ void plan_engine(struct plan *p, const struct facts *f);
 void plan_mount_points(struct plan *p);
 void plan_layers(struct plan *p);
 void plan_skel_name(struct plan *p);
+/* Settings of npm and pip as they are inside; empty: none. */
+char *plan_home_text(const struct facts *f, enum home_file what);
 void plan_env(struct plan *p, const struct policy *pol, const struct facts *f);
 
 #endif

@@ -77,6 +77,9 @@ struct secret_fact {
 	size_t n_env;
 	char *const *hosts;
 	size_t n_hosts;
+	const char
+		*npm; /* a setting of npm that names the variable, "//HOST/:_authToken"; or NULL */
+	const char *around; /* what the variable holds, with "{}" for the placeholder; or NULL */
 	const char *file,
 		*text; /* below home: what lies there instead of the agent's token store; or NULL */
 	const char *const *

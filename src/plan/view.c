@@ -105,6 +105,18 @@ static void plan_git(struct plan *p, const struct policy *pol, const struct fact
 	plan_add_skel(p, SKEL_FILE, config_path, buf_cstr(&config));
 }
 
+/* As the user has it, and for npm where each imported token is found: in a variable, which holds what stands for it. */
+char *plan_home_text(const struct facts *f, enum home_file what)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_puts(&b, f->home_files[what].text ? f->home_files[what].text : "");
+	for (size_t i = 0; what == HOME_NPM && i < f->n_secrets; i++)
+		if (f->secrets[i].npm && f->secrets[i].n_env)
+			buf_printf(&b, "%s=${%s}\n", f->secrets[i].npm, f->secrets[i].env[0]);
+	return buf_take(&b);
+}
+
 /* Settings of npm and pip, where every program inside finds them; for npm a variable says so (plan_env). */
 static void plan_packages(struct plan *p, const struct facts *f, const char *dir)
 {
@@ -114,7 +126,7 @@ static void plan_packages(struct plan *p, const struct facts *f, const char *dir
 	} files[] = { { HOME_NPM, "npmrc" }, { HOME_PIP, "pip.conf" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		const char *text = f->home_files[files[i].what].text;
+		_free_ char *text = plan_home_text(f, files[i].what);
 		_free_ char *path = mem_fmt("%s/%s", dir, files[i].name);
 
 		if (text && text[0])

@@ -35,6 +35,8 @@ void secret_done(struct secret *s)
 	secret_list_done(&s->places);
 	free(s->name);
 	free(s->from);
+	free(s->npm);
+	free(s->around);
 	free(s->shape);
 	free(s->alphabet);
 	*s = (struct secret){ 0 };
@@ -131,6 +133,10 @@ void secret_write(const struct secret *s, struct buf *out)
 	put_text(out, "source", source_names[s->source]);
 	if (s->from)
 		put_text(out, "from", s->from);
+	if (s->npm)
+		put_text(out, "npm", s->npm);
+	if (s->around)
+		put_text(out, "around", s->around);
 	buf_printf(out, ",\"cache_s\":%llu", (unsigned long long)(s->cache / NS_PER_SEC));
 	put_text(out, "shape", s->shape);
 	put_text(out, "alphabet", s->alphabet);
@@ -186,6 +192,27 @@ static int read_source(const struct json *o, struct secret *s, struct err *e)
 	return err_set(e, ERR_CONFIG, EINVAL, "'source' is missing");
 }
 
+/* What an import wrote: one line each, of the characters of a URL. */
+static int read_import(const struct json *o, struct secret *s, struct err *e)
+{
+	static const char *const keys[] = { "npm", "around" };
+	char **to[] = { &s->npm, &s->around };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct json *v = json_get(o, keys[i]);
+
+		if (v == NULL)
+			continue;
+		if (v->type != JSON_STRING ||
+		    !is_made_of(v->text, LOWER UPPER DIGITS "-._~:/@%{} +&=") ||
+		    (i == 0 && !str_starts(v->text, "//")) ||
+		    (i == 1 && strstr(v->text, "{}") == NULL))
+			return err_set(e, ERR_CONFIG, EINVAL, "'%s' is of no use", keys[i]);
+		*to[i] = mem_str(v->text);
+	}
+	return 0;
+}
+
 int secret_read(const char *text, size_t n, struct secret *ret, struct err *e)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
@@ -208,6 +235,8 @@ int secret_read(const char *text, size_t n, struct secret *ret, struct err *e)
 		r = read_list(doc.root, "in", &s.places, e);
 	if (r >= 0)
 		r = read_source(doc.root, &s, e);
+	if (r >= 0)
+		r = read_import(doc.root, &s, e);
 	if (r >= 0)
 		r = read_text(doc.root, "shape", &s.shape, e);
 	if (r >= 0)

@@ -45,7 +45,9 @@ struct secret {
 	enum secret_source source;
 	char *from;     /* path, variable or command; NULL for the first two */
 	uint64_t cache; /* ns a command's output is used for */
-	char *shape;    /* '?' for a character of alphabet, others as they are */
+	char *npm; /* "//HOST/PATH/:_authToken": the setting that names the variable inside; or NULL */
+	char *around; /* what the variable holds, with "{}" for the placeholder; NULL: the placeholder alone */
+	char *shape; /* '?' for a character of alphabet, others as they are */
 	char *alphabet;
 };
 

@@ -76,6 +76,8 @@ static const struct allow {
 	  "untrackedcache checkstat fsyncmethod hidedotfiles" },
 	{ "core", false, V_WORD, "filesreflocktimeout packedrefstimeout createobject" },
 	{ "core", false, V_ANY, "fsync notesref whitespace" },
+	/* Patterns, as in .gitignore, which everybody inside writes. */
+	{ "core", false, V_FILE, "excludesfile" },
 	{ "core", false, V_WORKTREE, "worktree" },
 	{ "diff", false, V_BOOL,
 	  "autorefreshindex indentheuristic mnemonicprefix noprefix relative suppressblankempty" },

@@ -126,6 +126,14 @@ TEST(a_key_that_executes_nothing_is_harmless)
 		 "bold\n");
 }
 
+TEST(patterns_of_what_to_ignore_are_harmless_below_the_work_tree)
+{
+	HARMLESS("[core]\n\texcludesFile = .ignored\n");
+	OBJECTS("[core]\n\texcludesFile = /dev/tty\n", "git config value of core.excludesfile");
+	OBJECTS("[core]\n\texcludesFile = ~/x\n", "git config value of core.excludesfile");
+	OBJECTS("[core]\n\texcludesFile = ../x\n", "git config value of core.excludesfile");
+}
+
 TEST(what_sounds_harmless_and_runs)
 {
 	/* A remote without a URL is its name: git would run a helper, unasked. */

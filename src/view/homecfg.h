@@ -28,9 +28,20 @@ int homecfg_npm(const char *text, size_t n, struct buf *out);
 int homecfg_pip(const char *text, size_t n, struct buf *out);
 int homecfg_cargo(const char *text, size_t n, struct buf *out);
 
-/* A token in an .npmrc: "//HOST[:PORT]/PATH/:_authToken". Calls fn for each; `place` is "//HOST/PATH/". */
-typedef int homecfg_token_fn(void *arg, const char *place, const char *token);
+/* A token among the settings, for `vitrine secret import`. */
+struct homecfg_token {
+	const char *
+		key; /* npm: "//HOST/PATH/:_authToken"; pip: "index-url"; cargo: a registry's name, "" for the default one */
+	const char *host;   /* NULL: the file does not name it (cargo) */
+	const char *value;  /* NULL: there is one that cannot be taken over */
+	const char *around; /* pip: the setting as it is inside, with "{}" where the token stood */
+};
+
+/* Calls fn for each token of the file. 0; < 0: what fn returned, or -EINVAL where the file cannot be read with certainty. */
+typedef int homecfg_token_fn(void *arg, const struct homecfg_token *t);
 int homecfg_npm_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg);
+int homecfg_pip_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg);
+int homecfg_cargo_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg);
 
 /* ---- homecfg_value.c: between the files of homecfg ---- */
 
@@ -48,6 +59,9 @@ enum homecfg_form {
 
 /* Adds the value as it may be seen, or returns false: it may not. */
 bool homecfg_value(enum homecfg_form form, const char *value, struct buf *out);
+/* A URL of the list with user and password: where the password (or the user, where there is none) begins and ends; false: the
+ * URL has none, or is none. */
+bool homecfg_url_secret(const char *url, size_t n, size_t *ret_from, size_t *ret_to);
 /* Looks like a token: long, and of letters and digits without sense. */
 bool homecfg_is_token(const char *p, size_t n);
 

@@ -13,8 +13,19 @@ static int git(const char *text, size_t n, struct buf *out)
 	return homecfg_git("/h/.gitconfig", text, n, &place, out);
 }
 
+/* What is given out has no control character, and a key of npm's is one word. */
+static int token(void *arg, const struct homecfg_token *t)
+{
+	bug_on(t->key == NULL || (t->around && strstr(t->around, "{}") == NULL));
+	for (const char *p = t->host ? t->host : ""; *p; p++)
+		bug_on((unsigned char)*p <= 0x20 || *p == '/');
+	*(size_t *)arg += t->value ? strlen(t->value) : 0;
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+	size_t sum = 0;
 	static filter_fn *const filters[] = { git, homecfg_npm, homecfg_pip, homecfg_cargo };
 	_free_ char *text = n ? mem_strn((const char *)data + 1, n - 1) : NULL;
 	_cleanup_(buf_done) struct buf once = BUF(4 * MIB), twice = BUF(4 * MIB);
@@ -22,6 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n == 0)
 		return 0;
+	(void)homecfg_npm_tokens(text, n - 1, token, &sum);
+	(void)homecfg_pip_tokens(text, n - 1, token, &sum);
+	(void)homecfg_cargo_tokens(text, n - 1, token, &sum);
+	bug_on(sum > 4 * n);
 	fn = filters[data[0] % ARRAY_LEN(filters)];
 	if (fn(text, n - 1, &once) < 0) {
 		bug_on(once.n != 0);

@@ -171,22 +171,49 @@ int homecfg_npm(const char *text, size_t n, struct buf *out)
 	return 0;
 }
 
+/* The host of "//HOST[:PORT]/PATH/:_authToken", in small letters; NULL: the key is of another form. */
+static char *npm_host(const char *key)
+{
+	static const char *const words[] = { ":_authToken", ":_auth" };
+	size_t n = strcspn(key + 2, "/:");
+	bool is_known = false;
+	char *host;
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		is_known |= str_ends(key, words[i]);
+	for (const char *p = key; *p; p++)
+		is_known &= isalnum((unsigned char)*p) || strchr("/:.-_~@%", *p);
+	if (!is_known || n == 0)
+		return NULL;
+	host = mem_strn(key + 2, n);
+	for (char *p = host; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	return host;
+}
+
 int homecfg_npm_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg)
 {
-	static const char word[] = ":_authToken";
+	static const char *const secrets[] = { "_authToken", "_auth", "_password" };
 	struct str rest = { text, n }, line;
 	int r = 0;
 
 	if (n > HOMECFG_MAX || memchr(text, '\0', n))
 		return -EINVAL;
 	while (r == 0 && next_line(&rest, &line) && !is_section(line)) {
-		_free_ char *key = NULL, *value = NULL;
+		_free_ char *key = NULL, *value = NULL, *host = NULL;
+		bool is_secret = false;
 
-		if (!npm_split(line, &key, &value) || !str_starts(key, "//") ||
-		    !str_ends(key, word) || value[0] == '\0')
+		if (!npm_split(line, &key, &value) || value[0] == '\0')
 			continue;
-		key[strlen(key) - strlen(word)] = '\0';
-		r = fn(arg, key, value);
+		for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
+			is_secret |= str_ends(key, secrets[i]);
+		host = str_starts(key, "//") ? npm_host(key) : NULL;
+		/* Without a host npm sends it to whatever registry is set: not ours to repeat. */
+		if (is_secret)
+			r = fn(arg, &(struct homecfg_token){ .key = key,
+							     .host = host,
+							     .value = host ? value : NULL });
+		explicit_bzero(value, strlen(value));
 	}
 	return r;
 }
@@ -199,14 +226,68 @@ struct pip {
 	bool is_written;  /* its header */
 	char key[32];     /* empty: none that counts */
 	struct buf value;
+	homecfg_token_fn *fn; /* tokens are wanted, and nothing is written */
+	void *arg;
+	int failed; /* what fn returned */
 };
+
+/* URLs of one setting, of which the first with a password becomes a token; the others are written without theirs. */
+static void pip_tokens(struct pip *p)
+{
+	_cleanup_(buf_done) struct buf around = BUF(8 * KIB), value = BUF(4 * KIB), host = BUF(KIB);
+	size_t taken = 0, lost = 0;
+
+	for (const char *v = buf_cstr(&p->value); *v; v += strspn(v, " \t\n,")) {
+		size_t n = strcspn(v, " \t\n,"), from, to;
+		_cleanup_(buf_done) struct buf seen = BUF(4 * KIB);
+		_free_ char *url = mem_strn(v, n);
+		bool has_one = homecfg_url_secret(url, n, &from, &to);
+		bool is_plain = homecfg_value(FORM_URL, url, &seen);
+
+		v += n;
+		if (has_one && (taken || !is_plain))
+			lost++;
+		if (!is_plain)
+			continue;
+		if (around.n)
+			buf_putc(&around, ' ');
+		if (has_one && !taken++) {
+			size_t end = to + strcspn(url + to, "@") + 1;
+
+			buf_add(&value, url + from, to - from);
+			buf_add(&around, url, from);
+			buf_printf(&around, "{}%s", url + to);
+			buf_add(&host, url + end, strcspn(url + end, "/:"));
+		} else {
+			buf_puts(&around, buf_cstr(&seen));
+		}
+	}
+	for (size_t i = 0; i < host.n; i++)
+		host.p[i] = (char)tolower((unsigned char)host.p[i]);
+	/* What is written otherwise in a URL than on the wire cannot be told apart from what stands for it. */
+	for (size_t i = 0; i < value.n; i++)
+		if (!isalnum((unsigned char)value.p[i]) && strchr("-._~", value.p[i]) == NULL)
+			lost += taken, taken = 0;
+	if (taken && !around.is_over && !value.is_over)
+		p->failed = p->fn(p->arg, &(struct homecfg_token){ .key = p->key,
+								   .host = buf_cstr(&host),
+								   .value = buf_cstr(&value),
+								   .around = buf_cstr(&around) });
+	for (; lost && p->failed == 0; lost--)
+		p->failed = p->fn(p->arg, &(struct homecfg_token){ .key = p->key });
+	if (value.n)
+		explicit_bzero(value.p, value.n);
+}
 
 static void pip_flush(struct pip *p)
 {
 	const struct ini_key *k = find_key(pip_keys, ARRAY_LEN(pip_keys), p->key);
 	_cleanup_(buf_done) struct buf v = BUF(8 * KIB);
 
-	if (p->section[0] && p->key[0] && k && !p->value.is_over &&
+	if (p->fn && p->failed == 0 && p->section[0] && k && !p->value.is_over &&
+	    (k->form == FORM_URL || k->form == FORM_URLS))
+		pip_tokens(p);
+	if (!p->fn && p->section[0] && p->key[0] && k && !p->value.is_over &&
 	    homecfg_value(k->form, buf_cstr(&p->value), &v)) {
 		if (!p->is_written)
 			buf_printf(p->out, "[%s]\n", p->section);
@@ -250,14 +331,10 @@ static void pip_key(struct pip *p, struct str line)
 	buf_add(&p->value, value.p, value.n);
 }
 
-int homecfg_pip(const char *text, size_t n, struct buf *out)
+static void pip_read(struct pip *p, struct str rest)
 {
-	_cleanup_(buf_done) struct buf b = BUF(HOMECFG_MAX);
-	struct pip p = { .out = &b, .value = BUF(4 * KIB) };
-	struct str rest = { text, n }, raw;
+	struct str raw;
 
-	if (n > HOMECFG_MAX || memchr(text, '\0', n))
-		return -EINVAL;
 	while (next_line(&rest, &raw)) {
 		struct str line = trimmed(raw);
 
@@ -265,20 +342,40 @@ int homecfg_pip(const char *text, size_t n, struct buf *out)
 			continue;
 		/* What is indented goes on with the value before it. */
 		if (isspace((unsigned char)raw.p[0])) {
-			buf_putc(&p.value, '\n');
-			buf_add(&p.value, line.p, line.n);
+			buf_putc(&p->value, '\n');
+			buf_add(&p->value, line.p, line.n);
 			continue;
 		}
-		pip_flush(&p);
+		pip_flush(p);
 		if (line.p[0] == '[')
-			pip_section(&p, line);
+			pip_section(p, line);
 		else
-			pip_key(&p, line);
+			pip_key(p, line);
 	}
-	pip_flush(&p);
-	buf_done(&p.value);
+	pip_flush(p);
+	buf_done(&p->value);
+}
+
+int homecfg_pip(const char *text, size_t n, struct buf *out)
+{
+	_cleanup_(buf_done) struct buf b = BUF(HOMECFG_MAX);
+	struct pip p = { .out = &b, .value = BUF(4 * KIB) };
+
+	if (n > HOMECFG_MAX || memchr(text, '\0', n))
+		return -EINVAL;
+	pip_read(&p, (struct str){ text, n });
 	if (b.is_over)
 		return -EINVAL;
 	buf_add(out, b.p, b.n);
 	return 0;
+}
+
+int homecfg_pip_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg)
+{
+	struct pip p = { .value = BUF(4 * KIB), .fn = fn, .arg = arg };
+
+	if (n > HOMECFG_MAX || memchr(text, '\0', n))
+		return -EINVAL;
+	pip_read(&p, (struct str){ text, n });
+	return p.failed;
 }

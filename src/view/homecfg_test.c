@@ -151,9 +151,10 @@ TEST(npm_registries_come_without_tokens)
 	    "save-exact=true\nelectron_mirror=https://m.example/e/\n");
 }
 
-static int count_token(void *arg, const char *place, const char *token)
+static int count_token(void *arg, const struct homecfg_token *t)
 {
-	buf_printf(arg, "%s %s;", place, token);
+	buf_printf(arg, "%s %s %s %s;", t->key, t->host ? t->host : "-", t->value ? t->value : "-",
+		   t->around ? t->around : "-");
 	return 0;
 }
 
@@ -161,10 +162,60 @@ TEST(npm_tokens_are_found_for_an_import)
 {
 	_cleanup_(buf_done) struct buf b = BUF(KIB);
 	const char *text = "//r.example/:_authToken=abc\n//s.example/npm/:_authToken=\"d\"\n"
-			   "//t.example/:_password=x\n";
+			   "//t.example/:_password=x\n_auth=y\nregistry=https://r.example/\n"
+			   "//r.example/;x:_auth=z\n[s]\n//v.example/:_auth=z\n";
 
 	CHECK(homecfg_npm_tokens(text, strlen(text), count_token, &b) == 0);
-	CHECK_STR(buf_cstr(&b), "//r.example/ abc;//s.example/npm/ d;");
+	CHECK_STR(buf_cstr(&b), "//r.example/:_authToken r.example abc -;"
+				"//s.example/npm/:_authToken s.example d -;"
+				"//t.example/:_password - - -;_auth - - -;//r.example/;x:_auth - - "
+				"-;");
+}
+
+static void pip_tokens(const char *text, const char *want)
+{
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+
+	CHECK(homecfg_pip_tokens(text, strlen(text), count_token, &b) == 0);
+	CHECK_STR(buf_cstr(&b), want);
+}
+
+TEST(pip_tokens_are_found_for_an_import)
+{
+	pip_tokens("[global]\nindex-url = https://me:abc@I.example:8443/simple\n", "index-url "
+										   "i.example abc "
+										   "https://"
+										   "me:{}@I."
+										   "example:8443/"
+										   "simple;");
+	pip_tokens("[global]\nindex_url = https://tok@i.example/simple\n", "index-url i.example "
+									   "tok "
+									   "https://{}@i.example/"
+									   "simple;");
+	pip_tokens("[global]\nindex_url = https://tok:@i.example/simple\n", "index-url i.example "
+									    "tok "
+									    "https://{}:@i.example/"
+									    "simple;");
+	pip_tokens("[install]\nextra-index-url =\n https://a.example/s\n https://u:x@b.example/s\n"
+		   " https://v:y@c.example/s\n",
+		   "extra-index-url b.example x https://a.example/s https://u:{}@b.example/s "
+		   "https://c.example/s;extra-index-url - - -;");
+	/* Encoded, so that it is another text on the wire. */
+	pip_tokens("[global]\nindex-url = https://me:a%40b@i.example/simple\n", "index-url - - -;");
+	pip_tokens("[global]\nindex-url = https://i.example/simple\nproxy = http://u:p@h\n", "");
+	pip_tokens("index-url = https://me:abc@i.example/\n", "");
+}
+
+TEST(cargo_tokens_are_found_for_an_import)
+{
+	_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+	const char *text = "[registry]\ntoken = \"abc\"\n[registries.corp]\ntoken = 'def'\n"
+			   "[registries]\nx = { token = \"ghi\", index = \"u\" }\n[env]\ntoken = "
+			   "\"no\"\n";
+
+	CHECK(homecfg_cargo_tokens(text, strlen(text), count_token, &b) == 0);
+	CHECK_STR(buf_cstr(&b), " - abc -;corp - def -;x - ghi -;");
+	CHECK(homecfg_cargo_tokens("[[x]]\n", 6, count_token, &b) == -EINVAL);
 }
 
 static void pip(const char *text, const char *want)

@@ -17,6 +17,8 @@
 struct toml {
 	const char *p, *end;
 	struct buf *out;
+	homecfg_token_fn *fn; /* tokens are wanted; may be NULL */
+	void *arg;
 };
 
 struct keys {
@@ -269,11 +271,39 @@ static int read_table(struct toml *t, const struct keys *k, int depth)
 		t->p++;
 		r = read_value(t, &below, depth + 1);
 		skip(t, " \t");
-		if (r < 0 || (peek(t) != ',' && peek(t) != '}'))
+		if (r < 0)
+			return r;
+		if (peek(t) != ',' && peek(t) != '}')
 			return -EINVAL;
 		if (*t->p++ == '}')
 			return 0;
 	}
+}
+
+/* "registry.token" and "registries.NAME.token" */
+static int give_token(struct toml *t, const struct keys *k, const char *value)
+{
+	bool is_default = k->n == 2 && str_eq(k->v[0], "registry") && str_eq(k->v[1], "token");
+	bool is_named = k->n == 3 && str_eq(k->v[0], "registries") && str_eq(k->v[2], "token");
+
+	if (!is_default && !is_named)
+		return 0;
+	return t->fn(t->arg, &(struct homecfg_token){ .key = is_named ? k->v[1] : "",
+						      .value = value[0] ? value : NULL });
+}
+
+/* A value when tokens are looked for: strings are given out, all else is passed over. */
+static int read_for_tokens(struct toml *t, const struct keys *k)
+{
+	_cleanup_(buf_done) struct buf raw = BUF(4 * KIB);
+	bool is_string = peek(t) == '"' || peek(t) == '\'';
+	int r = is_string ? read_string(t, &raw) : read_bare(t, &raw);
+
+	if (r == 0 && is_string)
+		r = give_token(t, k, buf_cstr(&raw));
+	if (raw.n)
+		explicit_bzero(raw.p, raw.n);
+	return r;
 }
 
 static int read_value(struct toml *t, struct keys *k, int depth)
@@ -290,6 +320,8 @@ static int read_value(struct toml *t, struct keys *k, int depth)
 		return read_list(t, k);
 	if (peek(t) == '{')
 		return read_table(t, k, depth);
+	if (t->fn)
+		return read_for_tokens(t, k);
 	known = find_key(k);
 	r = read_scalar(t, known ? known->form : FORM_WORD, &b, &is_ok);
 	if (r == 0 && known && is_ok && !b.is_over) {
@@ -313,11 +345,14 @@ static int read_all(struct toml *t)
 				return -EINVAL;
 			t->p++;
 		} else {
+			int r;
+
 			if (read_key(t, &k) < 0 || peek(t) != '=')
 				return -EINVAL;
 			t->p++;
-			if (read_value(t, &k, 0) < 0)
-				return -EINVAL;
+			r = read_value(t, &k, 0);
+			if (r < 0)
+				return r;
 		}
 		skip(t, " \t\r");
 		if (peek(t) >= 0 && peek(t) != '\n' && peek(t) != '#')
@@ -329,10 +364,20 @@ static int read_all(struct toml *t)
 int homecfg_cargo(const char *text, size_t n, struct buf *out)
 {
 	_cleanup_(buf_done) struct buf b = BUF(HOMECFG_MAX);
-	struct toml t = { text, text + n, &b };
+	struct toml t = { .p = text, .end = text + n, .out = &b };
 
 	if (n > HOMECFG_MAX || memchr(text, '\0', n) || read_all(&t) < 0 || b.is_over)
 		return -EINVAL;
 	buf_add(out, b.p, b.n);
 	return 0;
+}
+
+int homecfg_cargo_tokens(const char *text, size_t n, homecfg_token_fn *fn, void *arg)
+{
+	_cleanup_(buf_done) struct buf none = BUF(HOMECFG_MAX);
+	struct toml t = { .p = text, .end = text + n, .out = &none, .fn = fn, .arg = arg };
+
+	if (n > HOMECFG_MAX || memchr(text, '\0', n))
+		return -EINVAL;
+	return read_all(&t);
 }

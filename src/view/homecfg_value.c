@@ -83,6 +83,25 @@ static bool put_url(const char *v, struct buf *out)
 	return true;
 }
 
+bool homecfg_url_secret(const char *url, size_t n, size_t *ret_from, size_t *ret_to)
+{
+	const char *host = memmem(url, n, "://", 3), *end, *at, *colon;
+
+	if (host == NULL)
+		return false;
+	host += 3;
+	end = memchr(host, '/', (size_t)(url + n - host));
+	end = end ? end : url + n;
+	at = memrchr(host, '@', (size_t)(end - host));
+	colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
+	if (at == NULL || at == host)
+		return false;
+	/* "TOKEN:@HOST" and "TOKEN@HOST": the token is the user. */
+	*ret_from = (size_t)((colon && colon + 1 < at ? colon + 1 : host) - url);
+	*ret_to = (size_t)((colon && colon + 1 == at ? colon : at) - url);
+	return *ret_to > *ret_from;
+}
+
 static bool put_list(const char *v, bool is_url, struct buf *out)
 {
 	bool is_any = false;

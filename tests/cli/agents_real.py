@@ -223,13 +223,36 @@ def claude_without_its_own_sandbox(box):
 def claude_commits(box):
     """What README shows: a prompt as words, and a commit in the project at the end."""
     w = there("claude")
+    (box.home / ".gitconfig").write_text("[user]\n\tname = Ada L\n\temail = ada@example.org\n")
+    box.own(box.home / ".gitconfig")
     box.host("git", "init", "-q", "-b", "main", ".")
     box.write("a.txt", "one\n")
-    steps = script({"sh": "git add a.txt && git -c user.name=n -c user.email=n@x commit -qm 'from inside' && git log --format=%s"}, {"say": "COMMITTED"})
+    steps = script({"sh": "git add a.txt && git commit -qm 'from inside' && git log --format=%s"}, {"say": "COMMITTED"})
     r = box.run("claude", ".", "--read", AGENTS, "--", "-p", steps, env=w.env(), timeout=40)
     eq(r.rc, 0, r.out + r.err)
     has(r.out, "COMMITTED")
-    eq(box.host("git", "log", "--format=%s"), "from inside\n")
+    eq(box.host("git", "log", "--format=%s %an <%ae>"), "from inside Ada L <ada@example.org>\n", "with the user's own name")
+
+
+@test(who=("user",), timeout=90)
+def claude_commits_at_a_terminal(box):
+    """The same words at a terminal: the prompt is answered there, and the agent stays for the next one."""
+    w = there("claude")
+    if not shutil.which("tmux"):
+        raise Skip("no tmux; tools/deps --test installs it")
+    name = f"claude-{box.ws.name}"
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.write("a.txt", "one\n")
+    box.write("prompt", script({"sh": "git add a.txt && git -c user.name=n -c user.email=n@x commit -qm 'from inside'"}, {"say": "COMMITTED"}))
+    t = Tmux(box, w.env(), f'{box.program} run claude . --read {AGENTS} -- claude --dsp "$(cat prompt)"; echo LEFT; exec sh')
+    try:
+        t.shows("\u25cf COMMITTED")
+        eq(box.host("git", "log", "--format=%s"), "from inside\n")
+        t.type("/exit")
+        t.shows("LEFT")
+    finally:
+        t.tmux("kill-server")
+        box.cli("stop", name)
 
 
 @test(who=("user",), timeout=60)

@@ -117,6 +117,30 @@ def undo_names_the_run(box):
     r = box.cli("undo")
     eq((r.rc, box.read("a")), (0, "mine"), r.err)
     has(r.out, "taken back: all since ", "'before box'")
+    has_not(r.out, "skipped")
+
+
+@test
+def undo_skips_a_run_that_changed_nothing(box):
+    """The run before it is taken back, and both are named; what a run without a name wrote is never lost silently."""
+    box.write("a", "mine")
+    box.ok("echo agent >a", "--name", "box")
+    box.ok("true", "--name", "idle")
+    r = box.cli("undo", "--json")
+    eq((r.rc, box.read("a")), (0, "mine"), r.err)
+    eq((json.loads(r.out)["checkpoint"], json.loads(r.out)["skipped"]), (1, 2))
+    box.ok("echo agent >a", "--name", "box")
+    box.ok("true", "--name", "idle")
+    r = box.cli("undo")
+    eq((r.rc, box.read("a")), (0, "mine"), r.err)
+    has(r.out, "skipped: nothing changed since checkpoint ", "'before idle'", "taken back: all since ", "'before box'")
+    box.ok("echo agent >a", "--name", "box")
+    box.ok("echo unnamed >a")
+    r = box.cli("undo")
+    eq((r.rc, r.out, box.read("a")), (125, "", "unnamed\n"))
+    has(r.err, "kept a: edited since the sandbox ended", "by a run without a name", "--force")
+    r = box.cli("undo", "--force")
+    eq((r.rc, box.read("a")), (0, "mine"), r.err)
 
 
 # ------------------------------------------------------------------------------- quarantine, copies

@@ -431,7 +431,7 @@ def later_host_edits_are_not_overwritten(box):
     box.write("f", "host, later")
     r = box.cli("undo")
     eq(r.rc, 125, r.err)
-    has(r.err, "kept f: edited on the host since the sandbox ended", "--leave", "--force")
+    has(r.err, "kept f: edited since the sandbox ended", "--leave", "--force")
     eq((box.read("f"), box.read("g")), ("host, later", "agent\n"), "nothing was changed")
     done(box, "undo", "--leave")
     eq((box.read("f"), box.read("g")), ("host, later", "mine"))

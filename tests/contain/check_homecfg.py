@@ -94,3 +94,25 @@ def fr42(c: Ctx):
     c.must(not (c.ws / "ran").exists(), f"a command of the user's git settings ran inside: {r}")
     c.must("3128" not in r.text, f"a gate was opened by a setting: {r}")
     return HELD
+
+
+# What an import takes, and where the inside could look for it. {u} is the token.
+IMPORTED = (("npm", ".npmrc", "//r.example/npm/:_authToken={u}\n"), ("pip", ".pip/pip.conf", "[global]\nindex-url = https://me:{u}@r.example/simple\n"),
+            ("cargo", ".cargo/credentials.toml", '[registries.corp]\ntoken = "{u}"\n'))
+
+
+@check("FR-43", prio="P0", forms=("run",), catches=("homecfg",),
+       title="a token that was imported as a secret is not inside: a placeholder is")
+def fr43(c: Ctx):
+    c.plant(c.home / ".cargo" / "config.toml", "[registries.corp]\nindex = 'sparse+https://r.example/'\n")
+    for tool, name, text in IMPORTED:
+        u = "tok" + c.uuid().replace("-", "")
+        c.plant(c.home / name, text.format(u=u))
+        r = c.vitrine("secret", "import", tool)
+        c.need_control(r.ok and "r.example" in r.text, f"nothing was imported: {r}")
+        c.must(u.encode() not in r.both, f"the import prints the token: {r}")
+        c.need_control(u in c.control(LOOK + f"; cat ~/{name}").text, "outside too no token is read")
+        r = c.sandbox(LOOK + f"; cat ~/{name}", flags=("--secret", tool, "--allow", "r.example"))
+        c.need_control("looked" in r.text and any(v in r.text for v in ("NPM_TOKEN=", "PIP_INDEX_URL=https://me:", "CORP_TOKEN=")), f"no placeholder: {r}")
+        c.must(not c.leaks(r, u), f"{tool}: a token came inside: {[line for line in r.text.splitlines() if u in line][:5]}")
+    return HELD
