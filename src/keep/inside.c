@@ -278,6 +278,11 @@ static void on_resolver(struct keeper *k, const struct init_msg *m, int take_fd)
 	refuser_take(k, take_fd);
 }
 
+static void on_served(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	served_take(k, take_fd, m->a);
+}
+
 static void on_origin(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	(void)take_fd;
@@ -301,6 +306,7 @@ static const struct {
 	{ INIT_NOT_STARTED, false, on_not_started },
 	{ INIT_EXITED, false, on_exited },
 	{ INIT_PROC, true, on_proc },
+	{ INIT_SERVED, true, on_served },
 	{ INIT_SHARED, true, on_shared },
 	{ INIT_FROZEN, false, on_frozen },
 	{ INIT_READY, false, on_ready },

@@ -241,7 +241,11 @@ int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_
 		 struct native *ret, struct err *e)
 {
 	_cleanup_(native_done) struct native n = NATIVE_NONE;
-	struct child c = { .ids = *ids, .turn = turn, .resolver = FD_NONE, .needs_go = cg != NULL };
+	struct child c = { .ids = *ids,
+			   .turn = turn,
+			   .served = FD_NONE,
+			   .resolver = FD_NONE,
+			   .needs_go = cg != NULL };
 	int r;
 
 	n.ctl = take_ctl[0];

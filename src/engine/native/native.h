@@ -39,7 +39,9 @@ enum init_msg_type {
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	INIT_PARKED,   /* a = 0, or errno: it cannot */
 	INIT_RESOLVER, /* with one datagram socket: where names are asked for in a sandbox without network; before the first command */
-	INIT_SHARED,   /* with one descriptor, for shared_add(); before the first command runs */
+	INIT_SERVED, /* with one descriptor: /dev/fuse of the plan's MOUNT_SERVE; none: a = errno, its covers are used; before
+		      * the first command */
+	INIT_SHARED, /* with one descriptor, for shared_add(); before the first command runs */
 	/* to init */
 	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
@@ -187,6 +189,7 @@ struct child {
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
+	int served;   /* the mount of the plan's MOUNT_SERVE; FD_NONE: there is none */
 	int resolver; /* to be handed out; FD_NONE: the gate's, or none */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
@@ -228,7 +231,12 @@ static inline uint64_t rlimit_files(const struct plan *p)
 {
 	return p->limits[LIMIT_OPEN_FILES].is_set ? p->limits[LIMIT_OPEN_FILES].max : 0;
 }
+/* served.c: makes the mount of a served git dir and hands its /dev/fuse out; attaches it. */
+int served_make(struct child *c);
+int served_attach(struct child *c, const struct mount *m);
 int mounts_open(struct child *c);
+/* What lies at path below dir, or dir itself where it is "", as a tree that hangs nowhere yet. < 0: -errno */
+int mounts_clone(int dir, const char *path, uint64_t attrs);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);
 /* The directories to m->dst below a root, and a file or directory to mount on; over no link. */
