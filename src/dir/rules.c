@@ -225,6 +225,19 @@ static int judge_new(const struct place *at, const char *rel, const struct dir_t
 	return why ? refuse(e, rel, why) : 0;
 }
 
+static int refuse_change(struct err *e, const char *rel, const struct known_text *last,
+			 const struct known_text *next, struct place *at)
+{
+	_free_ char *key = known_difference(last, next, at->dir[0] ? is_in_workspace : NULL, at);
+	_free_ char *why = key ? mem_fmt("git config key %s could make git run something; change "
+					 "it "
+					 "outside the sandbox",
+					 key)
+			       : mem_str("it cannot be read with certainty");
+
+	return refuse(e, rel, why);
+}
+
 int dir_judge(const struct dir_rules *r, const char *rel, const struct dir_text *host,
 	      const struct dir_text *now, struct buf *ret, struct err *e)
 {
@@ -246,7 +259,6 @@ int dir_judge(const struct dir_rules *r, const char *rel, const struct dir_text 
 	last = (struct known_text){ host->p, host->n };
 	next = (struct known_text){ buf_cstr(ret), ret->n };
 	if (!known_is_calm_near(&last, &next, dir[0] ? is_in_workspace : NULL, &at))
-		return refuse(e, rel,
-			      "a key that makes git run something would come, go or change");
+		return refuse_change(e, rel, &last, &next, &at);
 	return 0;
 }

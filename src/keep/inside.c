@@ -336,7 +336,7 @@ void inside_message(struct keeper *k)
 	int r = init_recv(k->native.ctl, &m, fds);
 
 	k->n_messages += r == 1;
-	if (r == 1 && gate_take(k, &m, fds))
+	if (r == 1 && (gate_take(k, &m, fds) || served_parts(k, &m, fds)))
 		return;
 	for (int i = 1; i < PACKET_FDS; i++)
 		fd_close(fds[i]);

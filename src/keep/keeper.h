@@ -177,6 +177,8 @@ void place_release(struct keeper *k);
 /* served.c: the server of the workspace's .git. Waits until init has made its mount and starts it. */
 int served_start(struct keeper *k, struct err *e);
 void served_take(struct keeper *k, int take_fuse, int error);
+/* Takes the message if it is INIT_PARTS, and its descriptors with it. */
+bool served_parts(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 bool served_is_on(const struct keeper *k);
 void served_finish(struct keeper *k);
 

@@ -22,6 +22,7 @@
 #define FUSE_MAJOR 10
 #define FUSE_MINOR 229
 #define NOTES_MAX 20
+#define PARTS_AFTER (4 * NS_PER_MS)
 
 struct served {
 	struct keeper *k;
@@ -29,7 +30,8 @@ struct served {
 	bool is_on;
 	pid_t pid;
 	int socket;
-	struct watch *on_socket;
+	struct watch *on_socket, *on_parts;
+	int parts[SERVED_PARTS];    /* of .git, to be attached; FD_NONE: none, or not any more */
 	char last[DIR_REFUSAL_MAX]; /* the last refusal: said once */
 	unsigned n_notes;
 };
@@ -201,6 +203,45 @@ void served_take(struct keeper *k, int take_fuse, int error)
 		keeper_fail(k, &e);
 }
 
+/* ---- parts ---- */
+
+static void drop_parts(struct served *s)
+{
+	for (size_t i = 0; i < SERVED_PARTS; i++)
+		fd_close(take_fd(s->parts[i]));
+}
+
+/* Until now they were served, by the same rules and more slowly. */
+static void on_parts(void *arg)
+{
+	struct served *s = arg;
+	struct err e = ERR_INIT;
+
+	watch_set(s->on_parts, false);
+	if (s->pid > 0 && !s->k->is_ending &&
+	    native_parts(&s->k->native, serve_mount(s->k->in->plan), s->parts, &e) < 0 &&
+	    !s->k->is_ending)
+		keeper_note(s->k, e.msg);
+	drop_parts(s);
+}
+
+/* Most commands are over before it would have been worth the while. */
+bool served_parts(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS])
+{
+	struct served *s = k->served;
+	size_t at = 0;
+
+	if (m->type != INIT_PARTS || s == NULL || !s->is_on || s->on_parts)
+		return false;
+	for (size_t i = 0; i < SERVED_PARTS; i++)
+		if (m->flags & BIT(i))
+			s->parts[i] = take_fd(fds[at++]);
+	for (; at < PACKET_FDS; at++)
+		fd_close(fds[at]);
+	s->on_parts = watch_timer(k->loop, PARTS_AFTER, false, on_parts, s);
+	return true;
+}
+
 int served_start(struct keeper *k, struct err *e)
 {
 	uint64_t until = clock_now() + START_MS * NS_PER_MS;
@@ -208,7 +249,9 @@ int served_start(struct keeper *k, struct err *e)
 	if (!k->in->plan->serves_git)
 		return 0;
 	k->served = mem_new(1, sizeof(*k->served));
-	*k->served = (struct served){ .k = k, .socket = FD_NONE };
+	*k->served = (struct served){ .k = k,
+				      .socket = FD_NONE,
+				      .parts = { FD_NONE, FD_NONE, FD_NONE } };
 	while (!k->served->is_answered && !k->is_ending) {
 		uint64_t before = k->n_messages;
 
@@ -230,6 +273,8 @@ void served_finish(struct keeper *k)
 {
 	int status;
 
+	if (k->served)
+		drop_parts(k->served);
 	if (k->served == NULL || k->served->pid <= 0)
 		return;
 	(void)kill(k->served->pid, SIGKILL); /* nothing inside lives any more */

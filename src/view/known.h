@@ -41,6 +41,11 @@ bool known_is_calm(const struct known_text *last, const struct known_text *now);
 bool known_is_calm_near(const struct known_text *last, const struct known_text *now,
 			gitcfg_path_fn is_beneath, void *arg);
 
+/* Why not: the first entry that could run and comes, goes or changes, by name ("core.pager"); to be freed. NULL: it cannot
+ * be told. */
+char *known_difference(const struct known_text *last, const struct known_text *now,
+		       gitcfg_path_fn is_beneath, void *arg);
+
 /* Leaves out of `now` what could run and was not there before. False: what is left would still make a difference. */
 bool known_cut(const struct known_text *last, const struct known_text *now, struct buf *ret);
 

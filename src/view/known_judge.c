@@ -55,6 +55,48 @@ bool known_is_calm_near(const struct known_text *last, const struct known_text *
 	return is_calm;
 }
 
+struct difference {
+	const struct risks *other;
+	char *name;
+};
+
+static int find_other(void *arg, const struct gitcfg_item *it)
+{
+	struct difference *d = arg;
+	struct risks one = { .text = BUF(MIB),
+			     .is_beneath = d->other->is_beneath,
+			     .arg = d->other->arg };
+	_cleanup_(buf_done) struct buf name = BUF(KIB);
+
+	(void)add_risk(&one, it);
+	if (one.text.n && strstr(buf_cstr(&d->other->text), buf_cstr(&one.text)) == NULL) {
+		buf_printf(&name, "%s.", it->section);
+		if (it->sub) {
+			buf_esc(&name, it->sub, strnlen(it->sub, 64));
+			buf_putc(&name, '.');
+		}
+		buf_puts(&name, it->key);
+		d->name = buf_take(&name);
+	}
+	buf_done(&one.text);
+	return d->name ? 1 : 0;
+}
+
+char *known_difference(const struct known_text *last, const struct known_text *now,
+		       gitcfg_path_fn is_beneath, void *arg)
+{
+	struct risks a = { .text = BUF(MIB), .is_beneath = is_beneath, .arg = arg }, b = a;
+	struct difference new = { .other = &a }, old = { .other = &b };
+
+	if (gitcfg_read(last->p, last->n, GITCFG_GIT, add_risk, &a) == 0 &&
+	    gitcfg_read(now->p, now->n, GITCFG_GIT, add_risk, &b) == 0 &&
+	    gitcfg_read(now->p, now->n, GITCFG_GIT, find_other, &new) == 0)
+		(void)gitcfg_read(last->p, last->n, GITCFG_GIT, find_other, &old);
+	buf_done(&a.text);
+	buf_done(&b.text);
+	return new.name ? new.name : old.name;
+}
+
 bool known_is_calm(const struct known_text *last, const struct known_text *now)
 {
 	return known_is_calm_near(last, now, NULL, NULL);

@@ -17,7 +17,6 @@
 #include "engine/native/native.h"
 
 #define SAFE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
-#define BINDS_MAX 4
 
 static int set_number(int fs, const char *key, unsigned value, const char *format)
 {
@@ -79,7 +78,7 @@ static int attach_part(int served, const char *name, int tree)
 {
 	_close_ int at = path_openat2(served, name, O_PATH | O_NOFOLLOW | O_DIRECTORY, SAFE);
 
-	if (at == -ENOENT || at == -ENOTDIR || at == -ELOOP)
+	if (at == -ENOENT || at == -ENOTDIR || at == -ELOOP || at == -ESTALE)
 		return 0;
 	if (at < 0)
 		return at;
@@ -88,12 +87,53 @@ static int attach_part(int served, const char *name, int tree)
 		       : 0;
 }
 
+int served_attach_parts(int root, const struct mount *m, const int trees[SERVED_PARTS])
+{
+	_close_ int served =
+		path_openat2(root, m->dst + 1, O_PATH | O_NOFOLLOW | O_DIRECTORY, SAFE);
+	struct stat st;
+	int r = 0;
+
+	if (served < 0 || fstat(served, &st) < 0)
+		return served < 0 ? served : -errno;
+	if (st.st_dev == m->dev)
+		return 0; /* the host replaced .git: this one is not served */
+	for (size_t i = 0; r == 0 && i < SERVED_PARTS; i++)
+		if (trees[i] >= 0)
+			r = attach_part(served, plan_served_binds[i], trees[i]);
+	return r;
+}
+
+/* Something else is to be mounted below one of the parts: then they must be there first. */
+static bool has_mount_in_parts(const struct plan *p, const struct mount *serve)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (&p->mounts[i] != serve && !(p->mounts[i].flags & MOUNT_SERVED) &&
+		    path_is_beneath(p->mounts[i].dst, serve->dst))
+			return true;
+	return false;
+}
+
+/* To attach them now would wait for the server, which has just been started. */
+static int hand_out_parts(const struct child *c, const int trees[SERVED_PARTS])
+{
+	struct init_msg m = { .type = INIT_PARTS };
+	int fds[PACKET_FDS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < SERVED_PARTS; i++)
+		if (trees[i] >= 0) {
+			fds[n++] = trees[i];
+			m.flags |= BIT(i);
+		}
+	return init_send(c->ctl, &m, fds, n);
+}
+
 /* Objects, refs and logs are the bulk of what git reads and writes: they are attached as they are. */
 int served_attach(struct child *c, const struct mount *m)
 {
 	_close_ int git = FD_NONE;
-	int trees[BINDS_MAX] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }, r = 0;
-	const char *const *names = plan_served_binds;
+	int trees[SERVED_PARTS] = { FD_NONE, FD_NONE, FD_NONE }, r = 0;
 	struct stat st;
 
 	if (c->served < 0)
@@ -103,17 +143,17 @@ int served_attach(struct child *c, const struct mount *m)
 		return git < 0 ? git : -errno;
 	if (st.st_dev != m->dev || st.st_ino != m->ino)
 		return -ESTALE;
-	for (size_t i = 0; r == 0 && i < BINDS_MAX && names[i]; i++) {
-		trees[i] = clone_part(git, names[i]);
+	for (size_t i = 0; r == 0 && i < SERVED_PARTS; i++) {
+		trees[i] = clone_part(git, plan_served_binds[i]);
 		r = trees[i] < 0 && trees[i] != FD_NONE ? trees[i] : 0;
 	}
 	if (r == 0 && move_mount(c->served, "", git, "",
 				 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		r = -errno;
-	for (size_t i = 0; r == 0 && i < BINDS_MAX && names[i]; i++)
-		if (trees[i] >= 0)
-			r = attach_part(c->served, names[i], trees[i]);
-	for (size_t i = 0; i < BINDS_MAX; i++)
+	if (r == 0)
+		r = has_mount_in_parts(c->plan, m) ? served_attach_parts(c->root, m, trees)
+						   : hand_out_parts(c, trees);
+	for (size_t i = 0; i < SERVED_PARTS; i++)
 		fd_close(trees[i]);
 	return r;
 }
