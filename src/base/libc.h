@@ -49,6 +49,7 @@ static inline int renameat2(int from_dir, const char *from, int to_dir, const ch
 #define MOVE_MOUNT_T_EMPTY_PATH 0x40
 #define FSOPEN_CLOEXEC 1
 #define FSMOUNT_CLOEXEC 1
+#define FSCONFIG_SET_FLAG 0
 #define FSCONFIG_SET_STRING 1
 #define FSCONFIG_CMD_CREATE 6
 #define MOUNT_ATTR_RDONLY 0x1

@@ -373,6 +373,30 @@ int host_mend(struct host *h, const char *dir, int fd, struct err *e)
 	return r < 0 ? r : 0;
 }
 
+/* May /dev/fuse be opened? The one who opens it for a mount is another process, with the same rights. */
+static bool has_fuse(void)
+{
+	_close_ int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	return fd >= 0;
+}
+
+/* Landlock's third version is the first that knows truncation: vitrine-dir is not run behind less. */
+static void look_served(struct host *h, const struct policy *p)
+{
+	const struct hit *git = scan_find(&h->scan, ".git");
+	_free_ char *path = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (git == NULL || git->kind != HIT_PIN || !git->is_gitdir || p->mode != WS_DIRECT ||
+	    !str_eq(p->engine, "native") || getenv("VITRINE_NO_FUSE") ||
+	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 3)
+		return;
+	h->facts.can_serve = has_fuse() && program_find("vitrine-dir", &path, &ignored) == 0;
+	h->facts.git_dev = git->dev;
+	h->facts.git_ino = git->ino;
+}
+
 static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 {
 	struct facts *f = &h->facts;
@@ -386,6 +410,7 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 		return r;
 	/* In a clone nothing of the host's can be changed. */
 	f->covers = host_covers(&h->scan, p->mode == WS_CLONE, &f->n_covers);
+	look_served(h, p);
 	return 0;
 }
 

@@ -78,6 +78,7 @@ char *render_source(const struct render_in *in, const struct mount *m)
 	case MOUNT_PTS:
 	case MOUNT_OVERLAY: /* STEP_LAYERS: refused before */
 	case MOUNT_PART:
+	case MOUNT_SERVE: /* the native engine alone */
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

@@ -278,6 +278,11 @@ static void on_resolver(struct keeper *k, const struct init_msg *m, int take_fd)
 	refuser_take(k, take_fd);
 }
 
+static void on_served(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	served_take(k, take_fd, m->a);
+}
+
 static void on_origin(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	(void)take_fd;
@@ -301,6 +306,7 @@ static const struct {
 	{ INIT_NOT_STARTED, false, on_not_started },
 	{ INIT_EXITED, false, on_exited },
 	{ INIT_PROC, true, on_proc },
+	{ INIT_SERVED, true, on_served },
 	{ INIT_SHARED, true, on_shared },
 	{ INIT_FROZEN, false, on_frozen },
 	{ INIT_READY, false, on_ready },
@@ -330,7 +336,7 @@ void inside_message(struct keeper *k)
 	int r = init_recv(k->native.ctl, &m, fds);
 
 	k->n_messages += r == 1;
-	if (r == 1 && gate_take(k, &m, fds))
+	if (r == 1 && (gate_take(k, &m, fds) || served_parts(k, &m, fds)))
 		return;
 	for (int i = 1; i < PACKET_FDS; i++)
 		fd_close(fds[i]);

@@ -264,6 +264,8 @@ static int start(struct keeper *k, struct err *e)
 	r = engine_start(in->plan, &io, has_cgroup ? &k->cgroup : NULL, in->again, &k->native, e);
 	for (int i = 0; i < 3; i++)
 		fd_close(io.fd[i]);
+	if (r == 0)
+		r = served_start(k, e);
 	if (r < 0)
 		return r;
 	settle(k);
@@ -348,6 +350,7 @@ static void finish(struct keeper *k)
 				 "the sandbox died before the command did");
 		k->status = 125;
 	}
+	served_finish(k);
 	keeper_give_back(k); /* else nobody could move it away */
 	masks_finish(k);
 	carry_worktree(k);
@@ -673,8 +676,9 @@ int keeper_give(struct early *early, struct keeper_in *in, struct err *e)
 	has_plan = skel >= 0 && native_plan(init, in->plan) == 0;
 	r = keep_send(early->conn, &m, fds, has_plan ? 2 : 1);
 	spread_back(early->keeper);
-	/* Init needs the keeper first: for its plan, or for root's trees. */
-	if ((!has_plan || in->plan->ids.is_root) && eventfd_write(turn, 1) < 0 && r >= 0)
+	/* Init needs the keeper first: for its plan, for root's trees, or for the server of .git. */
+	if ((!has_plan || in->plan->ids.is_root || in->plan->serves_git) &&
+	    eventfd_write(turn, 1) < 0 && r >= 0)
 		r = -errno; /* nobody waits for a keeper that waits for us */
 	spread_end();
 	return r < 0 ? err_set(e, ERR_SYSTEM, -r,

@@ -138,7 +138,8 @@ struct keeper {
 	enum freeze_state { FREEZE_OFF, FREEZE_ASKED, FREEZE_STOPPING, FREEZE_ON } freeze_state;
 	struct freeze freeze;
 	struct watch *on_freeze, *on_frozen;
-	bool freeze_is_weak; /* by SIGSTOP, which SIGCONT ends */
+	bool freeze_is_weak;   /* by SIGSTOP, which SIGCONT ends */
+	struct served *served; /* served.c; NULL: .git is masked like everything else */
 	/* masks.c */
 	struct masks *masks;
 	struct sweep swept;
@@ -172,6 +173,14 @@ void place_hide(struct keeper *k);
 /* Who has connected and was not let in yet is told that the sandbox is ending. */
 void place_shut(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
+
+/* served.c: the server of the workspace's .git. Waits until init has made its mount and starts it. */
+int served_start(struct keeper *k, struct err *e);
+void served_take(struct keeper *k, int take_fuse, int error);
+/* Takes the message if it is INIT_PARTS, and its descriptors with it. */
+bool served_parts(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
+bool served_is_on(const struct keeper *k);
+void served_finish(struct keeper *k);
 
 /* listening.c: hints about what listens inside. */
 void listening_start(struct keeper *k);

@@ -49,6 +49,11 @@ struct guarded {
 	char **gone; /* hidden names the host removed: hidden again should they come back */
 	size_t n_gone, cap_gone;
 	bool is_all; /* events were lost: every name */
+	/* .git is served by name (served.c): nothing inside could write to a masked name in it. Until the host replaces .git
+	 * itself. */
+	bool is_served;
+	dev_t git_dev;
+	ino_t git_ino;
 };
 
 struct masks {
@@ -212,11 +217,57 @@ static void replace(struct guarded *g, const char *rel)
 	ask_to_freeze(g->k);
 }
 
+/* ---- the served .git ---- */
+
+static void write_record(struct guarded *g);
+
+/* The server serves the directory that .git was at the start. Another one under that name is bare. */
+static bool has_its_git(struct guarded *g)
+{
+	struct stat st;
+
+	if (g->is_served)
+		g->is_served = fstatat(g->fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			       st.st_dev == g->git_dev && st.st_ino == g->git_ino;
+	return g->is_served;
+}
+
+static bool is_served(struct guarded *g, const char *rel)
+{
+	_free_ char *path = g->is_served ? mem_fmt("%s/%s", g->inside, rel) : NULL;
+
+	return path && !str_eq(rel, ".git") && plan_is_served(g->k->in->plan, path) &&
+	       has_its_git(g);
+}
+
+/* What the host put there, or the server after a judgement, is what is known from now on. A name that is gone stays a
+ * name of the host's: nothing inside can take it. */
+static void renew(struct guarded *g, const char *rel)
+{
+	struct err e = ERR_INIT;
+
+	if (g->known && known_renew(g->known, rel))
+		(void)scan_refresh(g->scan, g->fd, rel,
+				   &e); /* gone again: the next event says so */
+	write_record(g);
+}
+
+static void renew_all(struct guarded *g)
+{
+	for (size_t i = 0; g->is_served && i < g->scan->n; i++)
+		if (g->scan->v[i].kind != HIT_PIN && is_served(g, g->scan->v[i].rel))
+			(void)known_renew(g->known, g->scan->v[i].rel);
+}
+
 static void on_change(void *arg, enum fswatch_kind kind, const char *rel)
 {
 	struct guarded *g = arg;
 	struct err e = ERR_INIT;
 
+	if (kind == FSWATCH_REPLACED && is_served(g, rel)) {
+		renew(g, rel);
+		return;
+	}
 	switch (kind) {
 	case FSWATCH_APPEARED:
 		if (is_gone(g, rel))
@@ -300,6 +351,8 @@ static int settle_known(struct guarded *g, const char *rel, struct err *e)
 
 	if (g->known == NULL)
 		return 0;
+	if (rel[0] == '\0' && has_its_git(g))
+		renew_all(g);
 	k->swept.arg = g;
 	r = known_settle(g->known, rel, &k->swept, e);
 	tell_swept(g);
@@ -506,6 +559,18 @@ static bool open_ground(struct guarded *g, struct ground *from)
 	       st.st_ino == from->ino;
 }
 
+static void serve_ground(struct guarded *g)
+{
+	const struct plan *p = g->k->in->plan;
+
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == MOUNT_SERVE) {
+			g->is_served = true;
+			g->git_dev = p->mounts[i].dev;
+			g->git_ino = p->mounts[i].ino;
+		}
+}
+
 void masks_start(struct keeper *k)
 {
 	struct keeper_in *in = k->in;
@@ -524,6 +589,8 @@ void masks_start(struct keeper *k)
 					 .scan = in->scan,
 					 .fd = in->ws_fd,
 					 .is_kept = plan_is_review(in->plan) };
+	if (served_is_on(k))
+		serve_ground(&m->v[0]);
 	for (size_t i = 0; i < in->n_grounds; i++) {
 		struct guarded *g = &m->v[m->n];
 

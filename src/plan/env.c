@@ -117,6 +117,9 @@ void plan_env(struct plan *p, const struct policy *pol, const struct facts *f)
 	plan_add_env_kv(p, "container", "vitrine");
 	plan_add_env_kv(p, "VITRINE", p->name);
 	plan_home_env(p, f);
+	/* A new submodule's hooks would be refused, and git stops at that. */
+	if (p->serves_git)
+		plan_add_env_kv(p, "GIT_TEMPLATE_DIR", "");
 	if (p->net.has_gate)
 		plan_proxy_env(p);
 	else

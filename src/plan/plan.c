@@ -129,10 +129,57 @@ void plan_add_cover(struct plan *p, const struct cover *c, const char *host, con
 	}
 }
 
+const char *const plan_served_binds[] = { "objects", "refs", "logs", NULL };
+
+bool plan_is_served(const struct plan *p, const char *path)
+{
+	_free_ char *git = mem_fmt("%s/.git", p->workspace);
+	const char *rel;
+
+	if (!p->serves_git || !path_is_beneath(path, git))
+		return false;
+	rel = path_below(path, git);
+	for (const char *const *b = plan_served_binds; *b; b++)
+		if (path_is_beneath(rel, *b))
+			return false;
+	return true;
+}
+
+/* A directory of the host below .git that was granted by itself would lie bare beside the served one: then masks do. */
+static bool has_mount_below(const struct plan *p, const char *dir)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (path_is_beneath(p->mounts[i].dst, dir))
+			return true;
+	return false;
+}
+
+/* The covers of a served git dir stay in the plan: they are what is left when it cannot be served after all, or when the
+ * host replaces .git itself. */
+static void plan_serve(struct plan *p, const struct facts *f)
+{
+	_free_ char *git = mem_fmt("%s/.git", p->workspace);
+	struct mount *m;
+
+	if (!f->can_serve || p->ids.root != ROOT_NONE || has_mount_below(p, git))
+		return;
+	m = plan_add_mount(p, MOUNT_SERVE, git, git, MOUNT_DIR, "served by name");
+	m->dev = f->git_dev;
+	m->ino = f->git_ino;
+	p->serves_git = true;
+}
+
 static void plan_covers(struct plan *p, const struct facts *f)
 {
+	size_t first;
+
+	plan_serve(p, f);
+	first = p->n_mounts;
 	for (size_t i = 0; i < f->n_covers; i++)
 		plan_add_cover(p, &f->covers[i], p->workspace, p->workspace);
+	for (size_t i = first; i < p->n_mounts; i++)
+		if (plan_is_served(p, p->mounts[i].dst))
+			p->mounts[i].flags |= MOUNT_SERVED;
 	/* A Vitrine built or installed inside the workspace must not be replaced by what it runs. */
 	if (path_is_beneath(f->self_exe, p->workspace))
 		plan_add_mount(p, MOUNT_PROTECT, f->self_exe, f->self_exe, MOUNT_RO | MOUNT_GONE_OK,

@@ -171,6 +171,8 @@ struct facts {
 	bool engine_counts_no_files; /* it bounds bytes of private space, but not the number of files */
 	bool has_runtime_dir;        /* XDG_RUNTIME_DIR names a directory of the user's own */
 	bool has_own_kernel; /* the engine's kernel is not the host's, and counts no processes */
+	bool can_serve; /* the workspace has a .git, and /dev/fuse and vitrine-dir can be used */
+	uint64_t git_dev, git_ino;
 };
 
 /* ---- the plan ---- */
@@ -213,6 +215,7 @@ enum mount_kind {
 	MOUNT_LAYER, /* part of the overlay that follows at the same place; never visible itself */
 	MOUNT_OVERLAY, /* the layers before it, top first, as one tree */
 	MOUNT_PART,    /* what lies at src, a path inside without its first slash */
+	MOUNT_SERVE,   /* a git dir by name, from vitrine-dir; with dev and ino: this one */
 	MOUNT_KIND_COUNT_
 };
 
@@ -227,6 +230,8 @@ enum mount_flags {
 	MOUNT_OWN = 128,   /* our own space: mount points below may be made */
 	MOUNT_SKEL = 256,  /* the target is a mount point of the skeleton */
 	MOUNT_SUID = 512,  /* set-user-id bits count */
+	MOUNT_SERVED =
+		1024, /* a cover that only counts when the git dir it lies in is not served */
 };
 
 struct mount {
@@ -337,6 +342,7 @@ struct plan {
 	bool is_live;        /* a machine that can be saved while it works */
 	bool may_suid; /* set-user-id files can be made: there is a root inside, and nothing of the host's to write */
 	struct plan_broker broker;
+	bool serves_git; /* the workspace's .git is served by name: there is one MOUNT_SERVE */
 	char *worktree; /* where the copies of a linked worktree's refs lie; NULL: there are none */
 	char *state_dir;
 	char **env; /* NULL-ended */
@@ -349,6 +355,11 @@ struct plan {
 
 /* Parts of a repository that its linked worktrees see; NULL-ended. */
 extern const char *const plan_worktree_parts[];
+
+/* Directories of a served git dir that are attached as they are, and not served; NULL-ended. */
+extern const char *const plan_served_binds[];
+/* Is the path inside served by name, and not below one of those? */
+bool plan_is_served(const struct plan *p, const char *path);
 
 /* Is it a directory that can be given away at all? Asked before it is looked through, and again by plan_build(). */
 int plan_check_workspace(const struct facts *f, struct err *e);

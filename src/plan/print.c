@@ -7,7 +7,7 @@ static const char *const mount_names[MOUNT_KIND_COUNT_] = {
 	[MOUNT_BIND] = "bind",       [MOUNT_PRIVATE] = "private", [MOUNT_PROC] = "proc",
 	[MOUNT_PTS] = "pts",         [MOUNT_DEVICE] = "device",   [MOUNT_HIDE] = "hide",
 	[MOUNT_PROTECT] = "protect", [MOUNT_PIN] = "pin",         [MOUNT_LAYER] = "layer",
-	[MOUNT_OVERLAY] = "overlay", [MOUNT_PART] = "part",
+	[MOUNT_OVERLAY] = "overlay", [MOUNT_PART] = "part",       [MOUNT_SERVE] = "serve",
 };
 static const char *const access_names[ACCESS_KIND_COUNT_] = { "read", "write", "device", "proc" };
 static const char *const skel_names[SKEL_KIND_COUNT_] = { "dir", "file", "link", "copy", "tree" };

@@ -21,7 +21,6 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/sabotage.h"
-#include "view/gitcfg.h"
 #include "view/known_own.h"
 #include "view/quarantine.h"
 #include "view/replica.h"
@@ -33,73 +32,6 @@
 #define FEW 256 /* so many descriptors everybody may have */
 #define TEXT_MAX (256 * KIB)
 #define TEXTS_MAX (16 * MIB)
-
-/* ---- the decision ---- */
-
-/* What could run, of one config: entries one after the other, each part with its length. */
-static void put_risk(struct buf *b, const struct gitcfg_item *it)
-{
-	const char *parts[] = { it->section, it->sub, it->key, it->value };
-
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		buf_printf(b, "%zd:", parts[i] ? (ssize_t)strlen(parts[i]) : (ssize_t)-1);
-		buf_puts(b, parts[i] ? parts[i] : "");
-	}
-}
-
-static int add_risk(void *arg, const struct gitcfg_item *it)
-{
-	if (!gitcfg_is_harmless(it))
-		put_risk(arg, it);
-	return 0;
-}
-
-bool known_is_calm(const struct known_text *last, const struct known_text *now)
-{
-	_cleanup_(buf_done) struct buf a = BUF(MIB), b = BUF(MIB);
-
-	/* What is new is held to the one way of writing that git itself uses: there no two readers differ. */
-	return now->n <= GITCFG_NEW_MAX &&
-	       gitcfg_read(last->p, last->n, GITCFG_GIT, add_risk, &a) == 0 &&
-	       gitcfg_read(now->p, now->n, GITCFG_STRICT, add_risk, &b) == 0 && !a.is_over &&
-	       !b.is_over && str_eq(buf_cstr(&a), buf_cstr(&b));
-}
-
-static bool was_there(void *arg, const struct gitcfg_item *it)
-{
-	const struct buf *last_risks = arg;
-	_cleanup_(buf_done) struct buf risk = BUF(MIB);
-
-	if (gitcfg_is_harmless(it))
-		return true;
-	put_risk(&risk, it);
-	return risk.is_over || strstr(buf_cstr(last_risks), buf_cstr(&risk));
-}
-
-bool known_cut(const struct known_text *last, const struct known_text *now, struct buf *ret)
-{
-	_cleanup_(buf_done) struct buf risks = BUF(MIB);
-
-	/* Whatever was cut, what is left is judged like any other. */
-	return gitcfg_read(last->p, last->n, GITCFG_GIT, add_risk, &risks) == 0 &&
-	       gitcfg_cut(now->p, now->n, was_there, &risks, ret) == 0 &&
-	       known_is_calm(last, &(struct known_text){ buf_cstr(ret), ret->n });
-}
-
-enum known_act known_judge(bool is_config, const struct known_text *last,
-			   const struct known_text *now)
-{
-	_free_ char *why = NULL;
-
-	if (last && last->n == now->n && (now->n == 0 || memcmp(last->p, now->p, now->n) == 0))
-		return KNOWN_STAYS;
-	if (!is_config)
-		return KNOWN_PUT_BACK;
-	if (last)
-		return known_is_calm(last, now) ? KNOWN_STAYS : KNOWN_PUT_BACK;
-	why = gitcfg_objection(now->p, now->n, NULL, NULL);
-	return why ? KNOWN_PUT_BACK : KNOWN_STAYS;
-}
 
 /* ---- the table ---- */
 
@@ -300,6 +232,30 @@ bool known_is_own(const struct known *k, const char *rel)
 	return o && o->fd >= 0 && o->changed.tv_sec && ws_lstat(k->ws_fd, rel, &st) == 0 &&
 	       fstat(o->fd, &held) == 0 && is_same_file(&st, &held) &&
 	       st.st_ctim.tv_sec == o->changed.tv_sec && st.st_ctim.tv_nsec == o->changed.tv_nsec;
+}
+
+bool known_renew(struct known *k, const char *rel)
+{
+	struct stat st;
+	bool is_there = false;
+
+	for (size_t i = 0; i < k->n; i++) {
+		struct known_one *o = &k->v[i];
+
+		if (o->is_gone || !is_at_or_below(o->rel, rel))
+			continue;
+		drop(k, o);
+		drop_text(k, o);
+		k->is_dirty = true;
+		o->dev = o->ino = 0;
+		if (ws_lstat(k->ws_fd, o->rel, &st) < 0)
+			continue;
+		is_there = true;
+		o->dev = st.st_dev;
+		o->ino = st.st_ino;
+		open_one(k, o);
+	}
+	return is_there;
 }
 
 void known_forget(struct known *k, const char *rel)

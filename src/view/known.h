@@ -16,6 +16,7 @@
 #define VITRINE_VIEW_KNOWN_H
 
 #include "base/buf.h"
+#include "view/gitcfg.h"
 #include "view/view.h"
 
 #define KNOWN_BYTES_MAX                                                                            \
@@ -36,6 +37,14 @@ enum known_act known_judge(bool is_config, const struct known_text *last,
 			   const struct known_text *now);
 /* Is a change from one config to the other one that can make nothing else run? */
 bool known_is_calm(const struct known_text *last, const struct known_text *now);
+/* The same; core.worktree may also come, go and change where both values are accepted by is_beneath. */
+bool known_is_calm_near(const struct known_text *last, const struct known_text *now,
+			gitcfg_path_fn is_beneath, void *arg);
+
+/* Why not: the first entry that could run and comes, goes or changes, by name ("core.pager"); to be freed. NULL: it cannot
+ * be told. */
+char *known_difference(const struct known_text *last, const struct known_text *now,
+		       gitcfg_path_fn is_beneath, void *arg);
 
 /* Leaves out of `now` what could run and was not there before. False: what is left would still make a difference. */
 bool known_cut(const struct known_text *last, const struct known_text *now, struct buf *ret);
@@ -55,6 +64,10 @@ void known_read(struct known *k);
 
 /* Is the file at rel the very one that was last seen or put there, untouched since? Then an event about it was ours. */
 bool known_is_own(const struct known *k, const char *rel);
+
+/* What lies at rel now, and at every masked name below, is the host's: nothing inside could have written there, because
+ * the name is served (dir/) and not masked. True: something is there. */
+bool known_renew(struct known *k, const char *rel);
 
 /* The host removed rel, and what is below it: whatever appears there is new, and not for us to judge. */
 void known_forget(struct known *k, const char *rel);

@@ -89,6 +89,7 @@ static int add_mounts(struct args *a, const struct render_in *in, bool has_ids, 
 		case MOUNT_LAYER: /* STEP_LAYERS: refused before */
 		case MOUNT_OVERLAY:
 		case MOUNT_PART:
+		case MOUNT_SERVE: /* the native engine alone */
 		case MOUNT_KIND_COUNT_:
 			break;
 		}

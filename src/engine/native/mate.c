@@ -12,6 +12,8 @@
  * ids      Must: map the ids, so that files made from here on have an owner.
  * part     Must: let no later mount of the host in.                Need not: know the plan.
  * plan     Waits until there is one. What came before was done meanwhile.
+ * serve    Must: make the mount of a served git dir while /dev/fuse can be opened. The keeper starts its server
+ *          meanwhile, for whom the view waits.
  * trees    Waits for root's, which the keeper makes.
  * open     Must: open every source while the host is visible.      Must not: change what others see.
  * become   Must: take the sandbox's ids, where they are not our own.
@@ -253,6 +255,7 @@ static const struct step mate_steps[] = {
 	{ "map ids", step_ids },
 	{ "part from the host", step_part },
 	{ "take the plan", step_plan },
+	{ "serve the git dir", served_make },
 	{ "take trees", step_trees },
 	{ "open sources", step_open },
 	{ "take ids", step_become },

@@ -38,7 +38,7 @@ static int set_attrs(int tree, uint64_t attrs)
 		       : 0;
 }
 
-static int clone_tree(int dir, const char *path, uint64_t attrs)
+int mounts_clone(int dir, const char *path, uint64_t attrs)
 {
 	_close_ int tree = open_tree(dir, path,
 				     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
@@ -105,7 +105,7 @@ static int make_proc(void)
 	int tree;
 
 	if (sabotaged("proc") || sabotaged("pidns"))
-		return clone_tree(AT_FDCWD, "/proc", 0);
+		return mounts_clone(AT_FDCWD, "/proc", 0);
 	if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	tree = fsmount(fs, FSMOUNT_CLOEXEC,
@@ -137,7 +137,7 @@ int mounts_source(const struct child *c, size_t i)
 
 	if (c->trees[i] >= 0)
 		return c->trees[i];
-	tree = clone_tree(AT_FDCWD, m->src, attrs_of(m));
+	tree = mounts_clone(AT_FDCWD, m->src, attrs_of(m));
 	if (tree < 0)
 		return tree;
 	r = verify(tree, m);
@@ -157,8 +157,8 @@ int mounts_open(struct child *c)
 	(void)snprintf(c->where, sizeof(c->where), "the root directory");
 	if (r < 0)
 		return r;
-	c->root = clone_tree(AT_FDCWD, skel,
-			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
+	c->root = mounts_clone(AT_FDCWD, skel,
+			       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
 	if (c->root < 0)
 		return c->root;
 	/* Onto itself: a place that is sure to exist, and that only we look at. */
@@ -247,9 +247,9 @@ int mounts_cover(int root, const struct mount *m)
 		       : m->flags & MOUNT_DIR ? "file"
 					      : m->src);
 	if (m->kind == MOUNT_HIDE) /* part of the skeleton, and read-only like it */
-		tree = clone_tree(root, cover, 0);
+		tree = mounts_clone(root, cover, 0);
 	else
-		tree = clone_tree(at, "", m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0);
+		tree = mounts_clone(at, "", m->flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0);
 	if (tree < 0)
 		return tree;
 	r = move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
@@ -308,7 +308,7 @@ static int mount_overlay(int n, int target, bool may_suid)
 /* One layer with nothing below it needs no overlay. */
 static int bind_layer(int target)
 {
-	_close_ int tree = clone_tree(AT_FDCWD, "0/fs", 0);
+	_close_ int tree = mounts_clone(AT_FDCWD, "0/fs", 0);
 
 	if (tree < 0)
 		return tree;
@@ -345,7 +345,7 @@ static int clone_part(const struct child *c, const struct mount *m)
 {
 	_close_ int at = path_openat2(c->root, m->src, O_PATH | O_NOFOLLOW, SAFE);
 
-	return at < 0 ? at : clone_tree(at, "", attrs_of(m));
+	return at < 0 ? at : mounts_clone(at, "", attrs_of(m));
 }
 
 /* When all parts are in their places the whole is not needed any more. */
@@ -384,11 +384,11 @@ static int attach_one(struct child *c, size_t i)
 		return r;
 	case MOUNT_PRIVATE:
 		if (sabotaged("tmp") && str_eq(m->src, "tmp"))
-			made = clone_tree(AT_FDCWD, "/tmp", 0);
+			made = mounts_clone(AT_FDCWD, "/tmp", 0);
 		else if (sabotaged("home") && str_eq(m->src, "home"))
-			made = clone_tree(AT_FDCWD, m->dst, 0);
+			made = mounts_clone(AT_FDCWD, m->dst, 0);
 		else
-			made = clone_tree(c->private, m->src, 0);
+			made = mounts_clone(c->private, m->src, 0);
 		break;
 	case MOUNT_PROC:
 		made = make_proc();
@@ -403,9 +403,13 @@ static int attach_one(struct child *c, size_t i)
 		return 0;
 	case MOUNT_OVERLAY:
 		return mounts_overlay(c, i);
+	case MOUNT_SERVE:
+		return served_attach(c, m);
 	case MOUNT_HIDE:
 	case MOUNT_PROTECT:
 	case MOUNT_PIN:
+		if (m->flags & MOUNT_SERVED && c->served >= 0)
+			return 0;
 		return is_left_out(m) ? 0 : mounts_cover(c->root, m);
 	case MOUNT_KIND_COUNT_:
 		bug_on(true);
@@ -439,11 +443,12 @@ int mounts_attach(struct child *c)
 			return r;
 	}
 	if (sabotaged("dev")) {
-		int dev = clone_tree(AT_FDCWD, "/dev", 0);
+		int dev = mounts_clone(AT_FDCWD, "/dev", 0);
 
 		if (dev < 0 || move_mount(dev, "", c->root, "dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 			return -errno;
 	}
 	fd_close(c->private);
+	fd_close(c->served); /* its number still says that there is one */
 	return drop_system(c);
 }

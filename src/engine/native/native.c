@@ -241,10 +241,16 @@ int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_
 		 struct native *ret, struct err *e)
 {
 	_cleanup_(native_done) struct native n = NATIVE_NONE;
-	struct child c = { .ids = *ids, .turn = turn, .resolver = FD_NONE, .needs_go = cg != NULL };
+	struct child c = { .ids = *ids,
+			   .turn = turn,
+			   .served = FD_NONE,
+			   .resolver = FD_NONE,
+			   .needs_go = cg != NULL };
 	int r;
 
 	n.ctl = take_ctl[0];
+	n.uid_in = ids->is_root && ids->root == ROOT_NONE ? ids->uid_in : 0;
+	n.gid_in = ids->gid_in;
 	r = clone_init(&c, take_ctl, cg, &n, e);
 	fd_close(take_ctl[1]);
 	/* Once it has other ids, only root could do this. */
@@ -342,16 +348,27 @@ static bool is_covered(int root, const struct mount *m)
 	return at >= 0 && fd_is_mount_root(at);
 }
 
-static _Noreturn void cover_child(const struct native *n, const struct mount *m)
+/* In a child of the keeper: the root of the sandbox, in its namespaces. Root becomes the sandbox's user, as the mate did:
+ * an id that is not known inside cannot ask a served git dir for anything. */
+static int enter_view(const struct native *n)
 {
-	_close_ int root = FD_NONE;
-	int r, tries = 0;
+	int root;
 
 	if (setns(n->user_ns, CLONE_NEWUSER) < 0 || setns(n->mnt_ns, CLONE_NEWNS) < 0)
+		_exit(errno);
+	if (n->uid_in && (syscall(SYS_setresgid, n->gid_in, n->gid_in, n->gid_in) < 0 ||
+			  syscall(SYS_setresuid, n->uid_in, n->uid_in, n->uid_in) < 0))
 		_exit(errno);
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		_exit(errno);
+	return root;
+}
+
+static _Noreturn void cover_child(const struct native *n, const struct mount *m)
+{
+	int root = enter_view(n), r, tries = 0;
+
 	/* What was opened may be replaced before it is covered: the host may save many times in a row. A name that is gone
 	 * has nothing to cover, and is covered when it comes back. */
 	do {
@@ -360,19 +377,40 @@ static _Noreturn void cover_child(const struct native *n, const struct mount *m)
 	_exit(r < 0 && r != -ENOENT ? -r : 0);
 }
 
-int native_cover(const struct native *n, const struct mount *m, struct err *e)
+static int await_helper(pid_t pid, const char *what, const struct mount *m, struct err *e)
 {
 	int status = 0;
+
+	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+		return err_set(e, ERR_SYSTEM, ECHILD, "%s '%s': helper died", what, m->dst);
+	if (WEXITSTATUS(status) != 0)
+		return err_set(e, ERR_SYSTEM, WEXITSTATUS(status), "%s '%s': %s", what, m->dst,
+			       strerrordesc_np(WEXITSTATUS(status)));
+	return 0;
+}
+
+int native_cover(const struct native *n, const struct mount *m, struct err *e)
+{
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return err_sys(e, "fork");
 	if (pid == 0)
 		cover_child(n, m);
-	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
-		return err_set(e, ERR_SYSTEM, ECHILD, "cover '%s': helper died", m->dst);
-	if (WEXITSTATUS(status) != 0)
-		return err_set(e, ERR_SYSTEM, WEXITSTATUS(status), "cover '%s': %s", m->dst,
-			       strerrordesc_np(WEXITSTATUS(status)));
-	return 0;
+	return await_helper(pid, "cover", m, e);
+}
+
+int native_parts(const struct native *n, const struct mount *m, const int trees[SERVED_PARTS],
+		 struct err *e)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return err_sys(e, "fork");
+	if (pid == 0) {
+		int r = served_attach_parts(enter_view(n), m, trees);
+
+		_exit(r < 0 ? -r : 0);
+	}
+	return await_helper(pid, "attach the parts of", m, e);
 }

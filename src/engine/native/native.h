@@ -16,6 +16,7 @@
 #include "sys/netns.h"
 #include "sys/packet.h"
 
+#define SERVED_PARTS 3   /* of plan_served_binds */
 #define INIT_SESSIONS 64 /* commands running at once in one sandbox */
 
 enum init_msg_type {
@@ -39,7 +40,10 @@ enum init_msg_type {
 			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
 	INIT_PARKED,   /* a = 0, or errno: it cannot */
 	INIT_RESOLVER, /* with one datagram socket: where names are asked for in a sandbox without network; before the first command */
-	INIT_SHARED,   /* with one descriptor, for shared_add(); before the first command runs */
+	INIT_SERVED, /* with one descriptor: /dev/fuse of the plan's MOUNT_SERVE; none: a = errno, its covers are used; before
+		      * the first command */
+	INIT_PARTS, /* flags: which of plan_served_binds; with a descriptor of each: to be attached in the served git dir */
+	INIT_SHARED, /* with one descriptor, for shared_add(); before the first command runs */
 	/* to init */
 	INIT_MAPPED, /* where ids_are_given(): the ids are mapped */
 	INIT_PLAN,   /* plan; may come before INIT_MAPPED, from whoever made the plan */
@@ -114,7 +118,9 @@ struct native {
 	int pidfd;
 	int ctl;             /* the keeper's end */
 	int user_ns, mnt_ns; /* for putting masks back */
-	int skel;            /* holds a shared lock while the skeleton is in use */
+	uid_t uid_in;        /* who does that; 0: the caller's own ids will do */
+	gid_t gid_in;
+	int skel; /* holds a shared lock while the skeleton is in use */
 	int idmap; /* root's, until its trees are made: the user namespace that maps the files' owner... */
 	pid_t carrier; /* ...and who carried it; 0: nobody */
 	/* Behind other walls (engine/wall.c) pid is vitrine-link, and besides there are: */
@@ -162,6 +168,10 @@ void native_idmap_end(struct native *n);
 /* Puts the cover of mount `m` back after the host replaced the file below it. The sandbox must be frozen. */
 int native_cover(const struct native *n, const struct mount *m, struct err *e);
 
+/* Attaches the parts of the served git dir `m` that init handed out. */
+int native_parts(const struct native *n, const struct mount *m, const int trees[SERVED_PARTS],
+		 struct err *e);
+
 int init_send(int fd, const struct init_msg *m, const int *fds, size_t n_fds);
 /* 1: a message; 0: the peer is gone; < 0: not a message, end the sandbox. At most 4 descriptors, FD_NONE where none. */
 int init_recv(int fd, struct init_msg *m, int fds[PACKET_FDS]);
@@ -187,6 +197,7 @@ struct child {
 	int root;    /* the new root */
 	int private; /* the sandbox's tmpfs */
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
+	int served;   /* the mount of the plan's MOUNT_SERVE; FD_NONE: there is none */
 	int resolver; /* to be handed out; FD_NONE: the gate's, or none */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
@@ -228,7 +239,14 @@ static inline uint64_t rlimit_files(const struct plan *p)
 {
 	return p->limits[LIMIT_OPEN_FILES].is_set ? p->limits[LIMIT_OPEN_FILES].max : 0;
 }
+/* served.c: makes the mount of a served git dir and hands its /dev/fuse out; attaches it. */
+int served_make(struct child *c);
+int served_attach(struct child *c, const struct mount *m);
+/* The directories in it that are not served; FD_NONE: there is none of that name. */
+int served_attach_parts(int root, const struct mount *m, const int trees[SERVED_PARTS]);
 int mounts_open(struct child *c);
+/* What lies at path below dir, or dir itself where it is "", as a tree that hangs nowhere yet. < 0: -errno */
+int mounts_clone(int dir, const char *path, uint64_t attrs);
 int mounts_attach(struct child *c);
 int mounts_cover(int root, const struct mount *m);
 /* The directories to m->dst below a root, and a file or directory to mount on; over no link. */

@@ -92,6 +92,7 @@ static void put_one(struct json_list *l, const struct render_in *in, const struc
 	case MOUNT_LAYER:  /* STEP_LAYERS: refused before */
 	case MOUNT_OVERLAY:
 	case MOUNT_PART:
+	case MOUNT_SERVE: /* the native engine alone */
 	case MOUNT_KIND_COUNT_:
 		return;
 	}

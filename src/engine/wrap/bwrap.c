@@ -65,6 +65,7 @@ static int add_mount(struct args *a, const struct render_in *in, const struct mo
 	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
 	case MOUNT_OVERLAY:
 	case MOUNT_PART:
+	case MOUNT_SERVE: /* the native engine alone */
 	case MOUNT_KIND_COUNT_:
 		break;
 	}

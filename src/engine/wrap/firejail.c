@@ -34,6 +34,7 @@ static void add_mount(struct args *a, const struct mount *m)
 	case MOUNT_LAYER: /* STEP_LAYERS: refused before */
 	case MOUNT_OVERLAY:
 	case MOUNT_PART:
+	case MOUNT_SERVE: /* the native engine alone */
 	case MOUNT_KIND_COUNT_:
 		return;
 	}
