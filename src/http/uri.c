@@ -184,17 +184,20 @@ static const char *encoding_objection(struct str s, bool is_strict)
 	return is_strict && (c == '/' || c == '%') ? "an encoded '/' or '%'" : NULL;
 }
 
-/* A part of the path that begins behind a slash: what is wrong with the way it begins? */
-static const char *part_objection(struct str s)
+/* A part of the path that begins behind a slash: what is wrong with it? */
+static const char *part_objection(struct str s, bool is_strict)
 {
-	size_t n = str_find(s, '/');
+	struct str part = str_first(s, str_find(s, '/'));
 
-	if (n == 0)
+	if (part.n == 0)
 		return "an empty part ('//')";
-	return (n == 1 && s.p[0] == '.') || (n == 2 && s.p[0] == '.' && s.p[1] == '.') ? "a part "
-											 "'.' or "
-											 "'..'"
-										       : NULL;
+	if (str_is(part, ".") || str_is(part, ".."))
+		return "a part '.' or '..'";
+	/* Some servers cut these off. */
+	if (is_strict && (part.p[part.n - 1] == '.' || str_has_prefix(part, "%20") ||
+			  (part.n >= 3 && memcmp(part.p + part.n - 3, "%20", 3) == 0)))
+		return "a part with a dot at its end or a blank at either end";
+	return NULL;
 }
 
 int http_check_canonical(struct str target, bool is_strict, struct err *e)
@@ -206,7 +209,7 @@ int http_check_canonical(struct str target, bool is_strict, struct err *e)
 		struct str rest = str_from(path, i);
 
 		if (path.p[i] == '/' && rest.n > 1)
-			why = part_objection(str_from(rest, 1));
+			why = part_objection(str_from(rest, 1), is_strict);
 		else if (path.p[i] == '%')
 			why = encoding_objection(rest, is_strict);
 		else if (path.p[i] == '\\' || path.p[i] == ';')

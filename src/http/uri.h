@@ -37,7 +37,8 @@ int http_parse_target(struct str method, struct str target, struct http_target *
 
 /* Is the path, without its query, in its one canonical form? No empty, "." or ".." part, no '\\' and no ';', and an encoding
  * only of what cannot stand for itself. Encoded slashes and percent signs mean themselves to some servers and separators to
- * others, and letters beyond ASCII become plain ones where a server folds them: `is_strict` refuses these too. -EBADMSG with
+ * others, letters beyond ASCII become plain ones where a server folds them, and some cut dots and blanks off the end of a part: `is_strict`
+ * refuses these too. -EBADMSG with
  * the sentence. */
 int http_check_canonical(struct str path, bool is_strict, struct err *e);
 

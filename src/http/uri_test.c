@@ -135,4 +135,28 @@ TEST(comparing)
 	CHECK(http_authority_is(&a, "a.test", 8443, 443));
 }
 
+TEST(a_path_has_one_canonical_form)
+{
+	static const char *const fine[] = { "/",     "/a",     "/a/",   "/a.b/c..d",
+					    "/%20a", "/a%20b", "/...x", "/a?//..;%2f" };
+	static const char *const wrong[] = { "//",     "/a//b", "/.",   "/../a", "/a/..",  "/a/./b",
+					     "/%61",   "/%2e",  "/a;b", "/a\\b", "/a%5Cb", "/a%3bb",
+					     "/a%00b", "/a%",   "/a%2", "/a%zz", "/%2E%2E" };
+	/* Only where something is decided by the path. */
+	static const char *const doubtful[] = { "/a%2Fb", "/a%2fb", "/a%25b", "/%C0%AF", "/a./b",
+						"/a.",    "/%20a",  "/a%20",  "/a%20/b", "/..." };
+	struct err e = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(fine); i++)
+		CHECK_INT(http_check_canonical(str_of(fine[i]), false, &e), 0);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CHECK_INT(http_check_canonical(str_of(wrong[i]), false, &e), -EBADMSG);
+		CHECK_INT(http_check_canonical(str_of(wrong[i]), true, &e), -EBADMSG);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(doubtful); i++) {
+		CHECK_INT(http_check_canonical(str_of(doubtful[i]), false, &e), 0);
+		CHECK_INT(http_check_canonical(str_of(doubtful[i]), true, &e), -EBADMSG);
+	}
+}
+
 TEST_MAIN()

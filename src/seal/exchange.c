@@ -130,6 +130,63 @@ static int check_body(struct exchange *x, const struct http_head *in)
 	return 0;
 }
 
+/* Fields that some servers take for another method, path, host or framing than the ones that are judged here. An underscore
+ * reads as '-': gateways of the CGI kind make one name of both. */
+static bool says_otherwise(struct str name)
+{
+	static const char *const names[] = {
+		"X-HTTP-Method-Override",
+		"X-HTTP-Method",
+		"X-Method-Override",
+		"X-Original-Method",
+		"X-Forwarded-Method",
+		"X-Original-URL",
+		"X-Original-URI",
+		"X-Rewrite-URL",
+		"X-Forwarded-URI",
+		"X-Forwarded-Path",
+		"X-Forwarded-Prefix",
+		"X-Forwarded-Host",
+		"X-Forwarded-Server",
+		"X-Original-Host",
+		"X-Host",
+		"Forwarded",
+	};
+	static const char *const framing[] = { "Transfer-Encoding", "Content-Length" };
+	bool has_underscore = str_find(name, '_') < name.n;
+	char plain[32];
+
+	if (name.n >= sizeof(plain))
+		return false;
+	for (size_t i = 0; i < name.n; i++)
+		plain[i] = (char)(name.p[i] == '_' ? '-' : name.p[i]);
+	name.p = plain;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_is_nocase(name, names[i]))
+			return true;
+	for (size_t i = 0; has_underscore && i < ARRAY_LEN(framing); i++)
+		if (str_is_nocase(name, framing[i]))
+			return true;
+	return false;
+}
+
+static int check_fields(struct exchange *x, const struct http_head *in)
+{
+	bool is_decided =
+		x->is_masked || x->is_strict || path_rules_cover(&x->rules->paths, x->way->host);
+
+	for (size_t i = 0; is_decided && i < in->n && !sabotaged("seal-override"); i++)
+		if (says_otherwise(in->v[i].name)) {
+			_free_ char *why = mem_fmt("the field '%.*s' means another request to some "
+						   "servers than the one that is judged; send the "
+						   "request without it",
+						   (int)in->v[i].name.n, in->v[i].name.p);
+
+			return refuse(x, 400, why);
+		}
+	return 0;
+}
+
 /* ---- rules */
 
 static int judge_git(struct exchange *x, const struct http_head *in, struct str path,
@@ -207,8 +264,10 @@ static void copy_field(struct exchange *x, const struct http_field *f, struct ht
 /* A part of an answer, or a compressed one: a value in it could not be seen. */
 static bool asks_for_another_form(struct str name)
 {
-	static const char *const names[] = { "Range", "If-Range", "Accept-Encoding",
-					     "Sec-WebSocket-Extensions", "A-IM" };
+	static const char *const names[] = {
+		"Range", "If-Range",       "Accept-Encoding", "Sec-WebSocket-Extensions",
+		"A-IM",  "Accept-Charset", "Request-Range",   "Available-Dictionary"
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_is_nocase(name, names[i]))
@@ -286,6 +345,8 @@ int exchange_request(struct exchange *x, const struct http_head *in, struct http
 	r = check_target(x, in, &path);
 	if (r >= 0)
 		r = check_body(x, in);
+	if (r >= 0)
+		r = check_fields(x, in);
 	if (r >= 0)
 		r = judge(x, in, path, &rule);
 	if (r >= 0)
@@ -425,7 +486,7 @@ static int check_watched(struct exchange *x)
 		return refuse(x, 502,
 			      "an answer of JSON of this host is too long to be looked through");
 	mark = login_token_in(x->watch, &x->rules->vault,
-			      (struct str){ .p = x->answer.p, .n = x->answer.n });
+			      (struct str){ .p = x->answer.p, .n = x->answer.n }, true);
 	if (mark) {
 		_free_ char *why = mem_fmt("the answer holds what begins like a token of %s ('%s')",
 					   x->watch->name, mark);
@@ -471,6 +532,39 @@ static void copy_masked(struct exchange *x, const struct http_field *f, struct h
 		add_field(out, f->name, masked(x, f->value));
 }
 
+/* Are letters in it something else than bytes of ASCII? */
+static bool is_wide(struct str type)
+{
+	static const char *const wide[] = { "utf-16", "utf16", "utf-32",  "utf32",     "utf-7",
+					    "utf7",   "ucs",   "cp037",   "ibm",       "ebcdic",
+					    "scsu",   "bocu",  "unicode", "iso-10646", "cesu" };
+	static const char word[] = "charset";
+
+	for (size_t i = 0; i + sizeof(word) - 1 <= type.n; i++) {
+		struct str name = str_from(type, i + sizeof(word) - 1);
+
+		if (strncasecmp(type.p + i, word, sizeof(word) - 1) != 0)
+			continue;
+		while (name.n > 0 && strchr(" \t=\"'*", name.p[0]))
+			name = str_from(name, 1);
+		if (name.n > 2 && strncasecmp(name.p, "x-", 2) == 0)
+			name = str_from(name, 2);
+		for (size_t k = 0; k < ARRAY_LEN(wide); k++)
+			if (name.n >= strlen(wide[k]) &&
+			    strncasecmp(name.p, wide[k], strlen(wide[k])) == 0)
+				return true;
+	}
+	return false;
+}
+
+static bool has_wide_type(const struct http_head *in)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (str_is_nocase(in->v[i].name, "Content-Type") && is_wide(in->v[i].value))
+			return true;
+	return false;
+}
+
 /* Did the server send the answer in a form that it was not asked for? */
 static const char *form_objection(const struct http_head *in)
 {
@@ -485,6 +579,10 @@ static const char *form_objection(const struct http_head *in)
 		return "the server sent a part of an answer that nobody asked for; on a host with "
 		       "a "
 		       "secret it could hide the secret";
+	if (has_wide_type(in))
+		return "the server sent an answer in a character set that is not made of ASCII; on "
+		       "a "
+		       "host with a secret it could hide the secret";
 	if (http_field_first(in, "Sec-WebSocket-Extensions"))
 		return "the server uses an extension of WebSocket that was not asked for; on a "
 		       "host "
@@ -498,21 +596,31 @@ static bool has_mark_in_head(const struct exchange *x, const struct http_head *i
 	const struct login *l = x->login ? x->login : x->watch;
 
 	for (size_t i = 0; l && i < in->n; i++)
-		if (login_token_in(l, &x->rules->vault, in->v[i].value) ||
-		    login_token_in(l, &x->rules->vault, in->v[i].name))
+		if (login_token_in(l, &x->rules->vault, in->v[i].value, false) ||
+		    login_token_in(l, &x->rules->vault, in->v[i].name, false))
 			return true;
-	return l && login_token_in(l, &x->rules->vault, in->reason);
+	return l && login_token_in(l, &x->rules->vault, in->reason, false);
 }
 
-/* Also where the server does not say what it is. */
+/* JSON, and what can carry it: a form, the parts of a message. Also where the server does not say what it is, or says two
+ * things. */
 static bool may_be_json(const struct http_head *in)
 {
-	const struct http_field *f = http_field_first(in, "Content-Type");
+	static const char *const types[] = { "json", "x-www-form-urlencoded", "multipart/" };
+	size_t n_fields = 0;
+	bool is_meant = false;
 
-	for (size_t i = 0; f && i + 4 <= f->value.n; i++)
-		if (strncasecmp(f->value.p + i, "json", 4) == 0)
-			return true;
-	return f == NULL;
+	for (size_t i = 0; i < in->n; i++) {
+		struct str type = in->v[i].value;
+
+		if (!str_is_nocase(in->v[i].name, "Content-Type"))
+			continue;
+		n_fields++;
+		for (size_t k = 0; k < ARRAY_LEN(types); k++)
+			for (size_t at = 0, n = strlen(types[k]); at + n <= type.n; at++)
+				is_meant |= strncasecmp(type.p + at, types[k], n) == 0;
+	}
+	return is_meant || n_fields != 1;
 }
 
 /* How the body of this answer is looked through: held as a whole, by frames, or as it comes. */

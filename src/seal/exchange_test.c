@@ -140,6 +140,11 @@ TEST(refusals)
 	refused("SEARCH /a HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 1\r\n\r\n", 400);
 	refused("GET //a HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
 	refused("GET /%61 HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
+	refused("GET /a HTTP/1.1\r\nHost: ok.test\r\nX-HTTP-Method-Override: DELETE\r\n\r\n", 400);
+	refused("GET /a HTTP/1.1\r\nHost: ok.test\r\nx_original_url: /no\r\n\r\n", 400);
+	refused("GET /a HTTP/1.1\r\nHost: ok.test\r\nForwarded: host=evil.test\r\n\r\n", 400);
+	refused("GET /a HTTP/1.1\r\nHost: ok.test\r\nX-Forwarded-Host: evil.test\r\n\r\n", 400);
+	refused("POST /a HTTP/1.1\r\nHost: ok.test\r\nTransfer_Encoding: chunked\r\n\r\n", 400);
 	refused("CONNECT ok.test:443 HTTP/1.1\r\nHost: ok.test\r\n\r\n", 405);
 	refused("GET /no HTTP/1.1\r\nHost: ok.test\r\n\r\n", 403);
 	refused("GET /../no HTTP/1.1\r\nHost: ok.test\r\n\r\n", 400);
@@ -198,6 +203,9 @@ TEST(parts_and_extensions_hide_nothing)
 		"HTTP/1.1 206 Partial Content\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Range: bytes 0-1/9\r\n\r\n",
 		"HTTP/1.1 226 IM Used\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=UTF-16LE\r\n\r\n",
+		"HTTP/1.1 404 No\r\nContent-Type: text/plain\r\nContent-Type: "
+		"a/b;Charset=\"utf-7\"\r\n\r\n",
 		"HTTP/1.1 101 Switching\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
 	};
 	struct terms *r = make_rules();
@@ -299,6 +307,34 @@ TEST(basic_is_masked_whoever_asks)
 	terms_unref(r);
 }
 
+/* A value with '/' and its kin, as it stands in an address and in JSON; and a field that ends inside a value. */
+TEST(a_value_is_masked_as_servers_write_it)
+{
+	static const char rules[] = "{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"1//"
+				    "0HOLDERS+=xx\","
+				    "\"hosts\":[\"ok.test\"]}]}";
+	static const char text[] = "HTTP/1.1 302 Found\r\nLocation: /?t=1%2F%2F0real9%2B%3Dzz\r\n"
+				   "X-Url: /?t=1%2f%2f0real9%2b%3dzz\r\nX-Cut: 1//0real9\r\n\r\n";
+	static const char json[] = "{\"t\":\"1\\/\\/0real9+=zz\"}";
+	struct terms *r = terms_new();
+	struct exchange x;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR("1//0real9+=zz")), 0);
+	CHECK_INT(ask(&x, r, &way, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK(http_parse_response(text, strlen(text), &in, &e) > 0);
+	CHECK_INT(exchange_response(&x, &in, &out), 0);
+	CHECK(memmem(sent("Location").p, sent("Location").n, "real9", 5) == NULL);
+	CHECK(memmem(sent("X-Url").p, sent("X-Url").n, "real9", 5) == NULL);
+	CHECK(memmem(sent("X-Cut").p, sent("X-Cut").n, "real9", 5) == NULL);
+	CHECK_INT(exchange_down(&x, json, strlen(json), &body), 0);
+	CHECK(body.n == strlen(json) && memmem(body.p, body.n, "real9", 5) == NULL);
+	exchange_end(&x);
+	terms_unref(r);
+}
+
 /* A body that ends inside a placeholder goes out as it is: half of the value would be sent, and come back unmasked. */
 TEST(half_a_placeholder_is_none)
 {
@@ -379,7 +415,7 @@ static struct terms *login_rules(void)
 				   "\"closed\":[\"ok.test/token\",\"ok.test/oauth\"],"
 				   "\"pages\":[\"GET ok.test/oauth/profile\"],"
 				   "\"marks\":[\"sk-ant-\",\"1//0\",\"rt_\"],"
-				   "\"texts\":[\"ok.test/v1\"]}]}";
+				   "\"texts\":[\"* ok.test/v1/**\"]}]}";
 	struct terms *r = terms_new();
 	struct err e = ERR_INIT;
 
@@ -528,6 +564,32 @@ TEST(a_token_comes_inside_in_no_other_way)
 		{ POST_TOKEN, "HTTP/1.1 302 Found\r\nLocation: /?t=" ACCESS "\r\n\r\n", "", false },
 		{ POST_TOKEN, "HTTP/1.1 200 OK\r\n\r\n",
 		  "{\"x\":\"{\\\"access_token\\\":\\\"" ACCESS "\\\"}\"}", false },
+		/* Escapes of JSON and of addresses, once and over again, and an answer that is cut off. */
+		{ POST_TOKEN, "HTTP/1.1 200 OK\r\n\r\n",
+		  "{\"u\":\"at sk-ant-\\u006fat01-0123456789abcdefghijklmnop\"}", false },
+		{ POST_TOKEN, "HTTP/1.1 400 Bad\r\n\r\n",
+		  "{\"u\":\"t=1\\/\\/0abcdefghijklmnopqrstuvwxyz0123456789\"}", false },
+		{ GET("/elsewhere"), JSON_HEAD,
+		  "{\"u\":\"{\\\"k\\\":\\\"sk\\\\u002dant-oat01-0123456789abcd\\\"}\"}", false },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"u\":\"/?t=sk%2Dant%2doat01%2D0123456789abcd\"}",
+		  false },
+		{ GET("/elsewhere"),
+		  "HTTP/1.1 302 Found\r\nLocation: /?t=sk%252Dant-oat01-0123456789abc\r\n\r\n", "",
+		  false },
+		{ GET("/elsewhere"), JSON_HEAD, "{\"key\":\"sk-ant-oat0", false },
+		{ GET("/elsewhere"),
+		  "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Type: text/json\r\n\r\n",
+		  "{\"key\":\"" ACCESS "\"}", false },
+		{ GET("/elsewhere"),
+		  "HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n",
+		  "--x\r\n\r\n{\"key\":\"" ACCESS "\"}\r\n--x--", false },
+		{ GET("/elsewhere"),
+		  "HTTP/1.1 200 OK\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n",
+		  "access_token=" ACCESS, false },
+		{ GET("/elsewhere"), "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", "a page",
+		  true },
+		{ GET("/x/v1/messages"), JSON_HEAD, "{\"key\":\"" ACCESS "\"}", false },
+		{ GET("/v1%20/messages"), JSON_HEAD, "{}", false },
 		{ GET("/oauth/profile"), JSON_HEAD, "{\"name\":\"me\"}", true },
 		{ GET("/oauth/profile"), JSON_HEAD, "{\"key\":\"" ACCESS "\"}", false },
 		{ GET("/oauth/other"), JSON_HEAD, "{}", false },

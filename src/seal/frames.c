@@ -15,7 +15,8 @@ enum {
 	FIN = 0x80,
 	MASKED = 0x80,
 	CONTROL = 0x08,
-	CONTROL_MAX = 125
+	CONTROL_MAX = 125,
+	MARKS_MAX = 1024 /* heads that wait at a time: more than that hide something */
 };
 
 struct frames {
@@ -25,6 +26,7 @@ struct frames {
 	bool is_open;              /* its head was read */
 	bool is_control;           /* this frame is: its payload is not part of a message */
 	bool is_final;             /* this frame ends its message */
+	bool is_in_message;        /* a message has begun and goes on in the next frame */
 	char control[CONTROL_MAX]; /* its payload, until it is whole */
 	size_t control_n;
 	/* Heads, and control frames, that stand behind payload which the mask holds back. */
@@ -102,6 +104,11 @@ static int begin_frame(struct frames *f)
 		return -EBADMSG;
 	f->is_control = opcode & CONTROL;
 	f->is_final = f->head[0] & FIN;
+	/* A message begins with its kind and goes on with none: a reader that joins others would see a value that we do not. */
+	if (!f->is_control && f->is_in_message != (opcode == 0))
+		return -EBADMSG;
+	if (!f->is_control)
+		f->is_in_message = !f->is_final;
 	f->left = length;
 	if (length >= 126) {
 		f->left = 0;
@@ -162,6 +169,8 @@ int frames_feed(struct frames *f, struct mask *m, const char *p, size_t n, struc
 	while (n > 0) {
 		size_t used = f->is_open ? take_payload(f, m, p, n) : take_head(f, p, n);
 
+		if (f->n_marks > MARKS_MAX)
+			return -EBADMSG;
 		p += used;
 		n -= used;
 		if (!f->is_open && f->head_n == head_size(f) && f->head_n >= 2) {

@@ -92,4 +92,38 @@ TEST(other_frames_are_refused)
 	}
 }
 
+TEST(a_message_begins_once_and_goes_on_as_itself)
+{
+	static const unsigned wrong[][2] = { { 0x80, 0x81 }, { 0x81, 0x80 }, { 0x01, 0x81 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		_cleanup_(buf_done) struct buf in = BUF(4 * KIB), out = BUF(4 * KIB);
+
+		put_frame(&in, wrong[i][0], "sk-01234567");
+		put_frame(&in, wrong[i][1], "89abcdefghijkl");
+		CHECK_INT(feed(&in, 3, &out), -EBADMSG);
+	}
+}
+
+/* A control frame is a text of its own: one that ends inside a value shows nothing of it. */
+TEST(a_control_frame_that_ends_inside_a_value_shows_nothing_of_it)
+{
+	_cleanup_(buf_done) struct buf in = BUF(4 * KIB), out = BUF(4 * KIB);
+
+	put_frame(&in, 0x89, "ping sk-0123456789abc");
+	CHECK_INT(feed(&in, 100, &out), 0);
+	CHECK(out.n == in.n && memmem(out.p, out.n, "0123", 4) == NULL);
+}
+
+/* What waits behind a value that goes on without an end is bounded. */
+TEST(frames_without_number_do_not_wait)
+{
+	_cleanup_(buf_done) struct buf in = BUF(64 * KIB), out = BUF(64 * KIB);
+
+	put_frame(&in, 0x01, "sk-01234567");
+	for (int i = 0; i < 4000; i++)
+		put_frame(&in, 0x89, "");
+	CHECK_INT(feed(&in, 1000, &out), -EBADMSG);
+}
+
 TEST_MAIN()

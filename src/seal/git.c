@@ -30,6 +30,26 @@ static struct str before_word(struct str path, const char *word)
 	return str_first(path, at ? (size_t)(at - path.p) : path.n);
 }
 
+/* Is one of git's words in the path in another spelling, which a server that minds neither case nor a slash at the end takes
+ * for the word itself? */
+static bool has_odd_word(struct str path)
+{
+	static const char *const words[] = { "/info/refs/",        "/git-upload-pack/",
+					     "/git-receive-pack/", "/git-upload-archive/",
+					     "/info/lfs/",         "/objects/" };
+	_cleanup_(buf_done) struct buf plain = BUF(path.n + 1);
+
+	for (size_t i = 0; i < path.n; i++)
+		buf_putc(&plain, (char)(path.p[i] >= 'A' && path.p[i] <= 'Z' ? path.p[i] | 0x20
+									     : path.p[i]));
+	if (path.n == 0 || path.p[path.n - 1] != '/')
+		buf_putc(&plain, '/');
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (memmem(plain.p, plain.n, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
 /* Components of plain characters: what the server's path decoder would make of anything else is its secret. */
 static int check_repo_path(struct str s, struct err *e)
 {
@@ -71,7 +91,8 @@ static int set_repo(const char *host, struct str path, struct git_request *q, st
 	return 0;
 }
 
-/* The kind of a path and query, and what of it names the repository; GIT_KIND_COUNT_ for the dumb protocol. */
+/* The kind of a path and query, and what of it names the repository; GIT_KIND_COUNT_ for the dumb protocol and for git's words
+ * in another spelling. */
 static enum git_kind kind_of(struct str path, struct str query, struct str *ret_repo)
 {
 	if (ends_with(path, "/info/refs", ret_repo)) {
@@ -86,8 +107,7 @@ static enum git_kind kind_of(struct str path, struct str query, struct str *ret_
 	*ret_repo = before_word(path, "/info/lfs/");
 	if (ret_repo->n < path.n)
 		return GIT_LFS;
-	*ret_repo = before_word(path, "/objects/");
-	return ret_repo->n < path.n ? GIT_KIND_COUNT_ : GIT_NOT;
+	return has_odd_word(path) ? GIT_KIND_COUNT_ : GIT_NOT;
 }
 
 /* The words that make a path git's, hidden behind an encoding: %67it-receive-pack. */

@@ -6,6 +6,7 @@
  * (written with escapes) or is too short to be stood for does not go inside at all.
  */
 #include "seal/login.h"
+#include "base/sabotage.h"
 #include "http/head.h"
 #include "http/uri.h"
 #include "secret/secret.h"
@@ -32,8 +33,8 @@ void logins_done(struct logins *l)
 		free_list(g->tokens, g->n_tokens);
 		free_list(g->closed, g->n_closed);
 		free_list(g->marks, g->n_marks);
-		free_list(g->texts, g->n_texts);
 		path_rules_done(&g->pages);
+		path_rules_done(&g->texts);
 	}
 	explicit_bzero(l, sizeof(*l));
 }
@@ -56,17 +57,17 @@ static int read_strings(const struct json *o, const char *key, char ***ret, size
 	return 0;
 }
 
-static int read_pages(const struct json *o, struct path_rules *ret, struct err *e)
+static int read_rules(const struct json *o, const char *key, struct path_rules *ret, struct err *e)
 {
-	const struct json *list = json_get(o, "pages");
+	const struct json *list = json_get(o, key);
 	int r = list && list->type == JSON_ARRAY
 			? 0
-			: err_set(e, ERR_CONFIG, EINVAL, "logins: 'pages' is a list");
+			: err_set(e, ERR_CONFIG, EINVAL, "logins: '%s' is a list", key);
 
 	for (const struct json *m = r < 0 ? NULL : list->first; m && r >= 0; m = m->next)
 		r = m->type == JSON_STRING
 			    ? path_rules_add(ret, false, m->text, e)
-			    : err_set(e, ERR_CONFIG, EINVAL, "logins: 'pages' holds strings");
+			    : err_set(e, ERR_CONFIG, EINVAL, "logins: '%s' holds strings", key);
 	return r;
 }
 
@@ -92,9 +93,9 @@ int logins_add(struct logins *l, const struct json *o, struct err *e)
 	if (r >= 0)
 		r = read_strings(o, "marks", &g->marks, &g->n_marks, e);
 	if (r >= 0)
-		r = read_strings(o, "texts", &g->texts, &g->n_texts, e);
+		r = read_rules(o, "texts", &g->texts, e);
 	if (r >= 0)
-		r = read_pages(o, &g->pages, e);
+		r = read_rules(o, "pages", &g->pages, e);
 	if (r >= 0 && (g->n_hosts == 0 || g->n_endpoints == 0 || g->n_tokens == 0))
 		r = err_set(e, ERR_CONFIG, EINVAL, "login '%s' has no host, endpoint or token",
 			    g->name);
@@ -172,6 +173,16 @@ static struct str without_query(struct str path)
 	return str_first(path, str_find(path, '?'));
 }
 
+/* Does a rule list this request? A path that can be read in two ways is listed by none. */
+static bool is_listed(const struct path_rules *r, const char *host, struct str method,
+		      struct str path)
+{
+	const struct path_rule *rule = NULL;
+	struct err ignored = ERR_INIT;
+
+	return path_judge(r, host, method, path, &rule, &ignored) == 0 && rule;
+}
+
 int logins_judge(const struct logins *l, const char *host, struct str method, struct str target,
 		 struct err *e)
 {
@@ -180,11 +191,9 @@ int logins_judge(const struct logins *l, const char *host, struct str method, st
 
 	for (size_t i = 0; i < l->n && !is_endpoint; i++) {
 		const struct login *g = &l->v[i];
-		const struct path_rule *page = NULL;
-		struct err ignored = ERR_INIT;
 
 		if (!is_below_any(g->closed, g->n_closed, host, path) ||
-		    (path_judge(&g->pages, host, method, path, &page, &ignored) == 0 && page))
+		    is_listed(&g->pages, host, method, path))
 			continue;
 		return err_set(e, ERR_DENIED, EACCES,
 			       "this is where %s gives out tokens, and %.*s %.*s is no request of "
@@ -205,13 +214,13 @@ const struct login *logins_watch(const struct logins *l, const char *host, struc
 
 		for (size_t k = 0; k < g->n_doors; k++)
 			is_door |= str_eq(g->doors[k], host);
-		if (is_door && !is_below_any(g->texts, g->n_texts, host, path))
+		if (is_door && !is_listed(&g->texts, host, STR("GET"), path))
 			return g;
 	}
 	return NULL;
 }
 
-enum { SHORT_MARK = 4, LEAST_TOKEN = 12 };
+enum { SHORT_MARK = 4, LEAST_TOKEN = 12, LEAST_CUT = 4, DECODINGS = 4 };
 
 static bool is_token_char(char c)
 {
@@ -229,8 +238,9 @@ static bool begins_word(struct str text, size_t at)
 	       (at >= 6 && p[-6] == '\\' && p[-5] == 'u');
 }
 
-/* The mark stands at `at`: is what follows as long as a token is, with a digit in it? */
-static bool is_token_at(struct str text, size_t at, size_t mark)
+/* The mark stands at `at`: is what follows as long as a token is, with a digit in it? A text that ends inside such a word was
+ * cut off there: a few letters are enough. */
+static bool is_token_at(struct str text, size_t at, size_t mark, bool may_be_cut)
 {
 	bool has_digit = false;
 	size_t n = 0;
@@ -239,11 +249,12 @@ static bool is_token_at(struct str text, size_t at, size_t mark)
 		return false;
 	for (size_t i = at + mark; i < text.n && is_token_char(text.p[i]); i++, n++)
 		has_digit |= text.p[i] >= '0' && text.p[i] <= '9';
-	return has_digit && n >= LEAST_TOKEN;
+	return (has_digit && n >= LEAST_TOKEN) ||
+	       (may_be_cut && at + mark + n == text.n && n >= LEAST_CUT);
 }
 
 /* Where the next token stands, at or behind `from`; text.n: nowhere. */
-static size_t next_token(struct str text, size_t from, const char *mark)
+static size_t next_token(struct str text, size_t from, const char *mark, bool may_be_cut)
 {
 	size_t n = strlen(mark);
 
@@ -253,20 +264,104 @@ static size_t next_token(struct str text, size_t from, const char *mark)
 		if (at == NULL)
 			break;
 		from = (size_t)(at - text.p);
-		if (is_token_at(text, from, n))
+		if (is_token_at(text, from, n, may_be_cut))
 			return from;
 		from++;
 	}
 	return text.n;
 }
 
-const char *login_token_in(const struct login *l, const struct vault *v, struct str text)
+static const char *token_as_written(const struct login *l, const struct vault *v, struct str text,
+				    bool may_be_cut)
 {
 	for (size_t i = 0; i < l->n_marks; i++)
-		for (size_t at = 0; (at = next_token(text, at, l->marks[i])) < text.n; at++)
+		for (size_t at = 0; (at = next_token(text, at, l->marks[i], may_be_cut)) < text.n;
+		     at++)
 			if (!vault_is_placeholder(v, str_from(text, at)))
 				return l->marks[i];
 	return NULL;
+}
+
+static int hex_of(struct str s)
+{
+	int v = 0;
+
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+		int digit = c >= '0' && c <= '9'                 ? c - '0'
+			    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+								 : -1;
+
+		if (digit < 0)
+			return -1;
+		v = v * 16 + digit;
+	}
+	return v;
+}
+
+/* One character behind an escape, of JSON or of an address: how many bytes it takes, 0 where there is none. */
+static size_t read_escape(struct str s, char *ret)
+{
+	size_t n = s.n >= 6 && s.p[0] == '\\' && s.p[1] == 'u' ? 6
+		   : s.n >= 3 && s.p[0] == '%'                 ? 3
+							       : 0;
+	int v = n ? hex_of(str_from(str_first(s, n), n == 6 ? 2 : 1)) : -1;
+
+	if (v >= 0) {
+		*ret = (char)(v < 0x80 ? v : '?'); /* no token has such a letter */
+		return n;
+	}
+	if (s.n < 2 || s.p[0] != '\\')
+		return 0;
+	*ret = s.p[1];
+	if (strchr("bfnrt", s.p[1]))
+		*ret = ' ';
+	return 2;
+}
+
+/* The text with its escapes read, and without zeros, which stand between the letters of UTF-16. False: there were none. */
+static bool decode_once(struct str in, struct buf *out)
+{
+	bool has_changed = false;
+
+	for (size_t i = 0; i < in.n;) {
+		char c = in.p[i];
+		size_t n = c == '\\' || c == '%' ? read_escape(str_from(in, i), &c) : 0;
+
+		has_changed |= n > 0 || c == '\0';
+		if (c != '\0')
+			buf_putc(out, c);
+		i += n > 0 ? n : 1;
+	}
+	return has_changed;
+}
+
+static bool has_escape(struct str s)
+{
+	return s.n > 0 &&
+	       (memchr(s.p, '\\', s.n) || memchr(s.p, '%', s.n) || memchr(s.p, '\0', s.n));
+}
+
+const char *login_token_in(const struct login *l, const struct vault *v, struct str text,
+			   bool may_be_cut)
+{
+	_cleanup_(secret_wipe) struct buf a = { 0 }, b = { 0 };
+	const char *mark = token_as_written(l, v, text, may_be_cut);
+
+	if (mark || !has_escape(text) || sabotaged("seal-escape"))
+		return mark;
+	a = secret_buf_of(text.n + 1);
+	b = secret_buf_of(text.n + 1);
+	for (int i = 0; i < DECODINGS && mark == NULL; i++) {
+		struct buf *to = i % 2 ? &b : &a;
+
+		to->n = 0;
+		if (!decode_once(text, to))
+			break;
+		text = (struct str){ .p = buf_cstr(to), .n = to->n };
+		mark = token_as_written(l, v, text, may_be_cut);
+	}
+	return mark;
 }
 
 struct taking {
@@ -328,7 +423,8 @@ static bool is_token(const struct login *l, const struct json *v)
 			return true;
 	for (size_t i = 0; i < l->n_marks; i++)
 		if (str_starts(v->text, l->marks[i]) &&
-		    is_token_at((struct str){ .p = v->text, .n = v->n }, 0, strlen(l->marks[i])))
+		    is_token_at((struct str){ .p = v->text, .n = v->n }, 0, strlen(l->marks[i]),
+				false))
 			return true;
 	return false;
 }
@@ -365,7 +461,7 @@ int login_take(const struct logins *all, const struct login *l, struct vault *v,
 		return 0;
 	r = json_parse_foreign(text->p, text->n, &doc, e);
 	if (r < 0 && !is_success)
-		return login_token_in(l, v, (struct str){ .p = text->p, .n = text->n })
+		return login_token_in(l, v, (struct str){ .p = text->p, .n = text->n }, true)
 			       ? err_set(e, ERR_DENIED, EBADMSG,
 					 "a token stands where none is expected")
 			       : 0;
@@ -376,7 +472,7 @@ int login_take(const struct logins *all, const struct login *l, struct vault *v,
 	if (r < 0)
 		return -EBADMSG;
 	/* Tokens were replaced by placeholders: one that is left stands inside another text, or has escapes in it. */
-	return login_token_in(l, v, (struct str){ .p = text->p, .n = text->n })
+	return login_token_in(l, v, (struct str){ .p = text->p, .n = text->n }, true)
 		       ? err_set(e, ERR_DENIED, EBADMSG, "a token stands inside another text")
 		       : t.n;
 }

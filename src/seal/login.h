@@ -26,10 +26,11 @@ struct login {
 	char **doors;     /* the endpoints' hosts */
 	char **tokens;    /* keys of the answer, wherever they stand */
 	char **closed; /* host/prefix: below it nothing but the endpoints and the pages is asked for */
-	char **marks; /* how a token begins */
-	char **texts; /* host/prefix whose answers are models' words: never looked through for marks */
+	char **marks;            /* how a token begins */
 	struct path_rules pages; /* METHOD host/path: known requests below closed */
-	size_t n_hosts, n_endpoints, n_doors, n_tokens, n_closed, n_marks, n_texts;
+	struct path_rules
+		texts; /* requests whose answers are models' words: never looked through for marks */
+	size_t n_hosts, n_endpoints, n_doors, n_tokens, n_closed, n_marks;
 };
 
 struct logins {
@@ -59,8 +60,11 @@ int logins_judge(const struct logins *l, const char *host, struct str method, st
 const struct login *logins_watch(const struct logins *l, const char *host, struct str path);
 
 /* How the token begins that stands in the text and is no placeholder, or NULL: one of the marks, followed by as much as a
- * token has. A mark of few letters is one only where a word begins: "rt_" stands in "report_to" too. */
-const char *login_token_in(const struct login *l, const struct vault *v, struct str text);
+ * token has. A mark of few letters is one only where a word begins: "rt_" stands in "report_to" too. Also a token that is
+ * written with the escapes of JSON or of an address, up to four times over, or in UTF-16; and one in which the text ends, where
+ * it may be cut. */
+const char *login_token_in(const struct login *l, const struct vault *v, struct str text,
+			   bool may_be_cut);
 
 /* Takes every token out of the answer in *text, which keeps its length, and into the vault. How many there were;
  * -EBADMSG: it cannot be told where they stand. An answer of failure need not be JSON, but holds no token. */

@@ -24,6 +24,7 @@ struct words {
 	unsigned refs;
 	struct word *v;
 	size_t n, cap;
+	size_t longest;
 	bool begins[PAIRS]; /* two bytes that may begin a word, by pair_of() */
 };
 
@@ -113,6 +114,7 @@ bool words_add(struct words *w, struct str word, struct str by)
 	memcpy(new.by, by.p, by.n < word.n ? by.n : word.n);
 	fill_back(&new);
 	w->begins[pair_of(new.text)] = true;
+	w->longest = new.n > w->longest ? new.n : w->longest;
 	vec_reserve(w->v, w->n, w->cap);
 	w->v[w->n++] = new;
 	return true;
@@ -294,20 +296,41 @@ static size_t next_word(const struct words *w, const char *p, size_t k, size_t n
 	return k + MASK_SHORTEST <= n ? k : n;
 }
 
+/* Where the text ends inside a word, behind its third letter; n: it does not. */
+static size_t cut_word(const struct words *w, const char *p, size_t n, const struct word **ret)
+{
+	size_t from = n > w->longest ? n - w->longest : 0;
+
+	for (size_t k = from; k + LET_GO < n && !sabotaged("seal-cut"); k++)
+		for (size_t i = 0; w->begins[pair_of(p + k)] && i < w->n; i++)
+			if (w->v[i].n > n - k && memcmp(w->v[i].text, p + k, n - k) == 0) {
+				*ret = &w->v[i];
+				return k;
+			}
+	return n;
+}
+
 bool mask_finds(const struct mask *m, struct str text)
 {
-	return next_word(m->w, text.p, 0, text.n) < text.n;
+	const struct word *w;
+
+	return next_word(m->w, text.p, 0, text.n) < text.n ||
+	       cut_word(m->w, text.p, text.n, &w) < text.n;
 }
 
 bool mask_text(const struct mask *m, char *p, size_t n)
 {
+	const struct word *w;
 	bool is_hit = false;
+	size_t k;
 
-	for (size_t k = 0; (k = next_word(m->w, p, k, n)) < n; k++) {
-		const struct word *w = word_at(m->w, p + k, n - k);
-
+	for (k = 0; (k = next_word(m->w, p, k, n)) < n; k++) {
+		w = word_at(m->w, p + k, n - k);
 		memcpy(p + k, w->by, w->n);
 		is_hit = true;
 	}
-	return is_hit;
+	k = cut_word(m->w, p, n, &w);
+	if (k < n)
+		memcpy(p + k, w->by, n - k);
+	return is_hit || k < n;
 }

@@ -45,9 +45,9 @@ void mask_flush(struct mask *m, struct str *ret);
 /* How many bytes are held back. */
 size_t mask_held(const struct mask *m);
 
-/* Does a word stand in the text? */
+/* Does a word stand in the text, or does the text end inside one? */
 bool mask_finds(const struct mask *m, struct str text);
-/* Whole text in place: true when something was replaced. */
+/* Whole text in place, with a word in which it ends: true when something was replaced. */
 bool mask_text(const struct mask *m, char *p, size_t n);
 
 #endif

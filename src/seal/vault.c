@@ -448,10 +448,43 @@ static char *base64_core(struct str text, size_t before, struct str *ret)
 	return core;
 }
 
-/* As it is, and as it stands within Basic behind any name. */
+/* Ways in which a server writes a value that holds '/' and its kin: in an address or a form, and in JSON. */
+enum writing { WRITE_FORM, WRITE_FORM_SMALL, WRITE_JSON, WRITINGS };
+
+static void write_value(struct buf *out, struct str text, enum writing how)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+
+		if (how == WRITE_JSON && strchr("/\"\\", c))
+			buf_printf(out, "\\%c", c);
+		else if (how != WRITE_JSON && strchr("/+=~", c))
+			buf_printf(out, how == WRITE_FORM ? "%%%02X" : "%%%02x", c);
+		else
+			buf_putc(out, (char)c);
+	}
+}
+
+static void mask_writing(struct words *w, struct str value, struct str holder, enum writing how)
+{
+	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
+
+	write_value(&a, value, how);
+	write_value(&b, holder, how);
+	if (!a.is_over && a.n != value.n && !sabotaged("seal-writing"))
+		(void)words_add(w, view(&a), view(&b));
+}
+
+/* As it is, as it stands in addresses and in JSON, and within Basic behind any name. */
 static void mask_value(struct words *w, struct str value, struct str holder)
 {
+	bool is_plain = true;
+
 	bug_on(!words_add(w, value, holder));
+	for (size_t i = 0; i < value.n; i++)
+		is_plain &= strchr("/+=~\"\\", value.p[i]) == NULL;
+	for (enum writing how = 0; !is_plain && how < WRITINGS; how++)
+		mask_writing(w, value, holder, how);
 	for (size_t before = 0; before < 3; before++) {
 		struct str word, by;
 		char *a = base64_core(value, before, &word), *b = base64_core(holder, before, &by);
@@ -502,16 +535,6 @@ struct words *vault_words(struct vault *v, const char *host)
 	return words_ref(c->words);
 }
 
-/* As it stands in the body of a form. */
-static void put_form(struct buf *out, struct str text)
-{
-	for (size_t i = 0; i < text.n; i++)
-		if (strchr("/+=~", text.p[i]))
-			buf_printf(out, "%%%02X", (unsigned char)text.p[i]);
-		else
-			buf_putc(out, text.p[i]);
-}
-
 /* Only where both have one length: the length of a body has been announced. */
 static void add_body_word(struct words *m, struct str holder, struct str value)
 {
@@ -519,8 +542,8 @@ static void add_body_word(struct words *m, struct str holder, struct str value)
 
 	if (holder.n == value.n)
 		(void)words_add(m, holder, value);
-	put_form(&a, holder);
-	put_form(&b, value);
+	write_value(&a, holder, WRITE_FORM);
+	write_value(&b, value, WRITE_FORM);
 	if (a.n == b.n && a.n != holder.n)
 		(void)words_add(m, view(&a), view(&b));
 }

@@ -50,7 +50,12 @@ const struct secret_login secret_logins[] = {
 	    "GET api.anthropic.com/api/oauth/files/**",
 	    "GET,POST,PUT,PATCH,DELETE api.anthropic.com/api/oauth/organizations/**" },
 	  { "sk-ant-" },
-	  { "api.anthropic.com/v1" },
+	  { "* api.anthropic.com/v1/messages", "* api.anthropic.com/v1/messages/**",
+	    "* api.anthropic.com/v1/complete", "* api.anthropic.com/v1/files/**",
+	    "* api.anthropic.com/v1/skills/**", "* api.anthropic.com/v1/memory_stores/**",
+	    "* api.anthropic.com/v1/sessions/*/events",
+	    "* api.anthropic.com/v1/code/sessions/*/events",
+	    "* api.anthropic.com/v1/session_ingress/**", "* api.anthropic.com/v1/toolbox/**" },
 	  "{\"claudeAiOauth\":{\"accessToken\":$a,\"refreshToken\":$r,\"expiresAt\":$e,\"scopes\":$"
 	  "s}}" },
 	{ "codex-login",
@@ -71,7 +76,7 @@ const struct secret_login secret_logins[] = {
 	    "POST auth.openai.com/api/accounts/deviceauth/usercode",
 	    "POST auth.openai.com/api/accounts/deviceauth/token",
 	    "GET auth.openai.com/deviceauth/callback" },
-	  { "sk-proj-", "sk-svcacct-", "rt_", "eyJhbGciOi" },
+	  { "sk-proj-", "sk-svcacct-", "rt_", "eyJhbGciOi", "eyJ0eXAiOi", "eyJraWQiOi" },
 	  { NULL },
 	  "{\"OPENAI_API_KEY\":null,\"tokens\":{\"id_token\":$i,\"access_token\":$a,\"refresh_"
 	  "token\":$r,"
@@ -97,7 +102,7 @@ const struct secret_login secret_logins[] = {
 	  { "GET,POST oauth2.googleapis.com/tokeninfo", "GET,POST oauth2.googleapis.com/revoke",
 	    "GET www.googleapis.com/oauth2/v1/certs", "GET www.googleapis.com/oauth2/v3/certs",
 	    "GET www.googleapis.com/oauth2/v2/userinfo" },
-	  { "ya29.", "1//0", "eyJhbGciOi" },
+	  { "ya29.", "1//0", "eyJhbGciOi", "eyJ0eXAiOi", "eyJraWQiOi" },
 	  { NULL },
 	  "{\"access_token\":$a,\"refresh_token\":$r,\"id_token\":$i,\"scope\":$S,"
 	  "\"token_type\":\"Bearer\",\"expiry_date\":$e}" },

@@ -100,7 +100,7 @@ struct secret_login {
 	const char *closed[8];  /* host/prefix: below it only `gives` and `pages` are asked for */
 	const char *pages[12];  /* METHOD host/path: what the agent is known to ask for there */
 	const char *marks[6];   /* how a token begins */
-	const char *texts[3];   /* host/prefix whose answers are models' words */
+	const char *texts[12];  /* METHOD host/path: requests whose answers are models' words */
 	const char *fresh;      /* a store made from such an answer (capture.c) */
 };
 
