@@ -158,6 +158,17 @@ void args_read(struct arena *mem, const struct cmd *c, const struct places *p, s
 	*ret = (struct args){ 0 };
 	ret->options = arena_take(mem, (letters + 1) * sizeof(*ret->options));
 	ret->pos = arena_take(mem, (c->argc + 1) * sizeof(const struct value *));
+	/* tar xzf a: the first word's letters are options without a dash. */
+	if (c->argc > 1 && rules_list_has("tar|gtar|bsdtar", c->name) &&
+	    isalpha((unsigned char)c->argv[1]->s[0]) && !strpbrk(c->argv[1]->s, "./")) {
+		struct value *v =
+			value_text(mem, arena_fmt(mem, "-%s", c->argv[1]->s), c->argv[1]->n + 1);
+
+		letters += v->n;
+		ret->options = arena_take(mem, (letters + 1) * sizeof(*ret->options));
+		r.at = 2;
+		read_letters(mem, &r, v);
+	}
 	while (r.at < c->argc) {
 		const struct value *v = c->argv[r.at++];
 

@@ -72,11 +72,12 @@ static bool has_any(const char *text, const char *const *words, size_t n)
 static const char *const runs[] = { "system", "exec",       "popen",        "spawn", "subprocess",
 				    "qx",     "check_call", "check_output", "Open3", "passthru",
 				    "pty.",   "`",          "sh -c",        "eval" };
-static const char *const deletes[] = { "rmtree",       "os.remove",  "os.unlink",   "os.rmdir",
-				       "removedirs",   "unlinkSync", "rmSync",      "rmdirSync",
-				       "fs.rm",        "fs.unlink",  "rm_rf",       "rm_r",
-				       "remove_tree",  "unlink",     "Deno.remove", "File.delete",
-				       "remove_entry", "rimraf",     "os.truncate" };
+static const char *const deletes[] = {
+	"rmtree",      "os.remove", "os.unlink",   "os.rmdir",        "removedirs",   "unlinkSync",
+	"rmSync",      "rmdirSync", "fs.rm",       "fs.unlink",       "rm_rf",        "rm_r",
+	"remove_tree", "unlink",    "Deno.remove", "File.delete",     "remove_entry", "rimraf",
+	"os.truncate", ".unlink(",  "delete_file", "delete_directory"
+};
 static const char *const decodes[] = { "b64decode", "base64", "atob", "decode64", "Base64" };
 
 static const char *base64_text(struct walk *w, const char *s)
@@ -149,6 +150,37 @@ static bool was_run(const struct ran *r, const char *s)
 	return false;
 }
 
+/* for f in os.listdir('x'): os.remove(f): everything in x goes. */
+static void enumerated(struct walk *w, const struct cmd *c, const char *text)
+{
+	static const char *const lists[] = { "glob",    "os.walk",      "listdir",
+					     "scandir", "readdir",      "iterdir",
+					     "Dir[",    "Dir.children", "Dir.each_child" };
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		const char *at = strstr(text, lists[i]), *s = at;
+		const char *path = at ? next_literal(w, &s) : NULL;
+		char *star;
+
+		if (at == NULL)
+			continue;
+		if (path == NULL || s - at > 200 || path[0] == '\0')
+			path = ".";
+		/* One kind of file that is made again is no loss. */
+		if (rules_list_fits("*.pyc|*.log|*.tmp|*.bak|*.o|*.swp|*__pycache__*|*.orig|*.rej|"
+				    "*.class|*.map",
+				    path))
+			return;
+		star = strpbrk(path, "*?[");
+		path = star == NULL      ? arena_fmt(w->mem, "%s/", path)
+		       : star == path    ? "./"
+		       : star[-1] == '/' ? arena_strn(w->mem, path, (size_t)(star - path))
+					 : "./";
+		effect_add(w, EFFECT_REMOVES, value_text(w->mem, path, strlen(path)), c);
+		return;
+	}
+}
+
 void code_scan(struct walk *w, const struct cmd *c, const char *text)
 {
 	bool is_run = has_any(text, runs, ARRAY_LEN(runs));
@@ -158,6 +190,9 @@ void code_scan(struct walk *w, const struct cmd *c, const char *text)
 	const char *at = text, *s;
 
 	code_calls(w, c, text, &ran);
+	code_loops(w, c, text);
+	if (is_deleted)
+		enumerated(w, c, text);
 	for (unsigned n = 0; n < MAX_LITERALS && (s = next_literal(w, &at)) != NULL; n++) {
 		const char *plain = is_decoded ? base64_text(w, s) : NULL;
 
@@ -190,7 +225,9 @@ static const struct interpreter interpreters[] = {
 	{ "ruby|jruby", "e", "", "-r|-I|-C|-E" },
 	{ "perl", "eE", "", "-I|-M|-m" },
 	{ "php", "rBRE", "", "-d|-c|-z" },
-	{ "lua|luajit|rscript|r|julia|elixir|osascript|groovy", "e", "", "-l" },
+	{ "lua|luajit|rscript|r|julia|elixir|osascript|groovy|ghc|scala|kotlin|sbcl|clojure|bb",
+	  "e", "--eval", "-l" },
+	{ "tclsh|wish|go|dart|swift|guile|racket|crystal|nim|zig", "", "", "" },
 };
 
 static const struct interpreter *find_interpreter(const char *name)
@@ -248,6 +285,22 @@ static void interpret_input(struct walk *w, const struct cmd *c)
 		walk_find(w, "unknown-source", c);
 }
 
+/* A program that was written earlier in the same text: go run x.go, python3 x.py. */
+static void interpret_file(struct walk *w, const struct cmd *c, size_t at)
+{
+	const char *text;
+
+	if (rules_list_has("run|eval", c->argv[at]->s) && at + 1 < c->argc)
+		at++;
+	if (str_eq(c->argv[at]->s, "-")) {
+		interpret_input(w, c);
+		return;
+	}
+	text = walk_written(w, c->argv[at]->s);
+	if (text)
+		code_scan(w, c, text);
+}
+
 static void interpret(struct walk *w, const struct cmd *c, const struct interpreter *t)
 {
 	size_t at = 1;
@@ -269,6 +322,8 @@ static void interpret(struct walk *w, const struct cmd *c, const struct interpre
 		interpret_input(w, c);
 	else if (c->is_fed && value_begins_open(c->argv[at]))
 		walk_find(w, "unknown-source", c);
+	else
+		interpret_file(w, c, at);
 }
 
 /* awk. */
@@ -292,6 +347,14 @@ static void awk_program(struct walk *w, const struct cmd *c, const struct value 
 			walk_find(w, "code-runs", c);
 	}
 	code_scan(w, c, text);
+	/* print "rm " $1 | "sh" */
+	for (const char *at = text; (at = strchr(at, '|')) != NULL; at++) {
+		const char *s = at + 1 + strspn(at + 1, " ");
+
+		if (str_starts(s, "\"sh\"") || str_starts(s, "\"bash\"") ||
+		    str_starts(s, "\"/bin/sh\"") || str_starts(s, "\"/bin/bash\""))
+			walk_find(w, "code-runs", c);
+	}
 	if (strchr(text, '|') || strstr(text, "getline")) {
 		const char *at = text, *s;
 
@@ -342,6 +405,23 @@ static void sed_script(struct walk *w, const struct cmd *c, const char *s)
 	}
 }
 
+/* sed -i d, sed -i '1,$d': nothing is left of these files. */
+static void sed_in_place(struct walk *w, const struct cmd *c, size_t from)
+{
+	bool is_in_place = false, is_all = false;
+
+	for (size_t i = 1; i < c->argc; i++) {
+		is_in_place |= str_starts(c->argv[i]->s, "-i") || str_starts(c->argv[i]->s, "--in-"
+											    "plac"
+											    "e");
+		is_all |= rules_list_fits("d|1,$d|0,$d|s/.[*]//|s/.[*]//g|s/^.[*]$//|s/.//g|//d|/./"
+					  "d",
+					  c->argv[i]->s);
+	}
+	for (size_t i = from; i < c->argc && is_in_place && is_all; i++)
+		effect_add(w, EFFECT_EMPTIES, c->argv[i], c);
+}
+
 static void sed(struct walk *w, const struct cmd *c)
 {
 	size_t at = wrap_skip_options(c, 1, "-e|-f|-l|--expression|--file");
@@ -354,18 +434,85 @@ static void sed(struct walk *w, const struct cmd *c)
 		}
 	if (!is_given && at < c->argc)
 		sed_script(w, c, c->argv[at]->s);
+	sed_in_place(w, c, at + !is_given);
+}
+
+/* Files that an editor is given: its arguments that are no options. */
+static void editor_empties(struct walk *w, const struct cmd *c)
+{
+	for (size_t i = 1; i < c->argc; i++)
+		if (rules_list_has("-c|--cmd|-e|--eval|--expression|-f|-l|-s", c->argv[i]->s))
+			i += c->argv[i]->s[1] != 's';
+		else if (c->argv[i]->s[0] != '-' && c->argv[i]->s[0] != '+')
+			effect_add(w, EFFECT_EMPTIES, c->argv[i], c);
+}
+
+/* %d, 1,$d, ,d: every line goes. */
+static bool deletes_all(const char *s)
+{
+	static const char *const all[] = { "%d", "1,$d", ",d", "ggdG", "0,$d", "erase-buffer" };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		const char *at = strstr(s, all[i]);
+
+		if (at && !isalnum((unsigned char)at[strlen(all[i])]) &&
+		    (at == s || !isalnum((unsigned char)at[-1])))
+			return true;
+	}
+	return false;
+}
+
+/* Lisp's names have dashes in them; the search for calls does not. */
+static void lisp(struct walk *w, const struct cmd *c, const char *code)
+{
+	char *s = arena_strn(w->mem, code, strlen(code));
+
+	for (char *at = s; at[0] && at[1]; at++)
+		if (at[1] == '-' && isalpha((unsigned char)at[0]) && isalpha((unsigned char)at[2]))
+			at[1] = '_';
+	code_scan(w, c, s);
+	if (strstr(code, "erase-buffer"))
+		editor_empties(w, c);
+}
+
+static void emacs(struct walk *w, const struct cmd *c)
+{
+	for (size_t i = 1; i + 1 < c->argc; i++)
+		if (rules_list_has("--eval|-eval|--execute|-execute", c->argv[i]->s))
+			lisp(w, c, c->argv[i + 1]->s);
+	for (size_t i = 1; i < c->argc; i++)
+		if (str_starts(c->argv[i]->s, "--eval="))
+			lisp(w, c, c->argv[i]->s + 7);
+}
+
+/* What ed reads is a program. */
+static void line_editor(struct walk *w, const struct cmd *c)
+{
+	if (c->input != INPUT_TEXT || c->input_text == NULL)
+		return;
+	if (deletes_all(c->input_text))
+		editor_empties(w, c);
+	if (c->input_text[0] == '!')
+		walk_text(w, c->input_text + 1, strlen(c->input_text + 1), c, c->name);
 }
 
 /* vim -c '!cmd', vim +'!cmd' */
 static void editor(struct walk *w, const struct cmd *c)
 {
+	line_editor(w, c);
 	for (size_t i = 1; i < c->argc; i++) {
 		const char *s = c->argv[i]->s;
 
-		if (rules_list_has("-c|--cmd", s) && i + 1 < c->argc)
+		if ((rules_list_has("-c|--cmd", s) ||
+		     (s[0] == '-' && s[1] != '-' && s[1] && s[strlen(s) - 1] == 'c')) &&
+		    i + 1 < c->argc)
 			s = c->argv[++i]->s;
 		else if (s[0] != '+')
 			continue;
+		if (deletes_all(s))
+			editor_empties(w, c);
+		if (strstr(s, "delete(") || strstr(s, "writefile(") || strstr(s, "system("))
+			code_scan(w, c, s);
 		s = strchr(s, '!');
 		if (s)
 			walk_text(w, s + 1, strlen(s + 1), c, c->name);
@@ -428,6 +575,24 @@ static void git_alias(struct walk *w, const struct cmd *c, const char *config, s
 	walk_command(w, &in);
 }
 
+/* git -c core.pager='command' */
+static void git_program(struct walk *w, const struct cmd *c, const char *config)
+{
+	static const char names[] =
+		"core.pager|core.editor|core.sshcommand|core.fsmonitor|core.askpass|"
+		"sequence.editor|diff.external|pager.*|gpg.program|credential.helper|"
+		"core.gitproxy|interactive.difffilter|*.textconv|merge.*.driver|"
+		"filter.*.clean|filter.*.smudge|uploadpack.packobjectshook";
+	const char *eq = strchr(config, '=');
+	char *name = eq ? arena_strn(w->mem, config, (size_t)(eq - config)) : NULL;
+
+	for (char *s = name; s && *s; s++)
+		*s = (char)tolower((unsigned char)*s);
+	if (name && eq[1] && rules_list_fits(names, name))
+		walk_text(w, eq + (eq[1] == '!' ? 2 : 1), strlen(eq + (eq[1] == '!' ? 2 : 1)), c,
+			  "git");
+}
+
 static void git(struct walk *w, const struct cmd *c)
 {
 	size_t at = wrap_skip_options(c, 1,
@@ -437,10 +602,13 @@ static void git(struct walk *w, const struct cmd *c)
 	for (size_t i = 1; i < c->argc && i < at; i++) {
 		const char *s = c->argv[i]->s;
 
-		if (str_eq(s, "-c") && i + 1 < c->argc)
+		if (str_eq(s, "-c") && i + 1 < c->argc) {
 			git_alias(w, c, c->argv[i + 1]->s, i + 2);
-		else if (str_starts(s, "-c") && s[2])
+			git_program(w, c, c->argv[i + 1]->s);
+		} else if (str_starts(s, "-c") && s[2]) {
 			git_alias(w, c, s + 2, i + 1);
+			git_program(w, c, s + 2);
+		}
 	}
 	if (at + 2 < c->argc && str_eq(c->argv[at]->s, "submodule") &&
 	    str_eq(c->argv[at + 1]->s, "foreach")) {
@@ -459,6 +627,53 @@ static void git(struct walk *w, const struct cmd *c)
 	}
 }
 
+/* expect -c 'spawn rm -rf x' */
+static void expect(struct walk *w, const struct cmd *c)
+{
+	for (size_t i = 1; i < c->argc; i++)
+		for (const char *s = c->argv[i]->s; (s = strstr(s, "spawn ")) != NULL;) {
+			size_t n = strcspn(s += 6, ";\n\"}");
+
+			walk_text(w, arena_strn(w->mem, s, n), n, c, "expect");
+		}
+}
+
+/* A makefile that was written earlier or comes in: lines behind a tab are a shell's. */
+static void make(struct walk *w, const struct cmd *c)
+{
+	const char *text = c->input == INPUT_TEXT ? c->input_text : walk_written(w, "Makefile");
+
+	for (size_t i = 1; i + 1 < c->argc; i++)
+		if (rules_list_has("-f|--file|--makefile", c->argv[i]->s) &&
+		    !str_eq(c->argv[i + 1]->s, "-"))
+			text = walk_written(w, c->argv[i + 1]->s);
+	while (text && *text) {
+		size_t n = strcspn(text, "\n");
+		const char *tab = memchr(text, '\t', n);
+
+		if (tab && tab[1] && tab + 1 < text + n)
+			walk_text(w, arena_strn(w->mem, tab + 1, n - (size_t)(tab + 1 - text)),
+				  n - (size_t)(tab + 1 - text), c, "make");
+		text += n + (text[n] == '\n');
+	}
+}
+
+/* ssh -o ProxyCommand='command' */
+void code_ssh(struct walk *w, const struct cmd *c)
+{
+	static const char *const names[] = { "ProxyCommand=", "LocalCommand=", "KnownHostsCommand=",
+					     "ProxyCommand ", "LocalCommand " };
+
+	for (size_t i = 1; i < c->argc; i++)
+		for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+			const char *s = strcasestr(c->argv[i]->s, names[k]);
+
+			if (s && (s == c->argv[i]->s || s == c->argv[i]->s + 2))
+				walk_text(w, s + strlen(names[k]), strlen(s + strlen(names[k])), c,
+					  c->name);
+		}
+}
+
 void code_open(struct walk *w, const struct cmd *c)
 {
 	const struct interpreter *t = find_interpreter(c->name);
@@ -471,8 +686,16 @@ void code_open(struct walk *w, const struct cmd *c)
 		awk(w, c);
 	else if (rules_list_has("sed|gsed", c->name))
 		sed(w, c);
-	else if (rules_list_has("vim|vi|nvim|ex|view|emacs", c->name))
+	else if (rules_list_has("vim|vi|nvim|ex|view|gvim", c->name))
 		editor(w, c);
+	else if (str_eq(c->name, "ed"))
+		line_editor(w, c);
+	else if (rules_list_has("emacs|emacsclient", c->name))
+		emacs(w, c);
+	else if (str_eq(c->name, "expect"))
+		expect(w, c);
+	else if (rules_list_has("make|gmake", c->name))
+		make(w, c);
 	else if (rules_list_has("tar|gtar|bsdtar", c->name))
 		option_code(w, c,
 			    "--to-command|--checkpoint-action|-I|--use-compress-program|--info-"

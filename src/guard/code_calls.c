@@ -25,6 +25,7 @@ enum act {
 	ACT_SEND,
 	ACT_RUN, /* one text is a shell's, several are words */
 	ACT_FORK,
+	ACT_RIGHTS,
 };
 
 /* The end of a name: "os.remove" also fits "x.os.remove". */
@@ -61,6 +62,47 @@ static const struct {
 	{ "os.Remove", ACT_UNLINK },
 	{ "delete_folder", ACT_REMOVE },
 	{ "remove", ACT_UNLINK },
+	{ "rm", ACT_REMOVE },
+	{ "delete_directory", ACT_REMOVE },
+	{ "delete_file", ACT_UNLINK },
+	{ "delete", ACT_UNLINK },
+	{ "Files.delete", ACT_UNLINK },
+	{ "deleteRecursively", ACT_REMOVE },
+	{ "remove_dir_all", ACT_REMOVE },
+	{ "remove_file", ACT_UNLINK },
+	{ "File.rm", ACT_UNLINK },
+	{ "File.rm_rf", ACT_REMOVE },
+	{ "File.unlink", ACT_UNLINK },
+	{ "FileUtils.remove_dir", ACT_REMOVE },
+	{ "outputFileSync", ACT_WRITE },
+	{ "write_region", ACT_WRITE },
+	{ "truncate", ACT_WRITE },
+	{ "File.truncate", ACT_WRITE },
+	{ "ftruncate", ACT_WRITE },
+	{ "writefile", ACT_WRITE },
+	{ "shell_command", ACT_RUN },
+	{ "call_process", ACT_RUN },
+	{ "start_process", ACT_RUN },
+	{ "script", ACT_RUN },
+	{ "os.execute", ACT_RUN },
+	{ "io.popen", ACT_RUN },
+	{ "os.popen", ACT_RUN },
+	{ "pcntl_exec", ACT_RUN },
+	{ "pcntl_fork", ACT_FORK },
+	{ "request", ACT_SEND },
+	{ "create_connection", ACT_SEND },
+	{ "connect", ACT_SEND },
+	{ "post", ACT_SEND },
+	{ "put", ACT_SEND },
+	{ "storbinary", ACT_SEND },
+	{ "sendmail", ACT_SEND },
+	{ "upload_file", ACT_SEND },
+	{ "setuid", ACT_RIGHTS },
+	{ "seteuid", ACT_RIGHTS },
+	{ "setgid", ACT_RIGHTS },
+	{ "setreuid", ACT_RIGHTS },
+	{ "setresuid", ACT_RIGHTS },
+	{ "Process::Sys.setuid", ACT_RIGHTS },
 	{ "shutil.move", ACT_MOVE },
 	{ "os.rename", ACT_MOVE },
 	{ "os.replace", ACT_MOVE },
@@ -239,6 +281,7 @@ struct given {
 	size_t n;
 	bool has_home; /* the home directory is put in front */
 	bool has_unknown, has_list, is_joined;
+	bool is_emptied; /* the call cuts the file off at a length, or writes nothing */
 	const char *end;
 };
 
@@ -321,6 +364,15 @@ static void do_run(struct reading *r, const struct given *g)
 			walk_text(r->w, g->texts[0], strlen(g->texts[0]), r->c, r->c->name);
 		return;
 	}
+	if (g->has_home && g->n < MAX_TEXTS) {
+		/* spawn('rm', ['-rf', os.homedir()]) */
+		const char *words[MAX_TEXTS];
+
+		memcpy(words, g->texts, sizeof(words));
+		words[g->n] = r->w->places.home;
+		walk_words_of(r->w, r->c, words, g->n + 1, r->c->name);
+		return;
+	}
 	walk_words_of(r->w, r->c, g->texts, g->n, r->c->name);
 }
 
@@ -337,10 +389,21 @@ static void do_send(struct reading *r, const struct given *g)
 	static const char *const bodies[] = { "open(", "read", "environ", "process.env",
 					      "body",  "data", "files" };
 
-	if (g->n == 0 || strstr(g->texts[0], "://localhost") || strstr(g->texts[0], "://127."))
+	static const char *const shells[] = { "pty.", "dup2", "/bin/sh", "/bin/bash",
+					      "subprocess" };
+	bool is_url = g->n && strstr(g->texts[0], "://");
+	bool is_host = g->n && !is_url && strchr(g->texts[0], '.') && !strchr(g->texts[0], ' ') &&
+		       strstr(r->code, "socket");
+
+	if (g->n == 0 || strstr(g->texts[0], "localhost") || strstr(g->texts[0], "127.0.0.1"))
 		return;
+	for (size_t i = 0; i < ARRAY_LEN(shells) && is_host; i++)
+		if (strstr(r->code, shells[i])) {
+			effect_text(r->w, EFFECT_CHANGES, "tunnel", r->c);
+			return;
+		}
 	for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
-		if (i < 4 && strstr(r->code, bodies[i]) && strstr(g->texts[0], "://")) {
+		if (i < 4 && strstr(r->code, bodies[i]) && (is_url || is_host)) {
 			effect_text(r->w, EFFECT_SENDS, "\x01", r->c);
 			return;
 		}
@@ -370,13 +433,27 @@ static void act(struct reading *r, enum act a, const struct given *g)
 			effect_add(w, EFFECT_WRITES, path_of(r, g, 1), r->c);
 		break;
 	case ACT_WRITE:
+		/* writeFile('x', '') leaves nothing. */
 		if (g->n)
-			effect_add(w, EFFECT_WRITES, path_of(r, g, 0), r->c);
+			effect_add(w,
+				   (g->n > 1 && g->texts[1][0] == '\0') || g->is_emptied
+					   ? EFFECT_EMPTIES
+					   : EFFECT_WRITES,
+				   path_of(r, g, 0), r->c);
 		break;
 	case ACT_OPEN:
 		if (g->n)
-			effect_add(w, is_write_mode(g) ? EFFECT_WRITES : EFFECT_READS,
+			effect_add(w,
+				   !is_write_mode(g) ? EFFECT_READS
+				   : str_starts(g->end, ".close()") ||
+						   str_starts(g->end, ".truncate(") ||
+						   (*g->end == '\0' && g->texts[1][0] == 'w')
+					   ? EFFECT_EMPTIES
+					   : EFFECT_WRITES,
 				   path_of(r, g, 0), r->c);
+		break;
+	case ACT_RIGHTS:
+		effect_text(w, EFFECT_CHANGES, "rights", r->c);
 		break;
 	case ACT_READ:
 		if (g->n)
@@ -427,6 +504,23 @@ static bool begins_given(const char *s)
 	return *s == '(' || *s == '"' || *s == '\'';
 }
 
+/* Methods of a path; their arguments are none. */
+static bool is_on_receiver(const char *name, size_t n)
+{
+	static const char *const methods[] = { ".write_text", ".write_bytes", ".read_text",
+					       ".read_bytes", ".touch" };
+
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		size_t k = strlen(methods[i]);
+
+		/* "Path" ends at its bracket: the name begins with the dot or behind it. */
+		if ((n >= k && memcmp(name + n - k, methods[i], k) == 0) ||
+		    (n == k - 1 && memcmp(name, methods[i] + 1, n) == 0))
+			return true;
+	}
+	return false;
+}
+
 void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ran *ret)
 {
 	struct reading r = { .w = w, .c = c, .code = code, .ran = ret };
@@ -453,6 +547,15 @@ void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ra
 			read_given(&r, s + n + strspn(s + n, " ") + 1, &g);
 		else
 			read_given(&r, s + n, &g);
+		if (is_on_receiver(s, n)) {
+			/* Path('x').write_text(''): what is given is the content. */
+			bool is_emptied = g.n > 0 && g.texts[0][0] == '\0';
+			const char *end = g.end;
+
+			g = (struct given){ .is_emptied = is_emptied, .end = end };
+			read_receiver(&r, s, &g);
+		}
+		g.is_emptied |= memmem(s, n, "runcate", 7) != NULL;
 		if (g.n == 0)
 			read_receiver(&r, s, &g);
 		act(&r, calls[which].act, &g);
@@ -460,6 +563,64 @@ void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ra
 	}
 	if (strstr(code, "fork while") || strstr(code, "fork() while"))
 		walk_find(w, "fork-bomb", c);
+}
+
+/* Loops and sizes. */
+
+static bool has_word_of(const char *code, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strstr(code, words[i]))
+			return true;
+	return false;
+}
+
+/* 'x' * 10**11, bytearray(10**10), "x" x 1e10, Buffer.alloc(1e11), 1 << 40 */
+static bool is_too_large(const char *code)
+{
+	for (const char *s = code; *s; s++) {
+		const char *digits;
+		unsigned n = 0;
+
+		if (str_starts(s, "10**"))
+			digits = s + 4;
+		else if (str_starts(s, "1e") && (s == code || !isalnum((unsigned char)s[-1])))
+			digits = s + 2;
+		else if (str_starts(s, "<<"))
+			digits = s + 2 + strspn(s + 2, " ");
+		else
+			continue;
+		for (; isdigit((unsigned char)*digits) && n < 1000; digits++)
+			n = n * 10 + (unsigned)(*digits - '0');
+		if (s[0] == '<' ? n >= 34 : n >= 10)
+			return s > code && strpbrk(code, "*(x") != NULL;
+	}
+	return false;
+}
+
+void code_loops(struct walk *w, const struct cmd *c, const char *code)
+{
+	static const char *const forever[] = {
+		"while True",      "while 1",         "while(1)",    "while (1)",    "while(true)",
+		"while (true)",    "for(;;)",         "for (;;)",    "loop {",       "loop do",
+		"loop{",           "while true",      "until false", "iter(int, 1)", "iter(int,1)",
+		"itertools.count", "itertools.cycle", "} while 1",   "for {",        "while(!0)",
+	};
+	static const char *const ends[] = { "break", "sleep",   "input(",  "readline", "return",
+					    "exit",  "await",   "recv",    "accept",   "gets",
+					    "STDIN", "raise",   "getline", "wait",     "setTimeout",
+					    "poll",  "select(", "throw" };
+	static const char *const makes[] = { "fork",  "Process(", "Thread(", "spawn",
+					     "Popen", "Worker(",  "popen",   "system(" };
+
+	if (has_word_of(code, forever, ARRAY_LEN(forever))) {
+		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !strstr(code, "sleep"))
+			walk_find(w, "fork-bomb", c);
+		else if (!has_word_of(code, ends, ARRAY_LEN(ends)))
+			walk_find(w, "endless", c);
+	}
+	if (is_too_large(code))
+		effect_text(w, EFFECT_STARTS, "large", c);
 }
 
 /* SQL and its like: what throws data away. */
@@ -483,8 +644,16 @@ void code_sql(struct walk *w, const struct cmd *c, const char *text)
 					     "flushall",        "flushdb",         "deletemany({})",
 					     "drop()",          "db.dropdatabase", "drop owned",
 					     "drop role" };
+	static const char *const rights[] = { "grant",        "alter user",  "alter role",
+					      "create user",  "create role", "revoke",
+					      "set password", "createuser",  "grantrolestouser" };
 	const char *at;
 
+	for (size_t i = 0; i < ARRAY_LEN(rights); i++)
+		if (find_word(text, rights[i])) {
+			effect_text(w, EFFECT_CHANGES, "account", c);
+			break;
+		}
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (find_word(text, words[i]) ||
 		    (strchr(words[i], '(') && strcasestr(text, words[i]))) {

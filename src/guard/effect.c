@@ -55,8 +55,8 @@ void effect_add(struct walk *w, enum effect_kind k, const struct value *what, co
 
 		if (!rule_fits(w, r, what, c))
 			continue;
-		/* What switches the guard off is no question of taste. */
-		if (!(r->at && strstr(r->at, "@guard")))
+		/* No setting allows what switches the guard off: "@guard" is a place, "guard" a change. */
+		if (!(r->at && strstr(r->at, "guard")))
 			verdict = acted(w, effect_name(k), verdict);
 		if (verdict == VERDICT_ALLOW)
 			continue;
@@ -117,12 +117,43 @@ static size_t first_arg(const struct args *a)
 static bool any_text(const struct args *a, const char *pattern)
 {
 	for (size_t i = 0; i < a->n_pos; i++)
-		if (fnmatch(pattern, a->pos[i]->s, 0) == 0)
+		if (rules_list_fits(pattern, a->pos[i]->s))
 			return true;
 	return false;
 }
 
-static bool holds(const struct cmd *c, const struct args *a, const char *cond)
+static uint64_t size_of(const char *s)
+{
+	static const char units[] = "KMGTPE";
+	uint64_t n = 0;
+	const char *at;
+
+	for (s += s[0] == '+'; *s >= '0' && *s <= '9' && n < UINT64_MAX / 20; s++)
+		n = n * 10 + (uint64_t)(*s - '0');
+	at = *s ? strchr(units, *s >= 'a' ? *s - 32 : *s) : NULL;
+	for (ptrdiff_t i = at ? at - units + 1 : 0; i > 0 && n < UINT64_MAX >> 10; i--)
+		n <<= 10;
+	return n;
+}
+
+/* "-m|--mode=4755|2755", "-j|--jobs>99" */
+static bool any_option_value(struct walk *w, const struct args *a, const char *cond)
+{
+	size_t n = strcspn(cond, "=>");
+	const char *names = arena_strn(w->mem, cond, n), *want = cond + n + 1;
+
+	for (size_t i = 0; i < a->n_options; i++) {
+		const struct value *v = a->options[i].value;
+
+		if (v == NULL || !args_is(a->options[i].name, names))
+			continue;
+		if (cond[n] == '>' ? size_of(v->s) > size_of(want) : rules_list_fits(want, v->s))
+			return true;
+	}
+	return false;
+}
+
+static bool holds(struct walk *w, const struct cmd *c, const struct args *a, const char *cond)
 {
 	if (str_eq(cond, "stdin"))
 		return c->input != INPUT_NONE;
@@ -130,7 +161,17 @@ static bool holds(const struct cmd *c, const struct args *a, const char *cond)
 		return any_text(a, cond + 1);
 	if (cond[0] >= '0' && cond[0] <= '9')
 		return a->n_pos - first_arg(a) >= (size_t)(cond[0] - '0');
+	if (strpbrk(cond, "=>"))
+		return any_option_value(w, a, cond);
 	return args_have(a, cond);
+}
+
+/* of=~/x: the shell puts the home directory in, as in an assignment. */
+static const struct value *path_value(struct walk *w, const char *s)
+{
+	if (s[0] == '~' && (s[1] == '/' || s[1] == '\0'))
+		s = arena_fmt(w->mem, "%s%s", w->places.home, s + 1);
+	return value_text(w->mem, s, strlen(s));
 }
 
 static void each_value(struct walk *w, const struct cmd *c, const struct args *a, const char *what,
@@ -153,8 +194,7 @@ static void each_value(struct walk *w, const struct cmd *c, const struct args *a
 	if (what[n - 1] == '=') {
 		for (size_t i = 0; i < a->n_pos; i++)
 			if (str_starts(a->pos[i]->s, what))
-				to(w, c, value_text(w->mem, a->pos[i]->s + n, a->pos[i]->n - n),
-				   arg);
+				to(w, c, path_value(w, a->pos[i]->s + n), arg);
 		return;
 	}
 	if (str_eq(what, "first"))
@@ -204,7 +244,9 @@ static void clause_do(struct walk *w, const struct cmd *c, const struct args *a,
 	enum effect_kind k = effect_find(l->verb, strlen(l->verb));
 	bool is_done = false;
 
-	if ((l->when && !holds(c, a, l->when)) || (l->unless && holds(c, a, l->unless)))
+	if (k == EFFECT_CHANGES && args_have(a, "--help"))
+		return;
+	if ((l->when && !holds(w, c, a, l->when)) || (l->unless && holds(w, c, a, l->unless)))
 		return;
 	if (k < EFFECT_COUNT_)
 		each_value(w, c, a, l->what, add_one, &k);
@@ -230,18 +272,50 @@ static bool is_nothing(const struct cmd *c)
 	return str_eq(c->name, "cat") && c->argc == 2 && str_eq(c->argv[1]->s, "/dev/null");
 }
 
+/* sort a > a: the shell empties the file before anybody reads it. */
+static bool reads_same(const struct walk *w, const struct cmd *c, const struct value *path)
+{
+	if (rules_list_has("echo|printf|:|test|[|touch", c->name) || path->n == 0)
+		return false;
+	for (size_t i = 1; i < c->argc; i++)
+		if (str_eq(c->argv[i]->s, path->s))
+			return true;
+	for (size_t i = 0; i < w->n_piped; i++)
+		if (str_eq(w->piped[i], path->s))
+			return true;
+	return false;
+}
+
+/* bash -i >& /dev/tcp/host/port, cat file > /dev/tcp/host/port */
+static bool to_socket(struct walk *w, const struct cmd *c, const struct file_use *f)
+{
+	const char *s = f->path->s;
+
+	if (!str_starts(s, "/dev/tcp/") && !str_starts(s, "/dev/udp/"))
+		return false;
+	if (str_starts(s + 9, "localhost/") || str_starts(s + 9, "127."))
+		return true;
+	if (rules_list_has("bash|sh|zsh|dash|exec", c->name))
+		effect_text(w, EFFECT_CHANGES, "tunnel", c);
+	else if (f->is_written && !is_nothing(c))
+		effect_text(w, EFFECT_SENDS, "\x01", c);
+	return true;
+}
+
 static void redirections(struct walk *w, const struct cmd *c)
 {
 	for (size_t i = 0; i < c->n_files; i++) {
 		const struct file_use *f = &c->files[i];
 
+		if (to_socket(w, c, f))
+			continue;
 		if (f->is_read)
 			effect_add(w, EFFECT_READS, f->path, c);
 		if (f->is_written)
 			effect_add(w,
-				   f->is_appended  ? EFFECT_APPENDS
-				   : is_nothing(c) ? EFFECT_EMPTIES
-						   : EFFECT_WRITES,
+				   f->is_appended                               ? EFFECT_APPENDS
+				   : is_nothing(c) || reads_same(w, c, f->path) ? EFFECT_EMPTIES
+										: EFFECT_WRITES,
 				   f->path, c);
 	}
 }
@@ -252,9 +326,12 @@ static void unknown(struct walk *w, const struct cmd *c, const struct args *a)
 	for (size_t i = 0; i < a->n_pos; i++)
 		if (!strpbrk(a->pos[i]->s, " *"))
 			effect_add(w, EFFECT_USES, a->pos[i], c);
-	for (size_t i = 0; i < a->n_options; i++)
+	for (size_t i = 0; i < a->n_options; i++) {
+		if (str_starts(a->options[i].name, "--") && a->options[i].name[2])
+			effect_text(w, EFFECT_USES, a->options[i].name, c);
 		if (a->options[i].value && !strpbrk(a->options[i].value->s, " *"))
 			effect_add(w, EFFECT_USES, a->options[i].value, c);
+	}
 }
 
 /* /dev/zero and its like have no end; something must bring one. */
@@ -264,8 +341,9 @@ static void endless_source(struct walk *w, const struct cmd *c, const struct arg
 	static const char readers[] = "cat|cp|tail|base64|sort|xxd|od|hexdump|gzip|bzip2|xz|tee|"
 				      "less|more|grep|"
 				      "md5sum|sha256sum|tr|dd|pv|yes";
-	bool is_read = str_eq(c->name, "yes") && c->n_files && c->files[0].is_written &&
-		       !str_eq(c->files[0].path->s, "/dev/null");
+	/* What yes prints into a pipe ends with its reader. */
+	bool is_read = str_eq(c->name, "yes") && (!w->is_piped || c->n_files) &&
+		       !args_have(a, "--help|--version");
 
 	for (size_t i = 0; i < a->n_pos; i++) {
 		const char *s = a->pos[i]->s;
@@ -277,7 +355,7 @@ static void endless_source(struct walk *w, const struct cmd *c, const struct arg
 	if (!is_read || rules_list_has("ls|stat|test|[|file|chmod|rm|echo|printf|mknod", c->name))
 		return;
 	if (str_eq(c->name, "dd")
-		    ? any_text(a, "count=*") || any_text(a, "of=/dev/null")
+		    ? any_text(a, "count=*")
 		    : args_have(a, "-c|-n|--bytes|--lines|-N") || !rules_list_has(readers, c->name))
 		return;
 	if (w->is_bounded)
@@ -285,28 +363,40 @@ static void endless_source(struct walk *w, const struct cmd *c, const struct arg
 	effect_text(w, EFFECT_STARTS, "endless", c);
 }
 
-static uint64_t size_of(const char *s)
-{
-	static const char units[] = "KMGTPE";
-	uint64_t n = 0;
-	const char *at;
-
-	for (s += s[0] == '+'; *s >= '0' && *s <= '9' && n < UINT64_MAX / 20; s++)
-		n = n * 10 + (uint64_t)(*s - '0');
-	at = *s ? strchr(units, *s >= 'a' ? *s - 32 : *s) : NULL;
-	for (ptrdiff_t i = at ? at - units + 1 : 0; i > 0 && n < UINT64_MAX >> 10; i--)
-		n <<= 10;
-	return n;
-}
+#define LARGE_BYTES ((uint64_t)50 << 30)
 
 /* fallocate -l 500G, head -c 100G /dev/zero, truncate -s 10T */
 static void large_file(struct walk *w, const struct cmd *c, const struct args *a)
 {
+	uint64_t block = 512, count = 0, size;
+
+	for (size_t i = 0; i < a->n_pos && str_eq(c->name, "dd"); i++) {
+		if (str_starts(a->pos[i]->s, "bs="))
+			block = size_of(a->pos[i]->s + 3);
+		if (str_starts(a->pos[i]->s, "count="))
+			count = size_of(a->pos[i]->s + 6);
+	}
+	if (count && (!mul_ok(block, count, &size) || size >= LARGE_BYTES))
+		effect_text(w, EFFECT_STARTS, "large", c);
 	for (size_t i = 0; i < a->n_options; i++)
 		if (a->options[i].value &&
 		    args_is(a->options[i].name, "-l|-c|-s|--length|--bytes|--size") &&
-		    size_of(a->options[i].value->s) >= (uint64_t)50 << 30)
+		    size_of(a->options[i].value->s) >= LARGE_BYTES)
 			effect_text(w, EFFECT_STARTS, "large", c);
+}
+
+/* .shell rm x, \! rm x, system rm x */
+static void database_shell(struct walk *w, const struct cmd *c, const char *text)
+{
+	static const char *const begins[] = { ".shell ", ".system ", "\\! ", "system ", "\\!" };
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (str_starts(text, begins[i])) {
+			const char *s = text + strlen(begins[i]);
+
+			walk_text(w, s, strlen(s), c, c->name);
+			return;
+		}
 }
 
 /* A database's own shell, given its text in whatever way. */
@@ -323,6 +413,29 @@ static void database(struct walk *w, const struct cmd *c, const struct args *a)
 	code_sql(w, c, walk_join(w, c, 1));
 	if (c->input == INPUT_TEXT && c->input_text)
 		code_sql(w, c, c->input_text);
+	for (size_t i = 1; i < c->argc; i++)
+		database_shell(w, c, c->argv[i]->s);
+	if (c->input == INPUT_TEXT && c->input_text)
+		database_shell(w, c, c->input_text);
+	/* A whole file of statements for what is named after production. */
+	for (size_t i = 1; i < c->argc && c->input == INPUT_UNKNOWN; i++)
+		if (fnmatch("*prod*", c->argv[i]->s, 0) == 0)
+			effect_text(w, EFFECT_CHANGES, "data", c);
+}
+
+/* kill 1, kill $(pgrep vitrine), kill $(pgrep -u me) */
+static void kills(struct walk *w, const struct cmd *c, const struct args *a)
+{
+	for (size_t i = 0; i < a->n_pos; i++) {
+		const struct word *word = a->pos[i]->word;
+
+		if (str_eq(a->pos[i]->s, "1") && !args_have(a, "-0"))
+			effect_text(w, EFFECT_CHANGES, "processes", c);
+		if (word && place_script_names(word, "vitrine"))
+			effect_text(w, EFFECT_CHANGES, "guard", c);
+		else if (word && place_script_names(word, "-u|-U|--uid|--user|-U0|ps|-e|aux|-A"))
+			effect_text(w, EFFECT_CHANGES, "processes", c);
+	}
 }
 
 void effect_read(struct walk *w, struct cmd *c, const struct args *a)
@@ -331,10 +444,12 @@ void effect_read(struct walk *w, struct cmd *c, const struct args *a)
 
 	redirections(w, c);
 	endless_source(w, c, a);
-	if (rules_list_has("fallocate|truncate|head|mkfile", c->name))
+	if (rules_list_has("fallocate|truncate|head|mkfile|dd", c->name))
 		large_file(w, c, a);
 	effect_network(w, c, a);
 	database(w, c, a);
+	if (str_eq(c->name, "kill"))
+		kills(w, c, a);
 	if (does == NULL) {
 		if ((a->syntax == NULL || !a->syntax->has_sub) && !wrap_is(c->name))
 			unknown(w, c, a);

@@ -18,8 +18,8 @@
  *
  *   WHAT       args, first, last, rest (all but the first), init (all but the last); -o|--output: values of options;
  *              of=: the rest of an argument that begins so; :word: the word itself
- *   OPTIONS    "-f|--force"; "stdin": something is piped in or redirected; "N+": at least N arguments; /text: an argument
- *              is this text (a pattern)
+ *   OPTIONS    "-f|--force"; "-m|--mode=PATTERNS": an option has such a value; "-j|--jobs>N": or a number above N;
+ *              "stdin": something is piped in or redirected; "N+": at least N arguments; /PATTERNS: an argument fits
  *
  * Two more do something with a text instead: `executes WHAT` reads it as a shell's, `interprets WHAT` searches it as
  * inline code; `runs WHAT` takes the words from there on as a command.

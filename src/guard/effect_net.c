@@ -116,8 +116,14 @@ static bool is_remote(const char *s)
 /* scp and rsync: the last is where it goes. */
 static void copy(struct walk *w, const struct cmd *c, const struct args *a)
 {
-	if (a->n_pos < 2 || !is_remote(a->pos[a->n_pos - 1]->s) ||
-	    is_here(w, a->pos[a->n_pos - 1]->s))
+	if (a->n_pos < 2)
+		return;
+	if (!is_remote(a->pos[a->n_pos - 1]->s)) {
+		if (str_eq(c->name, "scp"))
+			effect_add(w, EFFECT_WRITES, a->pos[a->n_pos - 1], c);
+		return;
+	}
+	if (is_here(w, a->pos[a->n_pos - 1]->s))
 		return;
 	for (size_t i = 0; i + 1 < a->n_pos; i++)
 		if (!is_remote(a->pos[i]->s))
@@ -132,11 +138,54 @@ static void bucket(struct walk *w, const struct cmd *c, const struct args *a)
 	while (n < a->n_pos &&
 	       !rules_list_has("cp|copy|sync|mv|move|rsync|copyto|put", a->pos[n]->s))
 		n++;
-	if (a->n_pos < n + 3 || !is_remote(a->pos[a->n_pos - 1]->s))
+	if (a->n_pos < n + 3 ||
+	    !(is_remote(a->pos[a->n_pos - 1]->s) ||
+	      (str_eq(c->name, "mc") && isalpha((unsigned char)a->pos[a->n_pos - 1]->s[0]))))
 		return;
 	for (size_t i = n + 1; i + 1 < a->n_pos; i++)
 		if (!is_remote(a->pos[i]->s))
 			effect_add(w, EFFECT_SENDS, a->pos[i], c);
+}
+
+/* What ftp, sftp and lftp are told to do, as text. */
+static void transfer_text(struct walk *w, const struct cmd *c, const char *text)
+{
+	static const struct {
+		const char *word;
+		enum effect_kind effect;
+	} words[] = { { "put ", EFFECT_SENDS },
+		      { "mput ", EFFECT_SENDS },
+		      { "reput ", EFFECT_SENDS },
+		      { "mirror -R ", EFFECT_SENDS },
+		      { "mirror --reverse ", EFFECT_SENDS },
+		      { "rm ", EFFECT_CHANGES },
+		      { "mrm ", EFFECT_CHANGES },
+		      { "rmdir ", EFFECT_CHANGES },
+		      { "delete ", EFFECT_CHANGES },
+		      { "mdelete ", EFFECT_CHANGES } };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		const char *at = strstr(text, words[i].word);
+
+		if (at == NULL || (at > text && isalnum((unsigned char)at[-1])))
+			continue;
+		at += strlen(words[i].word);
+		if (words[i].effect == EFFECT_SENDS)
+			send_file(w, c, arena_strn(w->mem, at, strcspn(at, " ;\n")));
+		else
+			effect_text(w, EFFECT_CHANGES, "cloud", c);
+	}
+}
+
+static void transfer(struct walk *w, const struct cmd *c)
+{
+	if (c->input == INPUT_TEXT && c->input_text)
+		transfer_text(w, c, c->input_text);
+	else if (c->input == INPUT_UNKNOWN)
+		effect_text(w, EFFECT_SENDS, "\x01", c);
+	for (size_t i = 1; i < c->argc; i++)
+		if (strchr(c->argv[i]->s, ' '))
+			transfer_text(w, c, c->argv[i]->s);
 }
 
 /* nc host port < file */
@@ -145,8 +194,12 @@ static void pipe_out(struct walk *w, const struct cmd *c, const struct args *a)
 	bool is_listening = args_have(a, "-l|--listen|-z");
 	bool is_program = args_have(a, "-e|-c|--exec|--sh-exec");
 
-	if (is_program || (str_eq(c->name, "socat") && strstr(walk_join(w, c, 1), "EXEC:")))
+	if (is_program || (str_eq(c->name, "socat") && (strcasestr(walk_join(w, c, 1), "EXEC:") ||
+							strcasestr(walk_join(w, c, 1), "SYSTEM:"))))
 		effect_text(w, EFFECT_CHANGES, "tunnel", c);
+	for (size_t i = 0; i < a->n_pos && str_eq(c->name, "socat"); i++)
+		if (rules_list_fits("FILE:*|OPEN:*|file:*|open:*", a->pos[i]->s))
+			effect_text(w, EFFECT_SENDS, a->pos[i]->s + 5, c);
 	if (is_listening || c->input == INPUT_NONE || a->n_pos == 0 || is_here(w, a->pos[0]->s))
 		return;
 	if (c->input == INPUT_TEXT && c->n_files == 0)
@@ -170,6 +223,25 @@ static void lookup(struct walk *w, const struct cmd *c, const struct args *a)
 				}
 }
 
+/* Variables that hold secrets by their names. */
+static bool is_secret_name(const char *s)
+{
+	return s && rules_list_fits("*TOKEN*|*SECRET*|*PASSWORD*|*PASSWD*|*API_KEY*|*_KEY|*"
+				    "CREDENTIAL*",
+				    s);
+}
+
+/* What these print tells about the machine or out of a file; uname and git do not. */
+static bool tells(const struct part *p)
+{
+	struct word word = { .first = (struct part *)(uintptr_t)p };
+
+	return place_script_names(&word, "whoami|id|hostname|cat|base64|env|printenv|head|tail|"
+					 "grep|"
+					 "xxd|od|tar|jq|history|awk|openssl|gzip|security|pass|ps|"
+					 "ifconfig|ip|ls|find");
+}
+
 /* An address with something in it that a command printed. */
 static void address(struct walk *w, const struct cmd *c, const struct args *a)
 {
@@ -181,8 +253,9 @@ static void address(struct walk *w, const struct cmd *c, const struct args *a)
 		    is_here(w, v->s) || v->word == NULL)
 			continue;
 		for (const struct part *p = v->word->first; p; p = p->next)
-			if (p->kind == PART_SCRIPT && p->script && p->script->first &&
-			    strstr(v->s, "?")) {
+			if ((p->kind == PART_SCRIPT && p->script && p->script->first &&
+			     (strstr(v->s, "?") || tells(p))) ||
+			    (p->kind == PART_VAR && is_secret_name(p->text))) {
 				effect_text(w, EFFECT_SENDS, "\x01", c);
 				break;
 			}
@@ -192,6 +265,7 @@ static void address(struct walk *w, const struct cmd *c, const struct args *a)
 /* ssh -R: a way in from there. ssh host 'cat > x' < file: a way out. */
 static void ssh(struct walk *w, const struct cmd *c, const struct args *a)
 {
+	code_ssh(w, c);
 	if (args_have(a, "-R|-D|-w"))
 		effect_text(w, EFFECT_CHANGES, "tunnel", c);
 	if (a->n_pos == 0 || is_here(w, a->pos[0]->s) || c->input == INPUT_TEXT)
@@ -203,13 +277,33 @@ static void ssh(struct walk *w, const struct cmd *c, const struct args *a)
 		effect_text(w, EFFECT_SENDS, "\x01", c);
 }
 
+/* python3 -m http.server -d DIR, php -S ADDRESS -t DIR: everybody may fetch what lies there. */
+static void server(struct walk *w, const struct cmd *c)
+{
+	bool is_server = false;
+
+	for (size_t i = 1; i < c->argc; i++)
+		is_server |= rules_list_has("http.server|SimpleHTTPServer|-S|httpd", c->argv[i]->s);
+	for (size_t i = 1; i < c->argc && is_server; i++)
+		if (rules_list_has("-d|--directory|-t|-h", c->argv[i]->s) && i + 1 < c->argc)
+			effect_add(w, EFFECT_READS, c->argv[i + 1], c);
+		else if (str_starts(c->argv[i]->s, "--directory="))
+			effect_text(w, EFFECT_READS, c->argv[i]->s + 12, c);
+	if (is_server && w->places.cwd)
+		effect_text(w, EFFECT_READS, w->places.cwd, c);
+}
+
 void effect_network(struct walk *w, const struct cmd *c, const struct args *a)
 {
 	if (rules_list_has("curl|wget|http|https|xh|wget2|curlie", c->name)) {
 		http(w, c, a);
 		address(w, c, a);
-	} else if (rules_list_has("scp|rsync|sftp|croc", c->name))
+	} else if (rules_list_has("sftp|ftp|lftp|tftp|ncftp", c->name))
+		transfer(w, c);
+	else if (rules_list_has("scp|rsync|croc", c->name))
 		copy(w, c, a);
+	else if (rules_list_has("python|python3|python2|php|busybox|ruby", c->name))
+		server(w, c);
 	else if (rules_list_has("aws|gsutil|gcloud|rclone|s3cmd|mc|az|b2|azcopy", c->name))
 		bucket(w, c, a);
 	else if (rules_list_has("nc|ncat|netcat|socat|telnet|nc.openbsd|nc.traditional", c->name))

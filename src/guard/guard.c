@@ -112,6 +112,7 @@ static void walk_tool(struct walk *w, const char *name, const char *path)
 static void walk_act(struct walk *w, const struct tool_act *a)
 {
 	static const struct cmd tool = { .via = "", .name = "tool" };
+	const char *path;
 
 	switch (a->kind) {
 	case ACT_SHELL:
@@ -124,11 +125,13 @@ static void walk_act(struct walk *w, const struct tool_act *a)
 		code_sql(w, &tool, a->text);
 		break;
 	case ACT_EFFECT:
+		path = a->text;
+		if (path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
+			path = arena_fmt(w->mem, "%s%s", w->places.home, path + 1);
 		if (a->effect == EFFECT_READS || a->effect == EFFECT_WRITES)
-			walk_tool(w, a->effect == EFFECT_READS ? "tool-read" : "tool-write",
-				  a->text);
+			walk_tool(w, a->effect == EFFECT_READS ? "tool-read" : "tool-write", path);
 		else
-			effect_text(w, a->effect, a->text, &tool);
+			effect_text(w, a->effect, path, &tool);
 		break;
 	}
 }

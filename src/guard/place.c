@@ -135,11 +135,12 @@ static bool is_system(const struct places *p, const char *path)
 					    "/lib32",   "/lib64",   "/sbin",      "/usr",
 					    "/var/lib", "/var/log", "/sys",       "/proc/sys",
 					    "/opt",     "/srv",     "/var/spool", "/Library",
-					    "/System" };
+					    "/System",  "/run",     "/var/run" };
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (is_below(path, dirs[i]))
-			return !(p->workspace && is_below(path, p->workspace));
+			return !str_starts(path, "/run/user/") &&
+			       !(p->workspace && is_below(path, p->workspace));
 	return false;
 }
 
@@ -349,6 +350,28 @@ bool place_is_secret(const struct places *p, const struct value *v)
 	return any_path(p, PATTERNS_SECRET, is_cut ? v->s : s, false);
 }
 
+/* Substitutions. */
+
+static bool node_names(const struct node *n, const char *names, unsigned depth)
+{
+	for (const struct word *w = n->words; w; w = w->next)
+		if (w->first && w->first->kind == PART_TEXT && w->first->next == NULL &&
+		    rules_list_has(names, w->first->text))
+			return true;
+	for (const struct node *i = n->first; i && depth < 8; i = i->next)
+		if (node_names(i, names, depth + 1))
+			return true;
+	return false;
+}
+
+bool place_script_names(const struct word *word, const char *names)
+{
+	for (const struct part *p = word->first; p; p = p->next)
+		if (p->script && node_names(p->script, names, 0))
+			return true;
+	return false;
+}
+
 /* Classes. */
 
 /* All that is built in has a name with a dot in front, or one of these words: most paths are turned down here. */
@@ -375,6 +398,9 @@ static bool spot_fits(const struct places *p, const char *class, const struct va
 		return is_unknown;
 	if (str_eq(class, "@git"))
 		return is_git(v->s) || is_git(path);
+	/* rm $(which vitrine) */
+	if (str_eq(class, "@guard") && v->word && place_script_names(v->word, "vitrine"))
+		return true;
 	if (is_unknown)
 		return false;
 	if (str_eq(class, "@device"))

@@ -34,6 +34,9 @@ struct places {
 /* Does this argument fit one of the alternatives ("@root|*.pem")? */
 bool place_fits(const struct places *p, const char *list, const struct value *v);
 
+/* Has the word a substitution with a command that has one of these words ("a|b") in it? */
+bool place_script_names(const struct word *word, const char *names);
+
 bool place_is_secret(const struct places *p, const struct value *v);
 
 #endif

@@ -4,8 +4,8 @@
 #include "base/test.h"
 #include "guard/guard.h"
 
-static const char *const files[] = { "files", "git",  "credentials", "publish", "packages",
-				     "cloud", "code", "effects",     "safe" };
+static const char *const files[] = { "files", "git",  "credentials", "publish",  "packages",
+				     "cloud", "code", "effects",     "programs", "safe" };
 
 static void check_one(const struct guard *g, const struct rule_test *t)
 {

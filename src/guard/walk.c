@@ -134,7 +134,10 @@ static void assign(struct walk *w, const struct assign *a)
 {
 	const struct value *v = a->value ? value_whole(&w->vars, a->value) : NULL;
 
-	if (v == NULL || a->is_append || a->index || w->branches || v->is_dynamic)
+	/* d=$(mktemp -d): it lies where temporary files lie, whatever its name is. */
+	if (v && str_starts(v->s, "/tmp/mktemp.") && !a->is_append && !a->index && !w->branches)
+		vars_set(&w->vars, a->name, "/tmp/mktemp.unknown");
+	else if (v == NULL || a->is_append || a->index || w->branches || v->is_dynamic)
 		vars_lose(&w->vars, a->name);
 	else
 		vars_set(&w->vars, a->name, v->s);
@@ -380,7 +383,10 @@ static void declare(struct walk *w, const struct cmd *c, bool is_exported)
 		if (s[0] == '-')
 			continue;
 		if (eq && !w->branches && !c->argv[i]->is_dynamic)
-			vars_set(&w->vars, name, eq + 1);
+			vars_set(&w->vars, name,
+				 eq[1] == '~' && (eq[2] == '/' || eq[2] == '\0')
+					 ? arena_fmt(w->mem, "%s%s", w->places.home, eq + 2)
+					 : eq + 1);
 		else if (eq || !is_exported)
 			vars_lose(&w->vars, name);
 		if (is_exported && w->n_exported < ARRAY_LEN(w->exported))
@@ -422,9 +428,25 @@ static unsigned calls_of(const struct node *n, const char *names)
 	return count;
 }
 
+/* Words of a command in a pipe: files that the last one must not write to. */
+static void remember_piped(struct walk *w, const struct node *n)
+{
+	const struct word *word = n->kind == NODE_SIMPLE && n->words ? n->words->next : NULL;
+
+	if (is_call(n, "echo|printf"))
+		return;
+	for (; word && w->n_piped < WALK_MAX_PIPED; word = word->next)
+		if (word->first && word->first->kind == PART_TEXT && word->first->next == NULL)
+			w->piped[w->n_piped++] = word->first->text;
+}
+
 static void walk_pipe(struct walk *w, const struct node *n)
 {
+	size_t n_piped = w->n_piped;
 	static const char stops[] = "head|dd|less|more|sed";
+	/* These read until there is no more. */
+	static const char endless[] = "tee|cat|gzip|bzip2|xz|sort|wc|md5sum|sha256sum|tail|tr|tac|"
+				      "base64|openssl|pv";
 	enum input_kind input = INPUT_NONE;
 	const char *text = NULL;
 	const struct node *last = NULL; /* that stops reading */
@@ -437,19 +459,23 @@ static void walk_pipe(struct walk *w, const struct node *n)
 	for (const struct node *i = n->first; i; i = i->next) {
 		struct scope scope = scope_begin(w);
 		const char *printed = NULL;
-		bool was_bounded = w->is_bounded;
+		bool was_bounded = w->is_bounded, was_piped = w->is_piped;
 
 		is_open &= i != last;
 		w->is_bounded |= is_open;
+		w->is_piped = i->next != NULL && !(is_call(i, "yes") && is_call(i->next, endless));
 		if (i->kind == NODE_SIMPLE)
 			printed = walk_simple(w, i, input, text);
 		else
 			walk_node(w, i, input, text);
 		scope_end(w, &scope);
 		w->is_bounded = was_bounded;
+		w->is_piped = was_piped;
+		remember_piped(w, i);
 		input = printed && !strpbrk(printed, VALUE_MARKS) ? INPUT_TEXT : INPUT_UNKNOWN;
 		text = printed;
 	}
+	w->n_piped = n_piped;
 }
 
 static void walk_children(struct walk *w, const struct node *n, enum input_kind input,
@@ -483,6 +509,9 @@ static bool has_background(const struct node *n)
 	return false;
 }
 
+#define MANY_JOBS 300
+#define MANY_FILES 100000
+
 /* for ((;;)): nothing between the two. */
 static bool is_forever(const struct word *words)
 {
@@ -491,28 +520,98 @@ static bool is_forever(const struct word *words)
 	return p == NULL || (p->kind == PART_TEXT && strstr(p->text, ";;"));
 }
 
+/* The largest number that stands in the words of "for": 1 to 100000, $(seq 5), i<99. */
+static uint64_t number_in(const struct word *words, unsigned depth);
+
+static uint64_t number_in_node(const struct node *n, unsigned depth)
+{
+	uint64_t most = number_in(n->words, depth);
+
+	for (const struct node *i = n->first; i && depth < 6; i = i->next) {
+		uint64_t k = number_in_node(i, depth + 1);
+
+		most = k > most ? k : most;
+	}
+	return most;
+}
+
+static uint64_t number_in_text(const char *s)
+{
+	uint64_t most = 0, n = 0;
+
+	for (;; s++) {
+		if (*s >= '0' && *s <= '9' && n < UINT64_MAX / 20) {
+			n = n * 10 + (uint64_t)(*s - '0');
+			continue;
+		}
+		most = n > most ? n : most;
+		n = 0;
+		if (*s == '\0')
+			return most;
+	}
+}
+
+static uint64_t number_in(const struct word *words, unsigned depth)
+{
+	uint64_t most = 0;
+
+	for (; words; words = words->next)
+		for (const struct part *p = words->first; p; p = p->next) {
+			uint64_t n = p->text ? number_in_text(p->text) : 0;
+
+			if (p->script && depth < 6)
+				n = number_in_node(p->script, depth + 1);
+			most = n > most ? n : most;
+		}
+	return most;
+}
+
+/* Does it call one of these in the foreground? */
+static bool waits_in_front(const struct node *n, const char *names)
+{
+	for (const struct node *i = n->first; i; i = i->next)
+		if (!i->is_background && (is_call(i, names) || waits_in_front(i, names)))
+			return true;
+	return false;
+}
+
+/* for i in {1..100000}; do x & done: so many at once stop a machine as well. */
+static void look_at_count(struct walk *w, const struct node *n)
+{
+	static const char makes[] = "touch|mkdir|cp|dd|docker|podman|curl|wget|mktemp|fallocate|"
+				    "ssh|"
+				    "kubectl|aws|gcloud|nc";
+	uint64_t count = n->name && !n->has_list ? 0 : number_in(n->words, 0);
+
+	if (count >= MANY_JOBS && has_background(n) && !waits_in_front(n, "wait|sleep"))
+		walk_find(w, "fork-bomb", NULL);
+	else if ((count >= MANY_FILES && calls_of(n, makes)) ||
+		 (count >= MANY_JOBS && calls_of(n, "docker|podman|kubectl|aws|gcloud")))
+		walk_find(w, "endless", NULL);
+}
+
 /* while true without anything that waits or ends: each turn starts another process, or it hammers a service. */
 static void look_at_loop(struct walk *w, const struct node *n)
 {
-	static const char ever[] = "true|:|/bin/true";
+	static const char ever[] = "true|:|/bin/true|false|/bin/false|1";
 	static const char ends[] = "sleep|wait|break|exit|return|read|inotifywait|usleep|exec|"
 				   "select";
-	static const char heavy[] = "curl|wget|fork|mkdir|touch|dd|cp|yes|cat|ssh|nc|openssl|git|"
-				    "echo|printf|tee|"
-				    "bash|sh|fallocate|python3|python|node|gh|aws|kubectl";
 	struct node cond = { .first = n->first };
 	bool is_for = n->words && n->name == NULL;
 
-	if (n->name || n->first == NULL)
+	if (n->first == NULL)
 		return;
+	if (n->name || (is_for && !is_forever(n->words))) {
+		look_at_count(w, n);
+		return;
+	}
 	cond.first = n->first->first;
 	if (!is_for && !calls_of(&cond, ever))
 		return;
-	if (is_for && !is_forever(n->words))
-		return;
-	if (has_background(n) && !calls_of(n, "wait|sleep"))
+	/* A job that sleeps in the background does not hold the loop up. */
+	if (has_background(n) && !waits_in_front(n, "wait|sleep|read"))
 		walk_find(w, "fork-bomb", NULL);
-	else if (!calls_of(n, ends) && calls_of(n, heavy))
+	else if (!calls_of(n, ends))
 		walk_find(w, "endless", NULL);
 }
 
@@ -524,9 +623,15 @@ static void walk_loop(struct walk *w, const struct node *n, enum input_kind inpu
 	walk_parts(w, n->words);
 	look_at_loop(w, n);
 	if (n->name == NULL || !n->has_list) {
+		const char *around = w->via;
+
 		if (n->name)
 			vars_lose(&w->vars, n->name);
+		/* while read f; do rm "$f"; done: what is read decides, as with xargs. */
+		if (n->first && calls_of(n->first, "read") && !text)
+			w->via = arena_fmt(w->mem, "%s%sread", around, around[0] ? "|" : "");
 		walk_maybe(w, n, input, text);
+		w->via = around;
 		return;
 	}
 	v = expand(w, n->words, &count);
@@ -551,6 +656,10 @@ static void walk_function(struct walk *w, const struct node *n)
 
 	if (n->name && calls_of(n, n->name) > 1)
 		walk_find(w, "fork-bomb", NULL);
+	/* A function that takes the guard's place. */
+	if (n->name && str_eq(n->name, "vitrine"))
+		effect_text(w, EFFECT_CHANGES, "guard",
+			    &(struct cmd){ .via = "", .name = "function" });
 	w->vars.params = NULL;
 	walk_maybe(w, n, INPUT_NONE, NULL);
 	w->vars.params = params;

@@ -28,6 +28,7 @@
 #define WALK_MAX_COMMANDS ((size_t)6000)
 #define WALK_MAX_TEXT (2 * SHELL_MAX_BYTES) /* in all texts inside texts together */
 #define WALK_MAX_FINDINGS 16
+#define WALK_MAX_PIPED 16
 #define WALK_MAX_EFFECTS 64 /* on record; all are judged */
 
 struct found {
@@ -72,6 +73,9 @@ struct walk {
 	size_t n_effects;
 	bool is_inside;  /* a sandbox of ours */
 	bool is_bounded; /* what is printed now goes to something that stops reading */
+	bool is_piped;   /* what is printed now goes into a pipe */
+	const char *piped[WALK_MAX_PIPED]; /* words of the commands before, in this pipe */
+	size_t n_piped;
 	enum verdict verdict;
 	const struct found *worst;
 	enum verdict ceiling; /* what is found now counts at most as this */
@@ -104,6 +108,9 @@ struct ran {
 	size_t n;
 };
 void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ran *ret);
+/* Loops without an end, and sizes that no memory holds. */
+void code_loops(struct walk *w, const struct cmd *c, const char *code);
+void code_ssh(struct walk *w, const struct cmd *c);
 void code_sql(struct walk *w, const struct cmd *c, const char *text);
 
 /* A text in inline code that is a list of words: ['rm', '-rf', 'x']. */

@@ -41,6 +41,9 @@ static const char *shown(struct walk *w, const struct cmd *c)
 
 static bool is_off(const struct walk *w, const struct rule *r)
 {
+	/* What switches the guard off is not switched off itself. */
+	if (r->effect && r->at && strstr(r->at, "guard"))
+		return false;
 	return w->off && rules_list_has(w->off, r->id);
 }
 
@@ -181,6 +184,19 @@ static void try_as_wrapper(struct walk *w, struct cmd *c)
 	}
 }
 
+/* ./x.sh that was written earlier in the same text. */
+static void try_as_script(struct walk *w, struct cmd *c)
+{
+	const char *text = strchr(c->argv[0]->s, '/') ? walk_written(w, c->argv[0]->s) : NULL;
+
+	if (text == NULL)
+		return;
+	/* $0 is the script itself. */
+	if (strstr(text, "$0 &") || strstr(text, "\"$0\" &") || strstr(text, "$0|$0"))
+		walk_find(w, "fork-bomb", c);
+	walk_text(w, text, strlen(text), c, c->name);
+}
+
 /* A name made at run time. Its last part may still be known: $HOME/bin/tool. */
 static void dynamic_name(struct walk *w, struct cmd *c)
 {
@@ -231,6 +247,7 @@ void walk_command(struct walk *w, struct cmd *c)
 		if (!wrap_open(w, c)) {
 			code_open(w, c);
 			try_as_wrapper(w, c);
+			try_as_script(w, c);
 		}
 	}
 	w->depth--;

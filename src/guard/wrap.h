@@ -32,6 +32,7 @@ void wrap_eval(struct walk *w, struct cmd *c, const struct wrapper *t);
 void wrap_find(struct walk *w, struct cmd *c, const struct wrapper *t);
 void wrap_flock(struct walk *w, struct cmd *c, const struct wrapper *t);
 void wrap_parallel(struct walk *w, struct cmd *c, const struct wrapper *t);
+void wrap_runner(struct walk *w, struct cmd *c, const struct wrapper *t);
 void wrap_script(struct walk *w, struct cmd *c, const struct wrapper *t);
 void wrap_source(struct walk *w, struct cmd *c, const struct wrapper *t);
 void wrap_ssh(struct walk *w, struct cmd *c, const struct wrapper *t);

@@ -111,7 +111,7 @@ void wrap_xargs(struct walk *w, struct cmd *c, const struct wrapper *t)
 
 static bool starts_exec(const char *s)
 {
-	return rules_list_has("-exec|-execdir|-ok|-okdir", s);
+	return rules_list_has("-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch", s);
 }
 
 /* The file found lies below where the search began. */
@@ -139,6 +139,9 @@ static size_t find_exec(struct walk *w, const struct cmd *c, size_t at, const ch
 			break;
 		in.argv[in.argc++] = replaced(w, c->argv[at], "{}", path);
 	}
+	/* fd puts what it finds at the end where no place is named. */
+	if (str_starts(c->name, "fd") && in.argc && in.argc <= c->argc)
+		in.argv[in.argc++] = value_text(w->mem, path, strlen(path));
 	/* A command that xargs feeds into find is fed as well. */
 	in.is_fed = c->is_fed;
 	if (in.argc)
@@ -148,12 +151,14 @@ static size_t find_exec(struct walk *w, const struct cmd *c, size_t at, const ch
 
 void wrap_find(struct walk *w, struct cmd *c, const struct wrapper *t)
 {
-	const char *path = found_path(w, c);
+	/* find's options are words, fd's are letters. */
+	bool is_fd = str_starts(t->name, "fd");
+	const char *path = is_fd ? "./\x01" : found_path(w, c);
 	unsigned n = 0;
 
-	(void)t;
 	for (size_t i = 1; i < c->argc; i++) {
-		if (!starts_exec(c->argv[i]->s))
+		if (!starts_exec(c->argv[i]->s) ||
+		    is_fd != (c->argv[i]->s[2] == '\0' || c->argv[i]->s[1] == '-'))
 			continue;
 		if (++n > MAX_EXEC) {
 			walk_find(w, "unreadable", c);

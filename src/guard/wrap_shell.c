@@ -78,6 +78,8 @@ void wrap_alias(struct walk *w, struct cmd *c, const struct wrapper *t)
 	for (size_t i = 1; i < c->argc; i++) {
 		const char *eq = strchr(c->argv[i]->s, '=');
 
+		if (str_starts(c->argv[i]->s, "vitrine="))
+			effect_text(w, EFFECT_CHANGES, "guard", c);
 		if (eq)
 			walk_text(w, eq + 1, strlen(eq + 1), c, "alias");
 	}
@@ -93,6 +95,26 @@ void wrap_command(struct walk *w, struct cmd *c, const struct wrapper *t)
 		if (strpbrk(c->argv[i]->s, "vV") && !str_eq(c->argv[i]->s, "--"))
 			return;
 	walk_inner(w, c, at, "command");
+}
+
+/* poetry run CMD, bundle exec CMD, npm exec -- CMD, op run -- CMD, conda run -n x CMD */
+void wrap_runner(struct walk *w, struct cmd *c, const struct wrapper *t)
+{
+	size_t at = wrap_skip_options(c, 1, t->values);
+
+	if (at < c->argc &&
+	    rules_list_has("run|exec|dlx|x|tool|develop|shell|enter", c->argv[at]->s)) {
+		at = wrap_skip_options(c, at + 1, t->values);
+		if (at < c->argc && str_eq(c->argv[at]->s, "run"))
+			at = wrap_skip_options(c, at + 1, t->values);
+		walk_inner(w, c, at + t->skip, t->name);
+	}
+	for (size_t i = 1; i + 1 < c->argc; i++)
+		if (str_eq(c->argv[i]->s, "--")) {
+			if (i + 1 != at + t->skip)
+				walk_inner(w, c, i + 1, t->name);
+			return;
+		}
 }
 
 void wrap_stdin(struct walk *w, struct cmd *c, const struct wrapper *t)

@@ -311,9 +311,15 @@ def effects_are_explained_counted_and_set(box):
     eq(box.cli("guard", "test", "crontab jobs").rc, 0)
     eq(box.cli("guard", "test", "scp a.c host.example:").rc, 3)
     eq(box.cli("guard", "test", "echo > .claude/settings.json").rc, 3)
+    eq(box.cli("guard", "test", "pkill -f vitrine").rc, 3, "no setting allows what ends the guard")
     box.write(".vitrine-guard.json", '{"effects": {"changes": "ask", "sends": "allow"}}')
     eq(box.cli("guard", "test", "crontab jobs").rc, 1)
     eq(box.cli("guard", "test", "scp a.c host.example:").rc, 3)
+    (config / "guard.json").write_text('{"off": ["effect.guard-off", "effect.load"]}')
+    eq(box.cli("guard", "test", "echo > .claude/settings.json").rc, 3)
+    eq(box.cli("guard", "test", "stress -c 8").rc, 0)
+    (config / "guard.json").write_text('{"effects_inside": {"starts": "allow"}}')
+    eq(box.cli("guard", "test", "stress -c 8").rc, 1, "this is outside")
     (config / "guard.json").write_text('{"effects": {"flies": "allow"}}')
     r = box.cli("guard", "test", "ls")
     eq(r.rc, 2)
@@ -324,7 +330,16 @@ def effects_are_explained_counted_and_set(box):
 def tools_of_servers_are_judged(box):
     for tool, args, want in (("mcp__shell__run", {"command": "rm -rf ~"}, "deny"),
                              ("mcp__fs__write_file", {"path": ".claude/settings.json", "content": "{}"}, "deny"),
+                             ("mcp__fs__write_file", {"path": "~/.bashrc", "content": "x"}, "deny"),
+                             ("mcp__fs__move_file", {"source": "~/.claude/settings.json", "destination": "/tmp/x"}, "deny"),
+                             ("mcp__fs__delete_file", {"path": str(box.home)}, "deny"),
                              ("mcp__fs__write_file", {"path": "src/a.c", "content": "x"}, "allow"),
+                             ("mcp__db__query", {"sql": "DROP TABLE users"}, "ask"),
+                             ("mcp__db__query", {"sql": "select * from users"}, "allow"),
+                             ("mcp__py__execute", {"code": "import shutil; shutil.rmtree('/')"}, "deny"),
+                             ("mcp__run__exec", {"command": "rm", "args": ["-rf", "/"]}, "deny"),
+                             ("NotebookEdit", {"notebook_path": str(box.ws / "a.ipynb"), "new_source": "import os; os.system('rm -rf ~')"}, "deny"),
+                             ("Edit", {"file_path": str(box.ws / ".vitrine-guard.json"), "old_string": "a", "new_string": "b"}, "deny"),
                              ("apply_patch", {"input": "*** Begin Patch\n*** Add File: .vitrine-guard.json\n"}, "deny")):
         eq(decision(hook(box, call("", tool_name=tool, tool_input=args))), want, tool)
 
