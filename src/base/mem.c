@@ -6,6 +6,7 @@
  * what it will need, pointers and all. There blocks are handed out one behind the other, each behind its size; only
  * the last one can be given back or grown in place, which suits strings that are made, copied and dropped.
  */
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
@@ -37,13 +38,17 @@ _Noreturn void bug_at(const char *file, int line, const char *what)
 	abort();
 }
 
-/* Nothing that could be done about it would need no memory. A keeper that ends so takes its sandbox with it. */
+/* Nothing that could be done about it would need no memory. A keeper that ends so takes its sandbox with it. A program whose
+ * last word matters (a hook, whose silence would be a yes) has a handler for SIGABRT that says it. */
 static _Noreturn void no_memory(void)
 {
 	static const char text[] = "vitrine: out of memory\n";
 	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+	struct sigaction last = { 0 };
 
 	(void)n; /* the status says it too */
+	if (sigaction(SIGABRT, NULL, &last) == 0 && last.sa_handler != SIG_DFL)
+		abort();
 	_exit(125);
 }
 

@@ -25,16 +25,20 @@ int host_read_setting(const char *path, struct buf *out)
 	return io_read_fd(fd, out, &ignored) < 0 ? -EINVAL : 1;
 }
 
+/* Not from the workspace, which the inside writes: it could include any file by a link, or one file without end. */
 static bool read_included(void *arg, const char *path, struct buf *out)
 {
-	(void)arg;
-	return host_read_setting(path, out) == 1;
+	const struct host *h = arg;
+	_free_ char *real = realpath(path, NULL);
+
+	return real && !path_is_beneath(real, h->workspace) && host_read_setting(real, out) == 1;
 }
 
 static int show(const struct host *h, enum home_file what, const char *path, const struct buf *text,
 		struct buf *out)
 {
-	const struct homecfg_place place = { h->home, h->workspace, read_included, NULL };
+	const struct homecfg_place place = { h->home, h->workspace, read_included,
+					     (void *)(uintptr_t)h };
 
 	if (sabotaged("homecfg")) {
 		buf_add(out, text->p, text->n);

@@ -12,8 +12,10 @@
  *   remotes.*, remote.*.vcs, url.*    a remote that has no URL is its name, and "helper::address" runs a helper
  *   merge.tool, diff.tool, help.autoCorrect    choose what is run
  * Left out though they run nothing: what makes a later push or clean-up destructive (remote.*.mirror, remote.*.push,
- * clean.requireForce, gc.pruneExpire, gc.reflogExpire), what weakens a check (http.sslVerify, core.protectNTFS, protocol.*)
- * and what writes elsewhere (format.outputDirectory).
+ * clean.requireForce, gc.pruneExpire, gc.reflogExpire), what weakens a check (http.sslVerify, core.protectNTFS, protocol.*,
+ * core.ignoreStat, core.trustctime, core.checkStat, transfer.credentialsInUrl) and what writes elsewhere
+ * (format.outputDirectory). Checks that a user may have ordered for all repositories (fsckObjects, verifySignatures) may be
+ * switched on, not off.
  */
 #include "base/buf.h"
 #include "view/gitcfg.h"
@@ -22,6 +24,7 @@
 enum rule {
 	V_ANY,  /* text that git only shows or compares */
 	V_BOOL, /* true, false, yes, no, on, off, or nothing */
+	V_TRUE, /* a check: it may be switched on */
 	V_NUMBER,
 	V_WORD,     /* letters, digits, - . _ only: no path, no command, no "!" */
 	V_URL,      /* a transport built into git, or a path */
@@ -66,14 +69,14 @@ static const struct allow {
 	  "bare filemode ignorecase precomposeunicode symlinks quotepath commitgraph "
 	  "multipackindex longpaths sparsecheckout sparsecheckoutcone" },
 	{ "core", false, V_BOOL,
-	  "fscache fsyncobjectfiles ignorestat preloadindex splitindex trustctime usereplacerefs "
+	  "fscache fsyncobjectfiles preloadindex splitindex usereplacerefs "
 	  "warnambiguousrefs" },
 	{ "core", false, V_NUMBER,
 	  "repositoryformatversion bigfilethreshold deltabasecachelimit packedgitlimit "
 	  "packedgitwindowsize" },
 	{ "core", false, V_WORD,
 	  "logallrefupdates autocrlf safecrlf eol abbrev compression loosecompression "
-	  "untrackedcache checkstat fsyncmethod hidedotfiles" },
+	  "untrackedcache fsyncmethod hidedotfiles" },
 	{ "core", false, V_WORD, "filesreflocktimeout packedrefstimeout createobject" },
 	{ "core", false, V_ANY, "fsync notesref whitespace" },
 	/* Patterns, as in .gitignore, which everybody inside writes. */
@@ -93,8 +96,8 @@ static const struct allow {
 	/* config.worktree is held to this list as well. */
 	{ "extensions", false, V_BOOL, "preciousobjects relativeworktrees worktreeconfig" },
 	{ "feature", false, V_BOOL, "experimental manyfiles" },
-	{ "fetch", false, V_BOOL,
-	  "fsckobjects prune prunetags showforcedupdates writecommitgraph" },
+	{ "fetch", false, V_BOOL, "prune prunetags showforcedupdates writecommitgraph" },
+	{ "fetch", false, V_TRUE, "fsckobjects" },
 	{ "fetch", false, V_WORD,
 	  "negotiationalgorithm output parallel recursesubmodules unpacklimit" },
 	{ "format", false, V_BOOL, "numbered signoff" },
@@ -120,8 +123,8 @@ static const struct allow {
 	{ "mailmap", false, V_FILE, "file" },
 	{ "mailmap", false, V_ANY, "blob" },
 	{ "maintenance", false, V_WORD, "auto strategy" },
-	{ "merge", false, V_BOOL,
-	  "autostash branchdesc defaulttoupstream renormalize verifysignatures" },
+	{ "merge", false, V_BOOL, "autostash branchdesc defaulttoupstream renormalize" },
+	{ "merge", false, V_TRUE, "verifysignatures" },
 	{ "merge", false, V_WORD,
 	  "conflictstyle directoryrenames ff log renamelimit renames stat verbosity" },
 	{ "merge", true, V_ANY, "name" },
@@ -143,8 +146,9 @@ static const struct allow {
 	  "updaterefs" },
 	{ "rebase", false, V_WORD, "backend missingcommitscheck" },
 	{ "receive", false, V_WORD,
-	  "autogc denycurrentbranch denydeletecurrent denydeletes denynonfastforwards fsckobjects "
+	  "autogc denycurrentbranch denydeletecurrent denydeletes denynonfastforwards "
 	  "unpacklimit" },
+	{ "receive", false, V_TRUE, "fsckobjects" },
 	{ "remote", true, V_URL, "url pushurl" },
 	{ "remote", true, V_ANY, "fetch gh-resolved" },
 	{ "remote", true, V_BOOL, "prune prunetags skipdefaultupdate skipfetchall" },
@@ -165,7 +169,8 @@ static const struct allow {
 	{ "submodule", false, V_WORD, "alternateerrorstrategy alternatelocation fetchjobs" },
 	{ "tag", false, V_BOOL, "forcesignannotated gpgsign" },
 	{ "tag", false, V_ANY, "sort" },
-	{ "transfer", false, V_WORD, "credentialsinurl fsckobjects unpacklimit" },
+	{ "transfer", false, V_TRUE, "fsckobjects" },
+	{ "transfer", false, V_NUMBER, "unpacklimit" },
 	{ "uploadpack", false, V_BOOL,
 	  "allowanysha1inwant allowfilter allowreachablesha1inwant allowrefinwant "
 	  "allowtipsha1inwant" },
@@ -182,16 +187,24 @@ static bool is_word_value(const char *v)
 	return v[strspn(v, WORD_CHARS)] == '\0';
 }
 
-static bool is_bool_value(const char *v)
+static bool is_true_value(const char *v)
 {
-	static const char *const words[] = {
-		"true", "false", "yes", "no", "on", "off", "1", "0", ""
-	};
+	static const char *const words[] = { "true", "yes", "on", "1" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcasecmp(v, words[i]) == 0)
 			return true;
 	return false;
+}
+
+static bool is_bool_value(const char *v)
+{
+	static const char *const words[] = { "false", "no", "off", "0", "" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcasecmp(v, words[i]) == 0)
+			return true;
+	return is_true_value(v);
 }
 
 static bool is_number_value(const char *v)
@@ -253,12 +266,14 @@ static bool value_ok(const struct objection *o, enum rule rule, const struct git
 	const char *v = it->value;
 
 	if (v == NULL)
-		return rule == V_BOOL || (rule == V_NAMED && is_name(it->sub));
+		return rule == V_BOOL || rule == V_TRUE || (rule == V_NAMED && is_name(it->sub));
 	switch (rule) {
 	case V_ANY:
 		return true;
 	case V_BOOL:
 		return is_bool_value(v);
+	case V_TRUE:
+		return is_true_value(v);
 	case V_NUMBER:
 		return is_number_value(v);
 	case V_WORD:

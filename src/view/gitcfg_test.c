@@ -111,6 +111,17 @@ TEST(a_fresh_clone_is_harmless)
 		 "\"x\"]\n\tremote = .\n");
 }
 
+/* A check that the user ordered for all repositories is not taken back by one. */
+TEST(a_check_can_be_switched_on_only)
+{
+	HARMLESS("[fetch]\n\tfsckObjects = "
+		 "true\n[merge]\n\tverifySignatures\n[transfer]\n\tfsckObjects = on\n");
+	OBJECTS("[transfer]\n\tfsckObjects = false\n", "git config value of transfer.fsckobjects");
+	OBJECTS("[receive]\n\tfsckObjects = 0\n", "git config value of receive.fsckobjects");
+	OBJECTS("[merge]\n\tverifySignatures = no\n", "git config value of merge.verifysignatures");
+	OBJECTS("[core]\n\tignoreStat = true\n", "git config key core.ignorestat");
+}
+
 /* What people and tools set in a repository, and nothing is run for. */
 TEST(a_key_that_executes_nothing_is_harmless)
 {

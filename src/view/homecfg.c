@@ -13,6 +13,7 @@
 #include "view/gitcfg.h"
 
 #define DEPTH_MAX 4
+#define FILES_MAX 64 /* included by a configuration and what it includes */
 
 static const struct git_key {
 	char section[12]; /* no pointers: they would cost every start of the program */
@@ -148,6 +149,7 @@ struct git_reader {
 	const char *path; /* of the file that is read */
 	struct buf *out;
 	int depth;
+	unsigned *n_files; /* that were included, by any file */
 };
 
 static void put_quoted(struct buf *out, const char *text)
@@ -243,9 +245,9 @@ static void include(struct git_reader *r, const char *value)
 {
 	_cleanup_(buf_done) struct buf text = BUF(HOMECFG_MAX), out = BUF(HOMECFG_MAX);
 	_free_ char *path = included_path(r, value);
-	struct git_reader next = { r->place, path, &out, r->depth + 1 };
+	struct git_reader next = { r->place, path, &out, r->depth + 1, r->n_files };
 
-	if (r->depth >= DEPTH_MAX || r->place->read == NULL ||
+	if (r->depth >= DEPTH_MAX || r->place->read == NULL || ++*r->n_files > FILES_MAX ||
 	    !r->place->read(r->place->arg, path, &text))
 		return;
 	if (gitcfg_read(buf_cstr(&text), text.n, GITCFG_GIT, git_item, &next) == 0 && !out.is_over)
@@ -296,7 +298,8 @@ int homecfg_git(const char *path, const char *text, size_t n, const struct homec
 		struct buf *out)
 {
 	_cleanup_(buf_done) struct buf b = BUF(HOMECFG_MAX);
-	struct git_reader r = { place, path, &b, 0 };
+	unsigned n_files = 0;
+	struct git_reader r = { place, path, &b, 0, &n_files };
 
 	if (n > HOMECFG_MAX || gitcfg_read(text, n, GITCFG_GIT, git_item, &r) != 0 || b.is_over)
 		return -EINVAL;

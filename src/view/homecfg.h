@@ -3,8 +3,9 @@
  *
  * Each file is read whole and written anew from what a table allows: a key that is not in the table, a value that is not
  * of the key's form, and a file that cannot be read with certainty come not inside. User and password of a URL are left
- * out; a URL with a query, a fragment or a path that looks like a token is left out whole. Nothing that is written names
- * a command. No host is opened by any of it. Pure and fuzzed.
+ * out; a URL with a query, a fragment or a path that looks like a token is left out whole. No host is opened by any of it.
+ * Of git's, npm's and pip's settings nothing names a command; cargo's name the linker and the runner of builds, which run
+ * inside as everything does there. Pure and fuzzed.
  */
 #ifndef VITRINE_VIEW_HOMECFG_H
 #define VITRINE_VIEW_HOMECFG_H
@@ -52,7 +53,7 @@ enum homecfg_form {
 	FORM_WORD, /* letters, digits and - . _ */
 	FORM_NAME, /* of a person: one line in which redact() finds no token */
 	FORM_TEXT, /* one line without a token; git, npm, pip and cargo only show or compare it */
-	FORM_URL, /* http or https, or a path of such a URL's form for git: written without user and password */
+	FORM_URL, /* SCHEME://HOST/PATH, of http, https, ssh or git: written without user and password */
 	FORM_URLS, /* several of them */
 	FORM_HOSTS,
 };

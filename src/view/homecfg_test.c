@@ -143,6 +143,11 @@ TEST(npm_registries_come_without_tokens)
 	npm("_auth=abc\n_authToken=abc\n//h/:_password=abc\nemail=x\nalways-auth=true\n", "");
 	npm("registry=https://r.example/?token=abc\n", "");
 	npm("registry=https://r.example/0123abcd4567ef/npm\n", "");
+	npm("registry=https://r.example/AbCdEfGhIjKlMnOp/npm\n", "");
+	npm("registry=https://r.example/glpat-aB3-dE6_gH9-jK2_mN5p/\n", "");
+	npm("registry=https://r.example/550e8400-e29b-41d4-a716-446655440000/\n", "");
+	npm("registry=https://r.example/my-team-2024/feed-v2/\n", "registry=https://r.example/"
+								  "my-team-2024/feed-v2/\n");
 	npm("registry=${URL}\nregistry=https://${TOKEN}@h/\n", "");
 	npm("registry=https://evil.example\\@r.example/\n", "");
 	npm("script-shell=/bin/x\nnode-options=--require=x\ngit=/x\neditor=x\ncafile=/x\n", "");

@@ -7,6 +7,9 @@
 
 #define VALUE_MAX (4 * KIB)
 #define PIECE_MIN 12 /* the last part of a UUID */
+#define JOINED_MIN 16
+#define JOINED_LONG 24
+#define JOINED_DIGITS 6
 
 static bool is_of(const char *v, const char *more)
 {
@@ -28,28 +31,55 @@ static bool is_bool(const char *v)
 	return false;
 }
 
-/* Without spaces and words a token is a long run of letters and digits, mixed. */
+/* A run of letters and digits. */
+struct run {
+	size_t n, digits, uppers, lowers;
+};
+
+static void run_add(struct run *r, unsigned char c)
+{
+	r->n++;
+	r->digits += isdigit(c) != 0;
+	r->uppers += isupper(c) != 0;
+	r->lowers += islower(c) != 0;
+}
+
+static bool is_mixed(const struct run *r)
+{
+	return r->n >= PIECE_MIN && ((r->digits >= 2 && r->uppers + r->lowers >= 2) ||
+				     (r->uppers >= 2 && r->lowers >= 2));
+}
+
+/* With dashes and the like in it: words in lower case with a year or a version are none, "aB3-dE6_gH9-jK2_mN5p" is. */
+static bool is_mixed_with_dashes(const struct run *r)
+{
+	return (r->n >= JOINED_MIN && r->digits && r->uppers && r->lowers) ||
+	       (r->n >= JOINED_LONG && r->digits >= JOINED_DIGITS);
+}
+
+/* Without spaces and words a token is a long run of letters and digits, mixed; dashes, underscores and tildes join runs. */
 bool homecfg_is_token(const char *p, size_t n)
 {
-	size_t run = 0, digits = 0, letters = 0;
+	struct run run = { 0 }, joined = { 0 };
 
 	for (size_t i = 0; i <= n; i++) {
 		unsigned char c = i < n ? (unsigned char)p[i] : '\0';
 
 		if (isalnum(c)) {
-			run++;
-			digits += isdigit(c) != 0;
-			letters += isdigit(c) == 0;
+			run_add(&run, c);
+			run_add(&joined, c);
 			continue;
 		}
-		if (run >= PIECE_MIN && digits >= 2 && letters >= 2)
+		if (is_mixed(&run) || is_mixed_with_dashes(&joined))
 			return true;
-		run = digits = letters = 0;
+		run = (struct run){ 0 };
+		if (c == '\0' || strchr("-_~", c) == NULL)
+			joined = (struct run){ 0 };
 	}
 	return false;
 }
 
-/* "SCHEME://[USER@]HOST[:PORT][/PATH]" or "[git@]HOST:PATH", ended by a NUL. */
+/* "SCHEME://[USER@]HOST[:PORT][/PATH]", ended by a NUL. */
 static bool put_url(const char *v, struct buf *out)
 {
 	static const char *const schemes[] = { "http", "https",        "ssh",
@@ -70,7 +100,7 @@ static bool put_url(const char *v, struct buf *out)
 	host += 3;
 	end = host + strcspn(host, "/");
 	at = memrchr(host, '@', (size_t)(end - host));
-	if (!is_known || homecfg_is_token(end, strlen(end)))
+	if (!is_known || homecfg_is_token(end, strlen(end)) || redact_has_token(end))
 		return false;
 	buf_add(out, v, (size_t)(host - v));
 	if (at && is_ssh && at - host == 3 && memcmp(host, "git", 3) == 0)
