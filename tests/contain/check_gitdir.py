@@ -25,7 +25,7 @@ def need_fuse(c: Ctx):
     if os.geteuid() != 0 or c.ident == "root":
         c.need_control(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse cannot be opened here")
         return
-    c.need_control(os.readlink("/proc/self/ns/mnt") != os.readlink("/proc/1/ns/mnt"), "no mount namespace of our own")
+    c.need_control(os.readlink("/proc/self/ns/mnt") != os.readlink(f"/proc/{os.getppid()}/ns/mnt"), "no mount namespace of our own")
     place = c.root / "fuse"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4k", "tmpfs", str(place)], check=True)

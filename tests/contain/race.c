@@ -339,17 +339,19 @@ static int by_judged(struct bare *b)
 {
 	static char good[65536];
 	char lock[PATH_MAX];
-	size_t n = read_file(b->path, good, sizeof(good) - 64), bad = strlen(b->text);
-	pid_t pid;
-	int fd, ok;
+	size_t n, bad = strlen(b->text);
+	pid_t pid = -1;
+	int fd, ok = 0;
 
 	join(lock, sizeof(lock), b->dir, "config.lock");
 	usleep(2000); /* the host wants its turn */
 	fd = open(lock, O_RDWR | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
 		return 0;
+	n = read_file(b->path, good, sizeof(good)); /* under the lock, as git does */
 	(void)!pwrite(fd, good, n, 0);
-	pid = fork();
+	if (n > 0)
+		pid = fork();
 	if (pid == 0) {
 		for (int i = 0; i < 50; i++) {
 			(void)!pwrite(fd, b->text, bad, (off_t)n);
@@ -357,7 +359,8 @@ static int by_judged(struct bare *b)
 		}
 		_exit(0);
 	}
-	ok = rename(lock, b->path) == 0;
+	if (n > 0)
+		ok = rename(lock, b->path) == 0;
 	(void)!pwrite(fd, b->text, bad, (off_t)n);
 	close(fd);
 	if (pid > 0)
