@@ -317,9 +317,11 @@ static int by_lock(struct bare *b)
 	join(lock, sizeof(lock), b->dir, "config.lock");
 	make_mine(b);
 	ok = rename(b->mine, lock) == 0;
-	(void)put(open(lock, O_WRONLY | O_CREAT | O_EXCL, 0644), b->text);
-	ok |= rename(lock, b->path) == 0;
-	(void)unlink(lock);
+	/* Not that of another writer, which may be half written and harmless. */
+	if (put(open(lock, O_WRONLY | O_CREAT | O_EXCL, 0644), b->text)) {
+		ok |= rename(lock, b->path) == 0;
+		(void)unlink(lock);
+	}
 	return ok;
 }
 
