@@ -333,7 +333,7 @@ static uint64_t looked_up(struct dir *d, const char *name)
 	CHECK(S_ISDIR(e.attr.mode) ? e.entry_valid == 0 && e.attr_valid > 0
 				   : e.entry_valid == 0 && e.attr_valid == 0 &&
 					     e.attr_valid_nsec < 20 * NS_PER_MS);
-	CHECK_INT(e.entry_valid_nsec, 0);
+	CHECK(S_ISDIR(e.attr.mode) ? e.entry_valid_nsec < NS_PER_SEC : e.entry_valid_nsec == 0);
 	CHECK_INT(e.attr.uid, 4242);
 	return e.nodeid;
 }

@@ -7,8 +7,9 @@
  *
  * What the kernel may keep: attributes of directories, so that it need not ask for those of the git dir at each step;
  * those of a file for as long as one open takes, which begins with a name; pages of a file as long as its times say
- * that it is the same. Names it may never keep, nor that there is none: git takes a lock and then reads by name what it
- * is about to replace.
+ * that it is the same. Names of files it may never keep, nor that there is none: git takes a lock and then reads by name
+ * what it is about to replace. Names of directories it may keep for a moment, which is half of all requests; when the
+ * host removes one that something is attached to, the served one takes its place after that moment.
  *
  * An error is answered by the bare head. A longer answer would be refused by the kernel, and the caller would wait
  * for ever.
@@ -26,6 +27,7 @@
 
 #define DIR_ATTR_SECONDS 3600
 #define FILE_ATTR_NS (8 * NS_PER_MS)
+#define DIR_NAME_NS (200 * NS_PER_MS)
 #define PATH_LONGEST 4096
 #define OVERFLOW_ID 65534
 #define SAFE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
@@ -122,6 +124,8 @@ static size_t put_entry(struct dir *d, const struct node *n, const struct fuse_a
 {
 	struct fuse_entry_out out = { .nodeid = n->id,
 				      .generation = 1,
+				      .entry_valid_nsec =
+					      S_ISDIR(st->st_mode) ? (uint32_t)DIR_NAME_NS : 0,
 				      .attr_valid = keep_attr(st),
 				      .attr_valid_nsec = keep_attr_ns(st),
 				      .attr = *a };
