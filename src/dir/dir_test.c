@@ -103,7 +103,10 @@ TEST(what_may_be_moved)
 	CHECK_INT(dir_may_move(&r, "config", "x", 0), -EPERM);
 	/* Nor to its lock. */
 	CHECK_INT(dir_may_move(&r, "mine", "config.lock", 0), -EPERM);
-	CHECK_INT(dir_may_move(&r, "config.lock", "mine", 0), -EPERM);
+	CHECK_INT(dir_may_move(&r, "config.lock", "mine", 0), DIR_MOVE_OWN);
+	CHECK_INT(dir_may_move(&r, "config.lock", "mine", RENAME_EXCHANGE), -EPERM);
+	CHECK_INT(dir_may_move(&r, "rebase-merge/sedABC", "rebase-merge/git-rebase-todo", 0),
+		  DIR_MOVE_OWN);
 	CHECK_INT(dir_may_move(&r, "mine", "hooks/pre-commit", 0), -EPERM);
 	CHECK_INT(dir_may_move(&r, "mine", "hooks", 0), -EPERM);
 	CHECK_INT(dir_may_move(&r, "modules", "m2", 0), -EPERM);
@@ -383,6 +386,7 @@ TEST(a_git_dir_is_served)
 	CHECK_INT(ask(d, FUSE_OPEN, node, &rw, sizeof(rw), NULL, 0), -EACCES);
 	CHECK_INT(ask(d, FUSE_UNLINK, 1, NULL, 0, "config.lock", 12), -EACCES);
 	CHECK_INT(ask(d, FUSE_RENAME2, 1, &move, sizeof(move), "config.lock\0config", 19), -EPERM);
+	CHECK_INT(ask(d, FUSE_RENAME2, 1, &move, sizeof(move), "config.lock\0mine", 17), -EACCES);
 	CHECK_INT(unlinkat(d->root, "config.lock", 0), 0);
 	/* Its own is judged. */
 	CHECK_INT(ask(d, FUSE_CREATE, 1, &create, sizeof(create), "config.lock", 12), 0);
@@ -392,6 +396,14 @@ TEST(a_git_dir_is_served)
 	write_file("config.lock", BORN "[user]\n\tname = x\n");
 	CHECK_INT(ask(d, FUSE_RENAME2, 1, &move, sizeof(move), "config.lock\0config", 19), 0);
 	CHECK_INT(looked_up(d, "config.lock"), 0);
+	/* A directory may be called like that, but not like the lock itself. */
+	CHECK_INT(
+		ask(d, FUSE_MKDIR, 1, &(struct fuse_mkdir_in){ .mode = 0755 }, 8, "my-config", 10),
+		0);
+	CHECK_INT(ask(d, FUSE_RMDIR, 1, NULL, 0, "my-config", 10), 0);
+	CHECK_INT(ask(d, FUSE_MKDIR, 1, &(struct fuse_mkdir_in){ .mode = 0755 }, 8, "config.lock",
+		      12),
+		  -EPERM);
 	/* A second name of a file is not written through, nor is a link made. */
 	CHECK_INT(linkat(d->root, "config", d->root, "alias", 0), 0);
 	CHECK_INT(ask(d, FUSE_OPEN, looked_up(d, "alias"), &rw, sizeof(rw), NULL, 0), -EPERM);

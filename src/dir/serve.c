@@ -213,7 +213,7 @@ static int may(const struct dir *d, const struct spot *s, enum dir_act act)
 	r = stat_spot(s, &st);
 	if (r < 0)
 		return r;
-	return dir_is_own(d, &st) ? 0 : -EACCES;
+	return S_ISDIR(st.st_mode) || dir_is_own(d, &st) ? 0 : -EACCES;
 }
 
 /* ---- handles ---- */
@@ -351,7 +351,7 @@ static int on_mkdir(struct dir *d, const struct fuse_request *q, struct node *n,
 
 	if (r == 0)
 		r = may(d, &s, DIR_CREATE);
-	if (r == 0 && dir_kind_of(&d->rules, s.rel) == DIR_LOCK)
+	if (r == 0 && dir_kind_of(&d->rules, s.rel) == DIR_LOCK && dir_is_lock(s.rel))
 		r = -EPERM;
 	if (r == 0 && mkdirat(s.dir, s.name, q->arg.mkdir.mode & 01777) < 0)
 		r = -errno;
@@ -430,7 +430,13 @@ static int on_remove(struct dir *d, const struct fuse_request *q, struct node *n
 static int rename_in(struct dir *d, const struct spot *from, const struct spot *to, unsigned flags)
 {
 	int r = dir_may_move(&d->rules, from->rel, to->rel, flags);
+	struct stat st = { 0 };
 
+	if (r == DIR_MOVE_OWN) {
+		r = stat_spot(from, &st);
+		if (r == 0 && !S_ISDIR(st.st_mode) && !dir_is_own(d, &st))
+			r = -EACCES;
+	}
 	if (r < 0)
 		return r;
 	if (r == DIR_JUDGE) {
@@ -444,6 +450,7 @@ static int rename_in(struct dir *d, const struct spot *from, const struct spot *
 	}
 	if (syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name, flags) < 0)
 		return -errno;
+	dir_disown(d, &st);
 	if (flags & RENAME_EXCHANGE) { /* looked up anew, both */
 		nodes_kill(&d->nodes, from->dir_node, from->name);
 		nodes_kill(&d->nodes, to->dir_node, to->name);

@@ -4,6 +4,7 @@
 The server is the only way from inside to the top level of .git, and judges by name: no moment in which the host replaces a
 file is one in which the inside can write to it. It needs /dev/fuse. Where only root may open that, the ordinary user gets a
 device node of the cell's own, in the cell's own mount namespace."""
+import ctypes
 import os
 import re
 import shlex
@@ -81,7 +82,7 @@ git tag -a -m t t1; git fsck; git reset -q --hard; git cherry-pick --allow-empty
 git bisect reset; git notes add -m n; git maintenance run; git clean -nq; git clone -q . /tmp/copy
 git -c protocol.file.allow=always submodule add -q /tmp/up.git sub; git commit -qm sub
 git -c protocol.file.allow=always submodule update -q; git -C sub config user.name z; mkdir -p d; git sparse-checkout set d
-git sparse-checkout disable; git branch config; git branch hooks/x; git commit -q --allow-empty -m last"""
+git sparse-checkout disable; sed -i s/x/y/ .git/description; git branch config; git branch hooks/x; git commit -q --allow-empty -m last"""
 REFUSED = """git config core.fsmonitor x; git config core.hooksPath x; git config core.pager x; git config alias.x '!id'
 git -C sub config core.pager x; git config --file .git/config include.path x; echo x >>.git/config; : >.git/config
 mv .git/config .git/x; rm -f .git/config; ln .git/config .git/x; chmod 777 .git/config; ln -sf x .git/config
@@ -124,8 +125,9 @@ def fw98(c: Ctx):
     p = c.start("echo ready; while :; do echo x >>.git/hooks/pre-commit; echo x >>.git/config; "
                 "umount -l .git; mv .git g; done 2>/dev/null & sleep 20; echo survived")
     c.need_control(p.wait_for("ready"), "no sandbox")
+    # It becomes itself while the command begins.
+    c.need_control(c.wait_until(lambda: server_of(c), 10), "no server")
     server = server_of(c)
-    c.need_control(server, "no server")
     os.kill(server, signal.SIGKILL)
     r = p.wait(10)
     c.must(r.rc == 125 and "survived" not in r.text, f"the run goes on: {r}")
@@ -181,29 +183,41 @@ def fw99(c: Ctx):
     return HELD
 
 
+def exchange(a, b):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(-100, os.fsencode(a), -100, os.fsencode(b), 2):
+        raise OSError(ctypes.get_errno(), "renameat2(RENAME_EXCHANGE)")
+
+
 @check("FW-100", prio="P0", catches=("remask",), forms=("run",), timeout=90, alone="replaced",
        title="served .git: the host replaces .git itself: from there on masks hold what the server held before")
 def fw100(c: Ctx):
     served_repo(c)
     prog, ran = canary(c)
     conf = c.ws / ".git" / "config"
+    other = c.home / "other"
+    with c.host_edit():
+        c.host(["cp", "-a", str(c.ws), str(other)])
     p = attack(c, [(w, fsmonitor(prog), ".git", "config") for w in ("append", "truncate", "held")], env={})
+    text = lambda: conf.read_text() if conf.exists() else ""
     with c.host_edit():
         git(c, c.ws, "config", "user.name", "before")
         time.sleep(0.2)
-        c.host("mv .git old.git; cp -a old.git .git", cwd=c.ws)
+        exchange(c.ws / ".git", other / ".git")
         time.sleep(0.5)
-        git(c, c.ws, "config", "user.name", "after")
-        time.sleep(0.5)
-        # A .git that was moved away and made again is new, and may have been taken: as with masks alone.
-        text = lambda: conf.read_text() if conf.exists() else ""
         c.must("fsmonitor" not in text(), f"it lies in the new config: {text()}")
+        c.need_control(git(c, c.ws, "config", "user.name", "after").ok, "the host cannot write its own config")
+        time.sleep(0.5)
+        c.must("fsmonitor" not in text(), f"it lies in the new config: {text()}")
+        # Moved away and made again it is new, and may be taken: as with masks alone.
+        c.host("mv .git old; cp -a old .git; rm -rf old", cwd=c.ws)
+        c.must(c.wait_until(lambda: "fsmonitor" not in text(), 5), f"it lies in the third config: {text()}")
         r = end(c, p)
         c.must("fsmonitor" not in text(), f"it stayed: {text()} {r}")
         git(c, c.ws, "status")
         c.must(not ran.exists(), "it ran")
-        c.must("name = before" in (c.ws / "old.git" / "config").read_text(), "the old one was changed")
-        c.host("rm -rf old.git", cwd=c.ws)
+        c.must("name = before" in (other / ".git" / "config").read_text(), "the first one was changed")
+        c.host(["rm", "-rf", str(other)])
     return HELD
 
 
