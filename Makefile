@@ -34,7 +34,7 @@ env_asan = CC=clang $(if $(shell command -v ld.lld),CC_LD=lld,$(if $(shell comma
 # Built to be tested and thrown away: what compiles soonest. (At -O1 gcc takes what is cut on purpose for a mistake.)
 dir_sabotage = build/sabotage
 opt_sabotage = -Dsabotage=true -Doptimization=1 -Ddebug=false -Dc_args=-Wno-format-truncation
-targets_sabotage = vitrine vitrine-broker vitrine-files vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-sudo vitrine-tools
+targets_sabotage = vitrine vitrine-broker vitrine-dir vitrine-files vitrine-gate vitrine-image vitrine-init vitrine-link vitrine-loop vitrine-otlp vitrine-seal vitrine-store vitrine-sudo vitrine-tools
 VARIANTS = build services asan sabotage
 
 all: build
@@ -60,7 +60,7 @@ endef
 
 # Programs that link libc alone are taken from build/, all others from build/services; the ends of the link from where
 # they are small (tools/musl).
-SMALL = vitrine-broker vitrine-files vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools \
+SMALL = vitrine-broker vitrine-dir vitrine-files vitrine-gate vitrine-loop vitrine-otlp vitrine-sudo vitrine-tools \
 	$(if $(shell tools/musl build/musl && sed -n "s/^nghttp2 = '.*.'$$/x/p" build/musl/cross.ini),vitrine-init vitrine-link)
 
 build: services

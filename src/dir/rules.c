@@ -78,6 +78,13 @@ static bool is_lock_name(struct str s)
 	return has_word(s, "config") || (s.n > 3 && strncasecmp(s.p, "sed", 3) == 0);
 }
 
+bool dir_is_lock(const char *rel)
+{
+	struct str name = str_of(path_name(rel));
+
+	return str_is_nocase(name, "config.lock") || str_is_nocase(name, "config.worktree.lock");
+}
+
 static enum dir_kind kind_of_name(const char *rel)
 {
 	while (*rel) {
@@ -185,7 +192,11 @@ int dir_may_move(const struct dir_rules *r, const char *from, const char *to, un
 		return -EXDEV;
 	if (new == DIR_CONFIG && old == DIR_LOCK &&is_lock_of(from, to) && flags == 0)
 		return DIR_JUDGE;
-	if (old != DIR_PLAIN || new != DIR_PLAIN || is_pinned(r, from) || is_pinned(r, to))
+	if (new != DIR_PLAIN || is_pinned(r, from) || is_pinned(r, to))
+		return -EPERM;
+	if (old == DIR_LOCK && !(flags & RENAME_EXCHANGE))
+		return DIR_MOVE_OWN;
+	if (old != DIR_PLAIN)
 		return -EPERM;
 	return DIR_MOVE;
 }

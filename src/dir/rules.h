@@ -41,6 +41,9 @@ void dir_rules_done(struct dir_rules *r);
 
 enum dir_kind dir_kind_of(const struct dir_rules *r, const char *rel);
 
+/* Is it the lock of a configuration by its exact name? The others of that kind may also be names of directories. */
+bool dir_is_lock(const char *rel);
+
 enum dir_act {
 	DIR_READ,   /* open for reading, or list */
 	DIR_WRITE,  /* open for writing, change the size */
@@ -51,14 +54,18 @@ enum dir_act {
 	DIR_ACT_COUNT_
 };
 
-enum dir_answer { DIR_YES, DIR_IF_OWN /* only if the inside made that very file */ };
+enum dir_answer {
+	DIR_YES,
+	DIR_IF_OWN /* only if the inside made that very file, or it is a directory */
+};
 
 /* enum dir_answer or -errno. */
 int dir_may(const struct dir_rules *r, const char *rel, enum dir_act act);
 
 enum dir_move {
 	DIR_MOVE,
-	DIR_JUDGE, /* a lock file onto its configuration: its content decides (dir_judge) */
+	DIR_MOVE_OWN, /* only if the inside made that very file, or it is a directory */
+	DIR_JUDGE,    /* a lock file onto its configuration: its content decides (dir_judge) */
 };
 /* flags: RENAME_*. enum dir_move or -errno. */
 int dir_may_move(const struct dir_rules *r, const char *from, const char *to, unsigned flags);

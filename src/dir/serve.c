@@ -6,8 +6,10 @@
  * the file that the node was given out for: the host works in the same directory at the same time.
  *
  * What the kernel may keep: attributes of directories, so that it need not ask for those of the git dir at each step;
- * pages of a file as long as its times say that it is the same. Names it may never keep, nor that there is none: git
- * takes a lock and then reads by name what it is about to replace.
+ * those of a file for as long as one open takes, which begins with a name; pages of a file as long as its times say
+ * that it is the same. Names of files it may never keep, nor that there is none: git takes a lock and then reads by name
+ * what it is about to replace. Names of directories it may keep for a moment, which is half of all requests; when the
+ * host removes one that something is attached to, the served one takes its place after that moment.
  *
  * An error is answered by the bare head. A longer answer would be refused by the kernel, and the caller would wait
  * for ever.
@@ -24,6 +26,8 @@
 #include "base/sabotage.h"
 
 #define DIR_ATTR_SECONDS 3600
+#define FILE_ATTR_NS (8 * NS_PER_MS)
+#define DIR_NAME_NS (200 * NS_PER_MS)
 #define PATH_LONGEST 4096
 #define OVERFLOW_ID 65534
 #define SAFE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
@@ -110,12 +114,21 @@ static uint64_t keep_attr(const struct stat *st)
 	return S_ISDIR(st->st_mode) ? DIR_ATTR_SECONDS : 0;
 }
 
+static uint32_t keep_attr_ns(const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) ? 0 : (uint32_t)FILE_ATTR_NS;
+}
+
 static size_t put_entry(struct dir *d, const struct node *n, const struct fuse_attr *a,
 			const struct stat *st)
 {
-	struct fuse_entry_out out = {
-		.nodeid = n->id, .generation = 1, .attr_valid = keep_attr(st), .attr = *a
-	};
+	struct fuse_entry_out out = { .nodeid = n->id,
+				      .generation = 1,
+				      .entry_valid_nsec =
+					      S_ISDIR(st->st_mode) ? (uint32_t)DIR_NAME_NS : 0,
+				      .attr_valid = keep_attr(st),
+				      .attr_valid_nsec = keep_attr_ns(st),
+				      .attr = *a };
 
 	return put(d, 0, &out, sizeof(out));
 }
@@ -200,7 +213,7 @@ static int may(const struct dir *d, const struct spot *s, enum dir_act act)
 	r = stat_spot(s, &st);
 	if (r < 0)
 		return r;
-	return dir_is_own(d, &st) ? 0 : -EACCES;
+	return S_ISDIR(st.st_mode) || dir_is_own(d, &st) ? 0 : -EACCES;
 }
 
 /* ---- handles ---- */
@@ -338,7 +351,7 @@ static int on_mkdir(struct dir *d, const struct fuse_request *q, struct node *n,
 
 	if (r == 0)
 		r = may(d, &s, DIR_CREATE);
-	if (r == 0 && dir_kind_of(&d->rules, s.rel) == DIR_LOCK)
+	if (r == 0 && dir_kind_of(&d->rules, s.rel) == DIR_LOCK && dir_is_lock(s.rel))
 		r = -EPERM;
 	if (r == 0 && mkdirat(s.dir, s.name, q->arg.mkdir.mode & 01777) < 0)
 		r = -errno;
@@ -417,7 +430,13 @@ static int on_remove(struct dir *d, const struct fuse_request *q, struct node *n
 static int rename_in(struct dir *d, const struct spot *from, const struct spot *to, unsigned flags)
 {
 	int r = dir_may_move(&d->rules, from->rel, to->rel, flags);
+	struct stat st = { 0 };
 
+	if (r == DIR_MOVE_OWN) {
+		r = stat_spot(from, &st);
+		if (r == 0 && !S_ISDIR(st.st_mode) && !dir_is_own(d, &st))
+			r = -EACCES;
+	}
 	if (r < 0)
 		return r;
 	if (r == DIR_JUDGE) {
@@ -431,6 +450,7 @@ static int rename_in(struct dir *d, const struct spot *from, const struct spot *
 	}
 	if (syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name, flags) < 0)
 		return -errno;
+	dir_disown(d, &st);
 	if (flags & RENAME_EXCHANGE) { /* looked up anew, both */
 		nodes_kill(&d->nodes, from->dir_node, from->name);
 		nodes_kill(&d->nodes, to->dir_node, to->name);
@@ -506,6 +526,7 @@ static int on_getattr(struct dir *d, const struct node *n, size_t *ret_n)
 	if (r < 0)
 		return r;
 	out.attr_valid = keep_attr(&st);
+	out.attr_valid_nsec = keep_attr_ns(&st);
 	*ret_n = put(d, 0, &out, sizeof(out));
 	return 0;
 }
@@ -550,22 +571,21 @@ static int set_attr(const struct dir *d, int fd, const struct fuse_setattr_in *i
 }
 
 /* The file of a node, opened and found to be that file. */
-static int open_node(const struct spot *s, const struct node *n, int flags)
+static int open_node(const struct spot *s, const struct node *n, int flags, struct stat *st)
 {
 	_close_ int fd =
 		openat(s->dir, s->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
 
 	if (fd < 0)
 		return errno == ENOENT || errno == ELOOP ? -ESTALE : -errno;
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, st) < 0)
 		return -errno;
-	if (st.st_dev != n->dev || st.st_ino != n->ino)
+	if (st->st_dev != n->dev || st->st_ino != n->ino)
 		return -ESTALE;
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
 		return -EACCES;
 	/* Another of its names may be one that is protected. */
-	if (S_ISREG(st.st_mode) && (flags & O_ACCMODE) != O_RDONLY && st.st_nlink > 1 &&
+	if (S_ISREG(st->st_mode) && (flags & O_ACCMODE) != O_RDONLY && st->st_nlink > 1 &&
 	    !sabotaged("served"))
 		return -EPERM;
 	return take_fd(fd);
@@ -577,6 +597,7 @@ static int on_setattr(struct dir *d, const struct fuse_request *q, struct node *
 	struct handle *h = in->valid & FATTR_FH ? handle_of(d, in->fh) : NULL;
 	_cleanup_(spot_done) struct spot s = { 0 };
 	_close_ int opened = FD_NONE;
+	struct stat st;
 	int r = 0, fd;
 
 	if (n->id == NODE_ROOT)
@@ -589,7 +610,7 @@ static int on_setattr(struct dir *d, const struct fuse_request *q, struct node *
 			r = may(d, &s, in->valid & FATTR_SIZE ? DIR_WRITE : DIR_SET);
 		if (r < 0)
 			return r;
-		fd = opened = open_node(&s, n, in->valid & FATTR_SIZE ? O_WRONLY : O_RDONLY);
+		fd = opened = open_node(&s, n, in->valid & FATTR_SIZE ? O_WRONLY : O_RDONLY, &st);
 	}
 	r = fd < 0 ? fd : set_attr(d, fd, in);
 	return r < 0 ? r : on_getattr(d, n, ret_n);
@@ -606,11 +627,9 @@ static size_t put_open(struct dir *d, size_t at, uint64_t fh, uint32_t flags)
 
 /* A file of a directory that may be replaced at any time has its pages kept only when its times are old enough to tell
  * it from another one with the same number. */
-static uint32_t keep_pages(int fd)
+static uint32_t keep_pages(const struct stat *st)
 {
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && !dir_is_fresh(&st) ? FOPEN_KEEP_CACHE : 0;
+	return dir_is_fresh(st) ? 0 : FOPEN_KEEP_CACHE;
 }
 
 static int open_config(struct dir *d, const struct spot *s, const struct node *n, size_t *ret_n)
@@ -631,7 +650,7 @@ static int open_config(struct dir *d, const struct spot *s, const struct node *n
 		return -EMFILE;
 	h->text = mem_strn(shown->text, shown->n);
 	h->n = shown->n;
-	*ret_n = put_open(d, 0, fh, 0);
+	*ret_n = put_open(d, 0, fh, keep_pages(&st));
 	return 0;
 }
 
@@ -642,6 +661,7 @@ static int on_open(struct dir *d, const struct fuse_request *q, struct node *n, 
 	_cleanup_(spot_done) struct spot s = { 0 };
 	_close_ int fd = FD_NONE;
 	struct handle *h;
+	struct stat st;
 	uint64_t fh;
 	int r = n->id == NODE_ROOT ? -EISDIR : spot_of(d, n, &s);
 
@@ -651,7 +671,7 @@ static int on_open(struct dir *d, const struct fuse_request *q, struct node *n, 
 		return r;
 	if (dir_kind_of(&d->rules, s.rel) == DIR_CONFIG && !is_write)
 		return open_config(d, &s, n, ret_n);
-	fd = open_node(&s, n, flags & (O_ACCMODE | O_APPEND));
+	fd = open_node(&s, n, flags & (O_ACCMODE | O_APPEND), &st);
 	if (fd < 0)
 		return fd;
 	if (flags & O_TRUNC && ftruncate(fd, 0) < 0)
@@ -659,7 +679,7 @@ static int on_open(struct dir *d, const struct fuse_request *q, struct node *n, 
 	h = handle_new(d, n->id, &fh);
 	if (h == NULL)
 		return -EMFILE;
-	*ret_n = put_open(d, 0, fh, is_write ? 0 : keep_pages(fd));
+	*ret_n = put_open(d, 0, fh, is_write ? 0 : keep_pages(&st));
 	h->fd = take_fd(fd);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "dir/rules.h"
 
 #define HANDLES_MAX 1024
-#define OWN_LOCKS_MAX 16
+#define OWN_LOCKS_MAX 256
 #define SHOWN_MAX 8
 #define RANGES_MAX 8
 

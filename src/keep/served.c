@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "base/path.h"
+#include "base/sabotage.h"
 #include "dir/wire.h"
 #include "keep/keeper.h"
 
@@ -110,7 +111,8 @@ static void on_end(struct served *s)
 	int status;
 
 	reap(s, &status);
-	if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || k->is_ending)
+	if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || k->is_ending ||
+	    sabotaged("served-end"))
 		return;
 	err_put_(&e, ERR_SYSTEM, ECHILD,
 		 "the server of .git (vitrine-dir) ended unexpectedly, and without it nothing "

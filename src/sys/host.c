@@ -282,6 +282,24 @@ static void check_overlay(struct host_check *c)
 		fix_kernel(c, &a, "5.11");
 }
 
+static void check_fuse(struct host_check *c)
+{
+	struct attempt a = try_in_child(try_fuse, true);
+
+	if (judge(c, &a,
+		  "the workspace's .git is served by name: no moment in which what the host "
+		  "replaces lies bare"))
+		return;
+	c->state = HOST_WEAKER;
+	SET(c->detail,
+	    "%.24s: %.40s; .git is masked: what the host replaces lies bare for a moment, then it "
+	    "is put right",
+	    a.step, strerrordesc_np(a.num));
+	SET(c->fix, a.num == EACCES ? "let this account open /dev/fuse (most distributions do: "
+				      "chmod 666)"
+				    : "a kernel with FUSE (modprobe fuse)");
+}
+
 /* An ordinary user's files keep their owner and need no mapping. */
 static void check_idmap(struct host_check *c)
 {
@@ -613,6 +631,7 @@ static const struct {
 	{ "pidfd", "process handles", NEEDED, check_pidfd },
 	{ "idmap", "id-mapped mounts", NEEDED, check_idmap },
 	{ "overlay", "overlay", 0, check_overlay },
+	{ "served_git", "served .git", 0, check_fuse },
 	{ "cgroup", "control groups", 0, check_cgroup },
 	{ "redirect", "TCP redirect", 0, check_redirect },
 	{ "pid_max", "own pid_max", 0, check_pid_max },

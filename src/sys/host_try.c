@@ -233,6 +233,28 @@ void try_overlay(struct attempt *a)
 		failed(a, "keep the lower layer");
 }
 
+/* Nobody answers; it is gone before anybody could ask. */
+void try_fuse(struct attempt *a)
+{
+	_close_ int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), fs = FD_NONE, tree = FD_NONE;
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%d", fuse);
+	if (fuse < 0) {
+		failed(a, "open /dev/fuse");
+		return;
+	}
+	fs = fsopen("fuse", FSOPEN_CLOEXEC);
+	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "fd", text, 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "rootmode", "40000", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "user_id", "0", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "group_id", "0", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		failed(a, "mount fuse");
+	else if ((tree = fsmount(fs, FSMOUNT_CLOEXEC, 0)) < 0)
+		failed(a, "mount fuse");
+}
+
 /* Since 6.14 each pid namespace has its own. Before, root would write the host's, hence the same value again. */
 void try_pid_max(struct attempt *a)
 {

@@ -22,6 +22,7 @@ void try_private_mounts(
 void try_proc(struct attempt *a); /* walled: a fresh /proc */
 void try_mount_api(struct attempt *a); /* walled: open_tree, mount_setattr, move_mount, fsopen */
 void try_overlay(struct attempt *a); /* walled: overlay on tmpfs, with copy-up and a removed name */
+void try_fuse(struct attempt *a);    /* walled: /dev/fuse can be opened and mounted */
 void try_pid_max(struct attempt *a); /* walled: kernel.pid_max of our own */
 void try_redirect(struct attempt *a); /* walled: all TCP comes to one listener; value: with IPv6 */
 void try_landlock(struct attempt *a); /* value: ABI */

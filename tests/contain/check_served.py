@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FW-90 to FW-99: the moments in which a mask is gone, because the host replaced the file that it lay on.
+"""FW-90 to FW-95: the moments in which a mask is gone, because the host replaced the file that it lay on.
 
 A mask goes with its file. Until it is back the inside can write to the new one, and what it wrote must not stay: not at any
 name, not when the host saves twice, not at the end of the run, not when the keeper dies. A save of the host's that cannot
-be told from the inside's is kept in the quarantine and named."""
+be told from the inside's is kept in the quarantine and named.
+
+All of this is about masks. Where .git is served by name (check_gitdir.py) there is no such moment for what lies in it, so
+here that is switched off."""
 import itertools
 import os
 import random
@@ -15,13 +18,14 @@ from check_fw import canary, git, make_repo
 from harness import HELD, Ctx, check
 
 q = shlex.quote
+MASKED = {"VITRINE_NO_FUSE": "1"}
 ENV = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
 
-def attack(c: Ctx, jobs, flags=()):
+def attack(c: Ctx, jobs, flags=(), env=MASKED):
     """Starts one writer for each (how, text, dir, name), inside; they go on until there is a file "stop"."""
     words = [" ".join(q(str(w)) for w in c.tool("race", "bare", *job)) for job in jobs]
-    p = c.start("echo polling; " + " & ".join(words) + " & wait; echo polled", flags=flags)
+    p = c.start("echo polling; " + " & ".join(words) + " & wait; echo polled", flags=flags, env=env)
     if not p.wait_for("polling"):
         c.inconclusive(f"nobody attacks: {p.stop()}")
     time.sleep(0.2)
@@ -80,7 +84,7 @@ def fw91(c: Ctx):
     # Only the descriptor of the file that is not the config yet, and it is used a second after it is.
     script = ("echo polling; while [ ! -e .git/config.lock ]; do :; done; exec 9>>.git/config.lock; : > opened; "
               f"while [ ! -e stop ]; do sleep 0.05; done; printf %s {q(text)} >&9; echo polled")
-    p = c.start(script)
+    p = c.start(script, env=MASKED)
     c.need_control(p.wait_for("polling"), "nobody attacks")
     with c.host_edit():
         made = c.plant(git_dir / "made", (git_dir / "config").read_text() + "[user]\n\tname = somebody\n")
@@ -221,7 +225,7 @@ def fw94(c: Ctx):
     git_dir = c.ws / ".git"
     c.plant(c.ws / ".mcp.json", "{}\n")
     clean = (git_dir / "config").read_text()
-    p = c.start("echo polling; sleep 30")
+    p = c.start("echo polling; sleep 30", env=MASKED)
     c.need_control(p.wait_for("polling"), "no sandbox")
     records = lambda: [f for f in c.state.glob("vitrine/known/*") if not f.name.startswith(".")]
     c.need_control(c.wait_until(records, 5), "nothing is written down")
@@ -269,7 +273,7 @@ def fw95(c: Ctx):
              "hidden": c.plant(c.ws / ".env", "A=1\n"), "folder": c.mkdir(c.ws / ".husky")}
     c.plant(c.ws / ".husky" / "pre-commit", "true\n", 0o755)
     busy = " & ".join(["while [ ! -e stop ]; do :; done"] * (os.cpu_count() or 1))
-    p = c.start(f"echo polling; {busy} & wait; echo polled")
+    p = c.start(f"echo polling; {busy} & wait; echo polled", env=MASKED)
     c.need_control(p.wait_for("polling"), "no sandbox")
     time.sleep(0.3)
     for kind, at in kinds.items():
