@@ -534,7 +534,6 @@ static void look_own_trust(struct host *h)
 			text = read_certificates(path, &why);
 		if (path[0] != '/' || why) {
 			free(h->trust_why);
-			free(h->etc_tree);
 			h->trust_why =
 				mem_fmt("%s is not set inside: '%.200s': %s", plan_trust_vars[i],
 					path, why ? why : "that is no absolute path");
@@ -667,6 +666,7 @@ void host_done(struct host *h)
 	free(h->worktree_place);
 	free(h->worktree_why);
 	free(h->trust_why);
+	free(h->etc_tree);
 	for (size_t i = 0; i < h->facts.n_own_trust; i++) {
 		free(h->own_trust[i].path);
 		free(h->own_trust[i].text);
