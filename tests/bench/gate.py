@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two builds of the gate side by side: is a byte, a request or a connection dearer with the new one than with the old one?
 
-    gate.py --old PATH --new PATH [--rounds N] [--only JOB,...] [--limit PERCENT]
+    gate.py --old PATH --new PATH [--rounds N] [--only JOB;...] [--limit PERCENT]
 
 As root. Both builds serve the same client in turns, shuffled for each round, in the small internet of the tests
 (tests/internet.py), so that what else the machine does falls on both. For each job two figures are taken: the time that the
@@ -54,10 +54,10 @@ def arguments():
     p.add_argument("--old", required=True, metavar="PATH")
     p.add_argument("--new", required=True, metavar="PATH")
     p.add_argument("--rounds", type=int, default=15)
-    p.add_argument("--only", metavar="JOB,...", help="of: " + "; ".join(JOBS))
+    p.add_argument("--only", metavar="JOB;...", help="of: " + "; ".join(JOBS))
     p.add_argument("--limit", type=float, metavar="PERCENT", help="fail when the new build is dearer by more")
     a = p.parse_args()
-    a.jobs = [j for j in JOBS if not a.only or any(w in j for w in a.only.split(","))]
+    a.jobs = [j for j in JOBS if not a.only or any(w in j for w in a.only.split(";"))]
     a.builds = {"old": Path(a.old).resolve(), "new": Path(a.new).resolve()}
     for path in a.builds.values():
         if not os.access(path, os.X_OK):
