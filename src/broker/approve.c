@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/sabotage.h"
 #include "base/sha256.h"
+#include "base/str.h"
 #include "broker/broker.h"
 
 #define WAIT_NS ((uint64_t)15 * 60 * NS_PER_SEC)
@@ -27,12 +28,15 @@ static int put_question(int dir, const char *id, const char *title, const struct
 	_close_ int fd =
 		openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	/* For a terminal: nothing in it may move the cursor. Lines stay lines. */
+	/* For a terminal: nothing in it may move the cursor. Lines stay lines. A zero byte is a byte like others: what stands
+	 * behind it is pushed as well. */
 	buf_printf(&safe, "%s\n\n", title);
-	for (const char *p = buf_cstr(text), *end; *p; p = *end ? end + 1 : end) {
-		end = p + strcspn(p, "\n");
-		buf_esc(&safe, p, (size_t)(end - p));
+	for (struct str rest = { .p = buf_cstr(text), .n = text->n }; rest.n > 0;) {
+		size_t n = str_find(rest, '\n');
+
+		buf_esc(&safe, rest.p, n);
 		buf_putc(&safe, '\n');
+		rest = str_from(rest, n < rest.n ? n + 1 : n);
 	}
 	if (fd < 0 || safe.is_over || io_write_all(fd, safe.p, safe.n) < 0 ||
 	    renameat(dir, part, dir, id) < 0)

@@ -14,6 +14,8 @@
 #define SUM_MAX ((size_t)512 * 1024)   /* the diff of the sum */
 #define EACH_MAX ((size_t)512 * 1024)  /* the commits one by one */
 
+#define TAGS_MAX 4
+
 #define PLAIN "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"
 #define NEW_ONLY "--not", "--branches", "--tags"
 
@@ -115,6 +117,33 @@ static int add_each(const struct repo *r, const char *new, struct buf *page, str
 	return add_part(r, "Each commit by itself, the oldest first", each, EACH_MAX, page, e);
 }
 
+/* An annotated tag is an object of its own, with a text that is pushed too; it may be a tag of a tag. */
+static int add_tags(const struct repo *r, const char *new, struct buf *page, struct err *e)
+{
+	char oid[65], line[128], type[16];
+
+	(void)snprintf(oid, sizeof(oid), "%s", new);
+	for (int depth = 0; depth < TAGS_MAX; depth++) {
+		const char *const kind[] = { "cat-file", "-t", oid, NULL };
+		const char *const text[] = { "cat-file", "tag", oid, NULL };
+		int x = ask_line(r, kind, type, sizeof(type), e);
+
+		if (x <= 0)
+			return x < 0 ? x : err_set(e, ERR_SYSTEM, EIO, "git cannot read %s", oid);
+		if (!str_eq(type, "tag"))
+			return 0;
+		x = add_part(r, "The tag itself", text, NAMES_MAX, page, e);
+		if (x == 0)
+			x = ask_line(r, text, line, sizeof(line), e);
+		if (x < 0)
+			return x;
+		if (!str_starts(line, "object ") || !is_oid(line + 7))
+			return err_set(e, ERR_SYSTEM, EIO, "the tag %s names no object", oid);
+		(void)snprintf(oid, sizeof(oid), "%.64s", line + 7);
+	}
+	return err_set(e, ERR_DENIED, ELOOP, "a tag of a tag, more than %d deep", TAGS_MAX);
+}
+
 /* Commits that the upstream loses. */
 static int add_lost(const struct repo *r, const struct update *u, struct buf *page, struct err *e)
 {
@@ -148,6 +177,8 @@ int show_push(const struct repo *r, const struct update *u, struct buf *page, st
 			   u->old[0] ? "" : ", the merge base with the upstream's default branch");
 		x = add_commits(r, u->new, page, e);
 	}
+	if (x == 0)
+		x = add_tags(r, u->new, page, e);
 	if (x == 0)
 		x = add_sum(r, base, u->new, page, e);
 	return x < 0 ? x : add_each(r, u->new, page, e);

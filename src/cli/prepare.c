@@ -782,6 +782,15 @@ static int prepare_worktree(struct run *r, const char *name, struct err *e)
 	return r->is_starting ? worktree_prepare(&h->worktree, h->worktree_place, e) : 0;
 }
 
+/* Where a host is inspected, a trust store that cannot be read is a refusal of its own, which says so. */
+static void tell_trust(const struct run *r)
+{
+	const char *why = r->host.trust_why;
+
+	if (why && r->is_starting && !(r->plan.net.has_seal && str_starts(why, "SSL_CERT_FILE ")))
+		cli_complain(why);
+}
+
 /* Settings of the preset that lie in /etc inside. */
 static void give_etc_texts(struct run *r)
 {
@@ -841,9 +850,8 @@ int run_plan(struct run *r, struct err *e)
 			&(struct errand){ r->has_def ? r->def.name : name, r->command, r->workdir },
 			&r->plan, e);
 	r->has_plan = x == 0;
-	/* Where a host is inspected there is one bundle for all, and no variable is passed on. */
-	if (r->has_plan && r->host.trust_why && r->is_starting && !r->plan.net.has_seal)
-		cli_complain(r->host.trust_why);
+	if (x == 0)
+		tell_trust(r);
 	return x < 0 ? x : engine_check(r->engine, &r->plan, e);
 }
 

@@ -156,7 +156,9 @@ static bool says_otherwise(struct str name)
 	bool has_underscore = str_find(name, '_') < name.n;
 	char plain[32];
 
-	if (name.n >= sizeof(plain))
+	/* Most fields are none of these by their first letter. */
+	if (name.n == 0 || name.n >= sizeof(plain) ||
+	    (!has_underscore && (name.p[0] | 0x20) != 'x' && (name.p[0] | 0x20) != 'f'))
 		return false;
 	for (size_t i = 0; i < name.n; i++)
 		plain[i] = (char)(name.p[i] == '_' ? '-' : name.p[i]);

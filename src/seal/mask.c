@@ -296,11 +296,12 @@ static size_t next_word(const struct words *w, const char *p, size_t k, size_t n
 	return k + MASK_SHORTEST <= n ? k : n;
 }
 
-/* Where the text ends inside a word, behind its third letter; n: it does not. */
-static size_t cut_word(const struct words *w, const char *p, size_t n, const struct word **ret)
+/* Where the text ends inside a word that begins at or behind `from`, behind the word's third letter; n: it does not. */
+static size_t cut_word(const struct words *w, const char *p, size_t from, size_t n,
+		       const struct word **ret)
 {
-	size_t from = n > w->longest ? n - w->longest : 0;
-
+	if (n > w->longest && from < n - w->longest)
+		from = n - w->longest;
 	for (size_t k = from; k + LET_GO < n && !sabotaged("seal-cut"); k++)
 		for (size_t i = 0; w->begins[pair_of(p + k)] && i < w->n; i++)
 			if (w->v[i].n > n - k && memcmp(w->v[i].text, p + k, n - k) == 0) {
@@ -315,21 +316,22 @@ bool mask_finds(const struct mask *m, struct str text)
 	const struct word *w;
 
 	return next_word(m->w, text.p, 0, text.n) < text.n ||
-	       cut_word(m->w, text.p, text.n, &w) < text.n;
+	       cut_word(m->w, text.p, 0, text.n, &w) < text.n;
 }
 
 bool mask_text(const struct mask *m, char *p, size_t n)
 {
 	const struct word *w;
 	bool is_hit = false;
-	size_t k;
+	size_t k, from = 0; /* what stands before it is ours */
 
-	for (k = 0; (k = next_word(m->w, p, k, n)) < n; k++) {
+	while ((k = next_word(m->w, p, from, n)) < n) {
 		w = word_at(m->w, p + k, n - k);
 		memcpy(p + k, w->by, w->n);
+		from = k + w->n;
 		is_hit = true;
 	}
-	k = cut_word(m->w, p, n, &w);
+	k = cut_word(m->w, p, from, n, &w);
 	if (k < n)
 		memcpy(p + k, w->by, n - k);
 	return is_hit || k < n;

@@ -83,6 +83,21 @@ TEST(short_words_are_left)
 	mask_free(m);
 }
 
+/* A placeholder may end as another word begins: it stays what it is. */
+TEST(a_placeholder_is_no_word)
+{
+	struct words *w = words_new();
+	char text[] = "x sk-secret-1";
+	struct mask *m;
+
+	CHECK(words_add(w, STR("sk-secret-1"), STR("sk-PL-other")));
+	CHECK(words_add(w, STR("other-one-2"), STR("***********")));
+	m = mask_new(w);
+	CHECK(mask_text(m, text, strlen(text)));
+	CHECK_STR(text, "x sk-PL-other");
+	mask_free(m);
+}
+
 /* Half a word at the end: hidden in an answer, left alone where placeholders become values. */
 TEST(half_a_word)
 {

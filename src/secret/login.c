@@ -49,7 +49,7 @@ const struct secret_login secret_logins[] = {
 	    "POST api.anthropic.com/api/oauth/file_upload",
 	    "GET api.anthropic.com/api/oauth/files/**",
 	    "GET,POST,PUT,PATCH,DELETE api.anthropic.com/api/oauth/organizations/**" },
-	  { "sk-ant-" },
+	  { "sk-ant-", "eyJhbGciOi", "eyJ0eXAiOi", "eyJraWQiOi" },
 	  { "* api.anthropic.com/v1/messages", "* api.anthropic.com/v1/messages/**",
 	    "* api.anthropic.com/v1/complete", "* api.anthropic.com/v1/files/**",
 	    "* api.anthropic.com/v1/skills/**", "* api.anthropic.com/v1/memory_stores/**",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/bench/net_bench.c - what the gate costs: bytes a second, connections a second, a small request
  *
- *      net_bench serve PORT
+ *      net_bench serve PORT [ADDRESS]
  *      net_bench send ADDRESS PORT MIB [proxy]       MB/s of one connection
  *      net_bench rate ADDRESS PORT SECONDS CLIENTS [proxy]    connections a second: connect, one byte there and back, close
+ *      net_bench count ADDRESS PORT COUNT [proxy]    so many connections one after the other, silently
  *      net_bench ping ADDRESS PORT COUNT [proxy]     median microseconds of one byte there and back on one connection
  *
  * With `proxy` a connection is asked for with CONNECT at 127.0.0.1:3128, and what $HTTPS_PROXY has before its '@' is
@@ -61,9 +62,9 @@ static void serve_one(int fd)
 	(void)close(fd);
 }
 
-static int serve(const char *port)
+static int serve(const char *port, const char *host)
 {
-	struct sockaddr_in a = address("127.0.0.1", port);
+	struct sockaddr_in a = address(host, port);
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)signal(SIGCHLD, SIG_IGN);
@@ -193,6 +194,20 @@ static int rate(const char *host, const char *port, double seconds, int clients,
 	return 0;
 }
 
+static int count(const char *host, const char *port, size_t n, int is_proxy)
+{
+	char k;
+
+	for (size_t i = 0; i < n; i++) {
+		int fd = dial(host, port, is_proxy);
+
+		if (fd < 0 || send(fd, "P", 1, MSG_NOSIGNAL) != 1 || recv(fd, &k, 1, 0) != 1)
+			return 1;
+		(void)close(fd);
+	}
+	return 0;
+}
+
 static int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -226,12 +241,14 @@ int main(int argc, char **argv)
 	int is_proxy = argc > 2 && strcmp(argv[argc - 1], "proxy") == 0;
 
 	if (argc >= 3 && strcmp(argv[1], "serve") == 0)
-		return serve(argv[2]);
+		return serve(argv[2], argc > 3 ? argv[3] : "127.0.0.1");
 	if (argc >= 5 && strcmp(argv[1], "send") == 0)
 		return send_much(argv[2], argv[3], strtoul(argv[4], NULL, 10), is_proxy);
 	if (argc >= 6 && strcmp(argv[1], "rate") == 0)
 		return rate(argv[2], argv[3], strtod(argv[4], NULL),
 			    (int)strtoul(argv[5], NULL, 10), is_proxy);
+	if (argc >= 5 && strcmp(argv[1], "count") == 0)
+		return count(argv[2], argv[3], strtoul(argv[4], NULL, 10), is_proxy);
 	if (argc >= 5 && strcmp(argv[1], "ping") == 0)
 		return ping(argv[2], argv[3], strtoul(argv[4], NULL, 10), is_proxy);
 	(void)fprintf(stderr, "net_bench: see the head of its source\n");

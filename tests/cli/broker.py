@@ -195,9 +195,9 @@ def a_person_is_asked(box):
     refused(box.cli("broker", "approve"), "broker ls")
 
 
-def shown(box, up, *words):
+def shown(box, up, *words, rule="refs/heads/agent/* create update force approve"):
     """What a person is shown of this push, which is then denied."""
-    p = box.start("run", "--name", "asks", *rules(up, "refs/heads/agent/* create update force approve"), "--", "git", "push", *words)
+    p = box.start("run", "--name", "asks", *rules(up, rule), "--", "git", "push", *words)
     soon(lambda: pending(box) or p.poll() is not None, "a question", 30)
     eq(p.poll(), None, box.finish(p).err if p.poll() is not None else "")
     id = pending(box)[0]["id"]
@@ -235,6 +235,20 @@ def a_person_is_shown_what_would_be_pushed(box):
     box.ok(SHARE + "git checkout -q -b agent/z main; echo other > other.txt; git add .; git commit -qm 'another history'")
     out = shown(box, up, "-f", "origin", "agent/z")
     has(out, "REWRITES HISTORY", "Commits that the branch loses", "remove it again", "another history")
+
+
+@test(who=("user",), timeout=60)
+def nothing_of_a_page_is_left_out(box):
+    """A zero byte far inside a file, where git still takes it for text, ends neither the page nor the list of commits; the text of a tag is shown."""
+    up = upstream(box)
+    git(box, "push", "-q", "origin", "main")
+    box.ok(SHARE + "git checkout -q -b agent/n; { seq 1 9000; printf 'a\\0b\\n'; echo behind the zero; } > a-first.txt; git add .; git commit -qm zero;"
+           "echo 'a later line' > z-last.txt; git add .; git commit -qm later; git tag -m 'what the tag says' note; git -c advice.nestedTag=false tag -m 'and the outer one' outer note")
+    out = shown(box, up, "origin", "agent/n")
+    has(out, "behind the zero", "+a later line", "Each commit by itself", "z-last.txt")
+    eq(out.count("+a later line"), 2, "in the sum, and by itself")
+    out = shown(box, up, "origin", "outer", rule="refs/tags/* create approve")
+    has(out, "what the tag says", "and the outer one")
 
 
 # ------------------------------------------------------------------------------------------ over the network

@@ -16,7 +16,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "cli"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -147,11 +147,12 @@ def at_letter(path, i):
             yield a + quote(odd) + b
     yield f"{a}%C{0 | ord(ch) >> 6:X}%{0x80 | ord(ch) & 0x3f:02X}{b}"
     if ch == "/":
-        for s in ("//", "///", "/./", "/x/../", "/%2e/", "/%2E%2E/x/../", "/x/%2e%2e/", "/.;/", ";a=b/", "\\", "%5c", "%2f%2f", "/;x/", "/%252e/"):
+        for s in ("//", "///", "/./", "/x/../", "/%2e/", "/%2E%2E/x/../", "/x/%2e%2e/", "/.;/", ";a=b/", "\\", "%5c", "%2f%2f", "/;x/", "/%252e/",
+                  "./", "%20/", "/%20", ".%20/"):
             yield a + s + b
 
 
-ENDS = ("", "/", "//", "/.", "/./", ";x", ";a=b;c", "%2f", "?", "?a=/b", "/x/..", "/%2e", "%2F.", "\\", "/;")
+ENDS = ("", "/", "//", "/.", "/./", ";x", ";a=b;c", "%2f", "?", "?a=/b", "/x/..", "/%2e", "%2F.", "\\", "/;", ".", "%20")
 
 
 def spellings(path, most=540):
@@ -248,11 +249,24 @@ PLAYS = [
     {"body": '{"access_token":"{T}"}', "pieces": 3}, {"body": '{"access_token":"{T}"}', "cut": 40}, {"body": '{"url":"https://x/?t={T}"}'},
     {"body": 'data: {"access_token":"{T}"}\n\n', "type": "text/event-stream"}, {"status": 206, "body": T, "head": {"content-range": "bytes 0-9/10"}},
     {"body": T, "coding": "gzip", "head": {"content-encoding": "gzip"}}, {"body": '{"{T}":1}'},
+    # Escapes, other letters, two types, parts, and an end inside the token.
+    {"body": '{"u":"see {TJ}"}'}, {"body": '{"access_token":"{TJ}"}'}, {"status": 400, "body": '{"u":"/?t={TU}"}'}, {"status": 302, "head": {"location": "/?t={TU}"}, "body": ""},
+    {"status": 500, "body": "oops {T}", "wide": "said"}, {"status": 500, "body": "oops {T}", "wide": "silent"}, {"status": 500, "body": "{TU}", "type": "text/html"},
+    {"body": '--x\r\nContent-Type: application/json\r\n\r\n{"access_token":"{T}"}\r\n--x--', "type": "multipart/mixed; boundary=x"},
 ]
 
 
+def plain(text):
+    """The text, and what a reader makes of it who knows escapes, of JSON and of addresses, and wide letters."""
+    found = [text, text.replace("\0", "")]
+    for _ in range(3):
+        found.append(re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), found[-1]).replace("\\/", "/").replace("\\\\", "\\"))
+        found.append(unquote(found[-1]))
+    return "\n".join(found)
+
+
 @check("PX-48", prio="P0", title="a login's token comes inside in no status, field, interim answer, trailer, nesting or key", forms=RUN,
-       idents=("user",), catches=("seal-login",), timeout=200.0)
+       idents=("user",), catches=("seal-login", "seal-escape"), timeout=200.0)
 def px48(c):
     with far(c):
         for name, version in itertools.product(LOGINS, VERSIONS):
@@ -262,7 +276,7 @@ def px48(c):
                 got = ask(c, w, version, asks, flags_for(w, name))
                 asked = w.asked()
                 c.need_control(len(asked) == len(PLAYS), f"not all reached the endpoint: {len(asked)}: {got}")
-                inside = [(p, g) for p, g in zip(PLAYS, got) if w.token in g["text"] or w.token[len(w.token) // 2:] in g["text"]]
+                inside = [(p, g) for p, g in zip(PLAYS, got) if w.token in plain(g["text"]) or w.token[len(w.token) // 2:] in plain(g["text"])]
                 c.must(not inside, f"{name}, HTTP/{version}: {inside[:2]}")
     return HELD
 
@@ -281,7 +295,11 @@ def px49(c):
                  ("/api/x", {"body": '{"say":"a key begins with sk-ant-api03-..."}', "type": "application/json"})]
         closed = [("/api/x", {"body": T, "type": "application/json"}), ("/api/x", {"body": T, "type": "application/problem+JSON"}),
                   ("/api/oauth/profile", {"body": T, "type": "text/json; charset=x"}), ("/api/x", {"body": '{"u":"https://h/?k={T}"}', "type": "application/json"}),
-                  ("/api/x", {"body": T, "type": "application/json", "pieces": 5}), ("/api/x", {"head": {"x-t": "{T}"}, "body": "x"})]
+                  ("/api/x", {"body": T, "type": "application/json", "pieces": 5}), ("/api/x", {"head": {"x-t": "{T}"}, "body": "x"}),
+                  ("/api/x", {"body": '{"a":"{TJ}"}', "type": "application/json"}), ("/api/x", {"body": '{"u":"/?k={TU}"}', "type": "application/json"}),
+                  ("/api/x", {"body": "access_token={T}", "type": "application/x-www-form-urlencoded"}), ("/api/x", {"head": {"location": "/?k={TU}"}, "body": "x"}),
+                  ("/api/x", {"body": "--x\r\n\r\n" + T, "type": "multipart/mixed; boundary=x"}), ("/v1/environments/bridge", {"body": T, "type": "application/json"}),
+                  ("/v1/code/sessions/s1/bridge", {"body": T, "type": "application/json"}), ("/api/x", {"body": '{"a":"{T}', "cut": 24, "type": "application/json"})]
         for version in VERSIONS:
             got = ask(c, w, version, [[host, "GET", p, {"x-play": json.dumps(q)}, None] for p, q in whole + closed], flags)
             for (p, q), g in zip(whole, got):
@@ -290,7 +308,7 @@ def px49(c):
                 if "chunked" in g["text"].partition("\r\n\r\n")[0].lower():
                     text = re.sub(r"(?:^|\r\n)[0-9a-f]+\r\n", "", text).removesuffix("\r\n")
                 c.must(g["status"] == 200 and text == want, f"HTTP/{version}: {p} was touched: {text[:300]!r}")
-            inside = [(p, g) for (p, _), g in zip(closed, got[len(whole):]) if w.token in g["text"]]
+            inside = [(p, g) for (p, _), g in zip(closed, got[len(whole):]) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
             c.must(not inside, f"HTTP/{version}: a token in another answer: {inside[:2]}")
             c.need_control(len(w.asked()) == len(whole) + len(closed), "not all was asked")
         log = c.vitrine("events", "--json").text
@@ -313,11 +331,11 @@ def holder(c, w, flags):
     return c.sandbox("echo $MY_KEY", flags=flags, env=w.trust).text.strip()
 
 
-ASKED_FOR = {"Accept-Encoding": "gzip, br, deflate", "Range": "bytes=0-9", "If-Range": "x", "A-IM": "feed", "TE": "gzip"}
+ASKED_FOR = {"Accept-Encoding": "gzip, br, deflate", "Range": "bytes=0-9", "If-Range": "x", "A-IM": "feed", "TE": "gzip", "Accept-Charset": "utf-16"}
 # Forms that nobody asked for: each would hide a value from who masks it.
 UNASKED = [{"head": {"content-encoding": "gzip"}, "coding": "gzip"}, {"head": {"content-encoding": "x-gzip"}, "coding": "gzip"},
            {"head": {"content-encoding": "identity, gzip"}}, {"status": 206}, {"status": 206, "head": {"content-range": "bytes 0-9/99"}},
-           {"status": 200, "head": {"content-range": "bytes 0-9/99"}}, {"status": 226}]
+           {"status": 200, "head": {"content-range": "bytes 0-9/99"}}, {"status": 226}, {"wide": "said"}]
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
 
 
@@ -340,7 +358,7 @@ def px50(c):
             c.need_control(len(asked) == len(asks) and any(q["head"].get("x-api-key") == SECRET for q in asked), f"not all was asked: {got}")
             for q in asked:
                 h = q["head"]
-                bad = {k: h[k] for k in ("range", "if-range", "a-im", "te", "sec-websocket-extensions") if k in h}
+                bad = {k: h[k] for k in ("range", "if-range", "a-im", "te", "accept-charset", "sec-websocket-extensions") if k in h}
                 c.must(h.get("accept-encoding") == "identity" and not bad, f"HTTP/{version}: negotiated: {h.get('accept-encoding')} {bad}")
             odd = [g for a, g in zip(asks, got) if a[2] in ("/c", "/ws2")]
             c.must(all(g["status"] == 502 for g in odd), f"HTTP/{version}: passed on: {[g for g in odd if g['status'] != 502][:2]}")
@@ -464,4 +482,58 @@ def px53(c):
                 longest = max((k for k in range(4, n + 1) for s in range(0, n - k + 1, 4) if SECRET[s:s + k] in text and SECRET[s:s + k] not in key), default=0)
                 c.must(longest < 9, f"HTTP/{version}: {longest} letters of it came back: {g['text'][-200:]!r}")
             c.need_control(version == "2" or all(g["status"] == 101 for g in got[1 + len(ends):]), f"no WebSocket: {got[-1]}")
+    return HELD
+
+
+# ------------------------------------------------------------------------------------------ the same, said beside the path
+
+
+@check("PX-54", prio="P0", title="no field that means another method, path, host or framing to a server goes with a request that was judged", forms=RUN,
+       idents=("user",), catches=("seal-override",), timeout=120.0)
+def px54(c):
+    """The far side believes such fields. Of a login's host, and of a host with a rule for a path."""
+    with world(c) as w:
+        host, path = split(LOGINS["claude-login"][1][2])
+        page = "/api/oauth/profile"
+        fields = {"X-Original-URL": path, "X-Rewrite-URL": path, "X-Forwarded-Uri": path, "X_Original_URL": path, "X-HTTP-Method-Override": "POST",
+                  "x-http-method": "POST", "X-Method-Override": "POST", "X_HTTP_Method_Override": "POST", "X-Forwarded-Host": "evil.test",
+                  "Forwarded": "host=evil.test", "X-Host": "evil.test", "X-Original-Host": "evil.test"}
+        framing = [[host, "POST", "/v1/messages", {"Transfer_Encoding": "chunked"}, "{}"], [host, "POST", "/v1/messages", {"Content_Length": "0"}, "{}"]]
+        for version in VERSIONS:
+            asks = [[host, "GET", page, {k: v}, None] for k, v in fields.items()] + framing
+            got = ask(c, w, version, [*asks, [host, "GET", page, {"X-Other": path}, None]], flags_for(w, "claude-login"))
+            asked = w.asked()
+            c.must(not [q for q in asked if q["is_endpoint"] or q.get("other") or "transfer_encoding" in q["head"] or "content_length" in q["head"]],
+                   f"HTTP/{version}: it arrived: {[(q['path'], q['head']) for q in asked][:2]}")
+            c.must(not [g for g in got if w.token in g["text"]], f"HTTP/{version}: a token: {got}")
+            c.must(all(g["status"] == 400 for g in got[:-1]), f"HTTP/{version}: not refused: {[g for g in got[:-1] if g['status'] != 400][:2]}")
+            c.need_control([q["path"] for q in asked] == [page], f"HTTP/{version}: an ordinary request does not pass: {asked}")
+            flags = ["--allow", f"{OWN4}/32", "--allow", "GET own.test/pages/**"]
+            got = ask(c, w, version, [["own.test", "GET", "/pages/a", {k: v}, None] for k, v in fields.items()] + [["own.test", "GET", "/pages/b", {}, None]], flags)
+            c.must([q["path"] for q in w.asked()] == ["/pages/b"], f"HTTP/{version}: where a rule names a path: {got[:2]}")
+    return HELD
+
+
+SLASHED = "1//0real+Secret/value=0123456789abc"
+
+
+@check("PX-55", prio="P0", title="a value with a slash is masked as addresses and JSON write it, and where a field or a control frame ends inside it", forms=RUN,
+       idents=("user",), catches=("seal-writing", "seal-cut"), timeout=90.0)
+def px55(c):
+    with world(c) as w:
+        set_secret(c, w, stdin=SLASHED)
+        flags = ["--name", "px55", *OWN, "--secret", "mine"]
+        key = holder(c, w, flags)
+        plays = [{"head": {"location": "/?t={SU}"}, "status": 302}, {"body": '{"t":"{SJ}"}'}, {"body": "t={SU}&x", "pieces": 3}, {"body": '{"t":"{SJ}"}', "pieces": 2},
+                 {"head": {"x-cut": SLASHED[:-1]}}, {"body": SLASHED[:-3]}]
+        ping = [["own.test", "GET", "/ws", {**UPGRADE, "x-play": json.dumps({"body": "fine", "ping": SLASHED[:-1]})}, None]]
+        for version in VERSIONS:
+            got = ask(c, w, version, [["own.test", "GET", "/store", {"x-api-key": key}, None]], flags)
+            c.need_control(any(q["head"].get("x-api-key") == SLASHED for q in w.asked()), f"it was not sent: {got}")
+            asks = [["own.test", "GET", "/fetch", {"x-play": json.dumps(p)}, None] for p in plays] + (ping if version == "1" else [])
+            got = ask(c, w, version, asks, flags)
+            c.need_control(all(g["status"] in (200, 302, 101) for g in got), f"not answered: {got}")
+            for a, g in zip(asks, got):
+                text = plain(re.sub(r"\r\n[0-9a-f]+\r\n", "", g["text"]))
+                c.must("Secret" not in text and "value=0123" not in text, f"HTTP/{version}: {a[3]}: {g['text'][-300:]!r}")
     return HELD

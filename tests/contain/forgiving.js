@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server that understands too much, over HTTP/1.1 and HTTP/2: node forgiving.js DIR ADDRESS PORT TOKEN ENDPOINT...
 //
-// What a path means is decided after decoding it twice and folding its letters, without its dots, empty parts, parameters and capitals; where that is an
-// ENDPOINT, the answer is TOKEN, by whatever method. Elsewhere the client says what it wants in the field x-play, as JSON:
+// What a path means is decided after decoding it twice and folding its letters, without its dots, blanks, empty parts, parameters and capitals; where that
+// is an ENDPOINT, the answer is TOKEN, by whatever method. A field that names another method, path or host (OTHERWISE) is believed, with '_' for '-'.
+// Elsewhere the client says what it wants in the field x-play, as JSON:
 // {status, head, body, pieces, cut, early, trailers, type}. In its texts {T} is TOKEN, {R} another, {S} the newest and {O} the oldest value
-// that came in x-api-key, {B} and {P} the newest and oldest Authorization. Every request is a line in DIR/asked.
+// that came in x-api-key, {B} and {P} the newest and oldest Authorization; {TJ}, {TU}, {SJ}, {SU} are TOKEN and the newest value with the escapes of JSON and of
+// an address. The answer is in UTF-16 where `wide` says so or Accept-Charset asks for it. Every request is a line in DIR/asked.
 const http2 = require('http2'), fs = require('fs'), crypto = require('crypto'), zlib = require('zlib');
 const [dir, address, port, TOKEN, ...ENDPOINTS] = process.argv.slice(2);
 const log = fs.openSync(`${dir}/asked`, 'a');
@@ -21,14 +23,33 @@ function forgive(path) {
   plain = plain.replace(/[\xc0\xc1]([\x80-\xbf])/g, (two, x) => String.fromCharCode((two.charCodeAt(0) & 1) << 6 | x.charCodeAt(0) & 63));
   plain = Buffer.from(plain, 'latin1').toString('utf8').normalize('NFKC');
   for (const part of plain.replace(/\\/g, '/').split('/')) {
-    const p = part.split(';')[0].toLowerCase();
+    let p = part.split(';')[0].toLowerCase();
+    if (p !== '..' && p !== '.') p = p.replace(/^ +|[. ]+$/g, '');
     if (p === '..') parts.pop();
     else if (p !== '' && p !== '.') parts.push(p);
   }
   return '/' + parts.join('/');
 }
 
+const OTHERWISE = ['x-original-url', 'x-rewrite-url', 'x-forwarded-uri', 'x-original-uri', 'x-http-method-override', 'x-http-method', 'x-method-override',
+  'x-forwarded-host', 'forwarded', 'x-host', 'x-original-host'];
+
+function said(head, names) {
+  for (const [k, v] of Object.entries(head))
+    if (names.includes(k.replaceAll('_', '-'))) return v;
+}
+
+function in_json(s) {
+  return s.replaceAll('/', '\\/').replace(/[a-z]/, c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0')).replaceAll('-', '\\u002d');
+}
+
+function in_address(s) {
+  return encodeURIComponent(s).replaceAll('-', '%2D').replaceAll('.', '%2e').replaceAll('_', '%5F');
+}
+
 function fill(text) {
+  const value = keys[keys.length - 1] || '-';
+  text = text.replaceAll('{TJ}', in_json(TOKEN)).replaceAll('{TU}', in_address(TOKEN)).replaceAll('{SJ}', value.replaceAll('/', '\\/')).replaceAll('{SU}', encodeURIComponent(value));
   return text.replaceAll('{T}', TOKEN).replaceAll('{R}', TOKEN.slice(0, 14) + 'refresh' + TOKEN.slice(14, -1)).replaceAll('{S}', keys[keys.length - 1] || '-').replaceAll('{O}', keys[0] || '-')
     .replaceAll('{B}', auths[auths.length - 1] || '-').replaceAll('{P}', auths[0] || '-');
 }
@@ -37,8 +58,9 @@ function note(version, method, path, head, body) {
   const value = head['x-api-key'], auth = head.authorization;
   if (value && keys[keys.length - 1] !== value) keys.push(value);
   if (auth && auths[auths.length - 1] !== auth) auths.push(auth);
-  const is_endpoint = ENDPOINTS.includes(forgive(path));
-  fs.writeSync(log, JSON.stringify({version, method, path, head, body: body.toString('latin1'), is_endpoint}) + '\n');
+  const other = said(head, OTHERWISE);
+  const is_endpoint = ENDPOINTS.includes(forgive(said(head, OTHERWISE.slice(0, 4)) || path)) || (other !== undefined && ENDPOINTS.includes(forgive(path)));
+  fs.writeSync(log, JSON.stringify({version, method, path, head, body: body.toString('latin1'), is_endpoint, other}) + '\n');
   return is_endpoint;
 }
 
@@ -47,6 +69,10 @@ function wish(head, is_endpoint) {
   if (q.body === undefined)
     q.body = is_endpoint ? '{"access_token":"{T}","token_type":"bearer","refresh_token":"{R}","expires_in":3600}' : 'fine';
   q.body = Buffer.from(fill(q.body), 'latin1');
+  if (q.wide || /utf-16/i.test(head['accept-charset'] || '')) {
+    q.body = Buffer.from(q.body.toString('latin1'), 'utf16le');
+    q.type = q.type || (q.wide === 'silent' ? 'text/plain' : 'text/plain; charset=utf-16le');
+  }
   if (q.coding === 'gzip') q.body = zlib.gzipSync(q.body);
   q.type = q.type || 'text/plain';
   q.head = JSON.parse(fill(JSON.stringify(q.head || {})));
@@ -112,7 +138,8 @@ server.on('upgrade', (req, socket) => {
   for (let at = 0; at < q.body.length; at += n) {
     const d = q.body.subarray(at, at + n), is_last = at + n >= q.body.length;
     socket.write(Buffer.concat([Buffer.from([(at ? 0 : 1) | (is_last && q.cut === undefined ? 0x80 : 0), d.length]), d]));
-    if (q.ping) socket.write(Buffer.from([0x89, 1, 0x70]));
+    const ping = Buffer.from(typeof q.ping === 'string' ? q.ping : 'p', 'latin1');
+    if (q.ping) socket.write(Buffer.concat([Buffer.from([0x89, ping.length]), ping]));
   }
   setTimeout(() => socket.destroy(), 300);
 });
