@@ -170,15 +170,35 @@ bool image_is_tag(const char *tag)
 	return n > 0 && n <= 128 && tag[n] == '\0' && !strchr("._:-", tag[0]);
 }
 
+bool image_is_saved(const char *state_dir, const char *tag)
+{
+	_free_ char *kept = mem_fmt("%s/images/%s", state_dir, tag);
+
+	return image_is_tag(tag) && access(kept, F_OK) == 0;
+}
+
+char *template_name(const char *image)
+{
+	char *name = mem_str(image);
+
+	for (char *p = name; *p; p++)
+		if (*p == '/')
+			*p = '-';
+	return name;
+}
+
 int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e)
 {
-	_free_ char *root = mem_fmt("%s/templates/%s/root", state_dir, name);
+	_free_ char *own = template_name(name);
+	_free_ char *root = mem_fmt("%s/templates/%s/root", state_dir, own);
 	struct stat st;
 
-	if (!image_is_tag(name) || lstat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (!image_is_tag(own) || lstat(root, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_set(e, ERR_NOTFOUND, ENOENT,
-			       "there is no template '%.64s'; 'vitrine template ls' lists them",
-			       name);
+			       "there is no template '%.64s'; 'vitrine template ls' lists them, "
+			       "'vitrine template pull %.64s' takes one from a registry, "
+			       "--load-local-template from docker or podman of this host",
+			       name, name);
 	*ret_root = take(root);
 	return 0;
 }
