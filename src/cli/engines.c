@@ -5,11 +5,13 @@
  * starting it (cli/tried.h), where what it needs is there at all: the checks of sys/host.h for the native engine, for
  * the others their program.
  */
+#include "base/program.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
 #include "cli/table.h"
 #include "cli/tried.h"
 #include "core/facts.h"
+#include "core/workshop.h"
 #include "engine/engine.h"
 #include "sys/host.h"
 
@@ -74,6 +76,44 @@ static const char *state_of(const struct here *h, const struct engine *en)
 	return "not tried";
 }
 
+/* The first number that its --version says; 0: none. */
+static unsigned version_of(const char *tool)
+{
+	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
+	struct err ignored = ERR_INIT;
+	unsigned n = 0;
+	const char *p;
+
+	if (program_hear((const char *const[]){ tool, "--version", NULL }, &said, &ignored) < 0)
+		return 0;
+	for (p = buf_cstr(&said); *p && (*p < '0' || *p > '9');)
+		p++;
+	for (; *p >= '0' && *p <= '9' && n < 100000; p++)
+		n = n * 10 + (unsigned)(*p - '0');
+	return n;
+}
+
+/* It did not start: what it lacks, where that can be asked; else what it said itself. */
+static char *why_failed(const struct engine *en, const char *tool, const char *said)
+{
+	const char *const info[] = { tool, en->first ? en->first : "info",
+				     en->first ? "info" : NULL, NULL };
+	_cleanup_(buf_done) struct buf heard = BUF(MIB);
+	struct err ignored = ERR_INIT;
+	unsigned version = en->least ? version_of(tool) : 0;
+
+	if (version && version < en->least)
+		return mem_fmt("its version here is %u, and %u is the least that it needs", version,
+			       en->least);
+	if (en->is_told && program_hear(info, &heard, &ignored) < 0) {
+		_free_ char *last = workshop_last_line(&heard);
+
+		if (last[0])
+			return mem_fmt("no daemon or service answers: %s", last);
+	}
+	return mem_str(said ? said : "it ended without a word");
+}
+
 /* Why it does not work; NULL: it does. */
 static char *why_not(const struct here *h, const struct engine *en)
 {
@@ -91,7 +131,7 @@ static char *why_not(const struct here *h, const struct engine *en)
 	if (!is_usable(en, h->v, h->n))
 		return mem_str("for an ordinary user, or for root with --user NAME");
 	if (t->state == TRIED_FAILS)
-		return mem_fmt("%s", t->why ? t->why : "it ended without a word");
+		return why_failed(en, tool, t->why);
 	if (t->state == TRIED_NOT && !h->is_quick)
 		return mem_str("too slow to be tried each time");
 	return NULL;

@@ -77,12 +77,19 @@ int bench_give(const struct bench *b, struct err *e)
 		       : 0;
 }
 
+#define BENCH_LINKS 4 /* of image_view_path() */
+
 void bench_close(struct bench *b)
 {
 	struct err ignored;
 
 	if (b->part)
 		(void)workshop_remove(b->state_dir, b->part, &ignored);
+	for (int i = 0; b->part && i < BENCH_LINKS; i++) {
+		_free_ char *link = mem_fmt("%s.link%d", b->part, i);
+
+		(void)unlink(link); /* there need be none */
+	}
 	free(b->part);
 	free(b->dir);
 	fd_close(b->lock);
@@ -93,6 +100,27 @@ static void own_text(struct image_job *j, char *take_text)
 {
 	bug_on(j->n_owned == ARRAY_LEN(j->owned));
 	j->owned[j->n_owned++] = take_text;
+}
+
+int image_view_path(struct image_job *j, const struct bench *b, const char *path,
+		    const char *inside, struct err *e)
+{
+	if (strchr(path, ':') == NULL) {
+		image_view(j, mem_fmt("%s:%s:ro", path, inside));
+		return 0;
+	}
+	/* A view is HOST:INSIDE:MODE; a link has a name without ':'. The bench removes it. */
+	for (int i = 0; i < BENCH_LINKS; i++) {
+		_free_ char *link = mem_fmt("%s.link%d", b->part, i);
+
+		if (symlink(path, link) == 0) {
+			image_view(j, mem_fmt("%s:%s:ro", link, inside));
+			return 0;
+		}
+		if (errno != EEXIST)
+			return err_sys(e, "'%s'", link);
+	}
+	return err_set(e, ERR_BUG, E2BIG, "too many links beside '%s'", b->part);
 }
 
 void image_view(struct image_job *j, char *take_text)

@@ -33,6 +33,9 @@ struct image_job {
 	bool is_as_root;
 };
 void image_view(struct image_job *j, char *take_text);
+/* The same for a path that may hold a ':', as names of templates and images do: shown read-only at `inside`. */
+int image_view_path(struct image_job *j, const struct bench *b, const char *path,
+		    const char *inside, struct err *e);
 void image_word(struct image_job *j, const char *word);
 void image_own_word(struct image_job *j, char *take_word);
 int image_run(struct image_job *j, int out, struct err *e);

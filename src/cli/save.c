@@ -104,21 +104,23 @@ static int find_system(const struct spot *s, struct system *ret, struct err *e)
 }
 
 /* A plain template's sandbox writes in its /usr alone. */
-static void add_system(struct image_job *j, const struct spot *s, const struct system *y)
+static int add_system(struct image_job *j, const struct bench *b, const struct spot *s,
+		      const struct system *y, struct err *e)
 {
 	const struct layers *l = &s->review.layers;
 	const char *const root[] = { "--", "root", "/", "/tmp", "/v/root" };
+	int r = image_view_path(j, b, y->root, "/v/root", e);
 
-	image_view(j, mem_fmt("%s:/v/root:ro", y->root));
 	for (size_t i = 0; i < ARRAY_LEN(root); i++)
 		image_word(j, root[i]);
 	if (l->sys.n == 0)
-		return;
+		return r;
 	image_word(j, "--");
 	image_word(j, "system");
 	image_word(j, y->is_rooted ? "/" : "/usr");
 	image_word(j, y->is_rooted ? "/v/root" : "/v/root/usr");
 	add_stack(j, l, &l->sys, 's');
+	return r;
 }
 
 /* ---- packing ---- */
@@ -179,7 +181,9 @@ static int pack_whole(const struct parcel *p, const struct bench *b, const struc
 		return r;
 	j.is_as_root = p->y.is_rooted;
 	begin_words(&j, p, b);
-	add_system(&j, p->s, &p->y);
+	r = add_system(&j, b, p->s, &p->y, e);
+	if (r < 0)
+		return r;
 	image_view(&j, mem_fmt("%s:/v/own:ro", own->part));
 	image_word(&j, "--");
 	image_word(&j, "layout");
@@ -333,21 +337,17 @@ static int find_image(const char *state_dir, const char *word, char **ret, struc
 static int unpack(const struct host *h, const struct bench *b, const char *image, struct err *e)
 {
 	_cleanup_(image_job_done) struct image_job j = { .state_dir = h->state_dir };
-	_free_ char *link = mem_fmt("%s.in", b->part); /* a name without the ':' that tags have */
-	int r;
+	int r = image_view_path(&j, b, image, "/in", e);
 
-	if (symlink(image, link) < 0)
-		return err_sys(e, "'%s'", link);
+	if (r < 0)
+		return r;
 	image_view(&j, mem_fmt("%s:/out:rw", b->part));
-	image_view(&j, mem_fmt("%s:/in:ro", link));
 	image_word(&j, "/vitrine-image");
 	image_word(&j, "unpack");
 	image_word(&j, "sandbox");
 	image_word(&j, "/in");
 	image_word(&j, "/out");
-	r = image_run(&j, FD_NONE, e);
-	(void)unlink(link); /* else the next one clears it away */
-	return r;
+	return image_run(&j, FD_NONE, e);
 }
 
 /* What is gone from the tree below is marked as the kernel's overlay marks it. The names are foreign. */

@@ -266,6 +266,7 @@ static char *skopeo_reason(const struct buf *said)
 /* What people can do about the commonest; all others are told as skopeo tells them. In pairs, and no pointers: those would
  * cost every start of this program something. */
 static const char skopeo_known[] =
+	"does not resolve to an image\0there is no such image here\0"
 	"manifest unknown\0there is no such image or tag in the registry\0"
 	"name unknown\0there is no such image in the registry\0"
 	"connection refused\0the registry cannot be reached: nobody answers there\0"

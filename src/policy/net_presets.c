@@ -7,7 +7,7 @@
 #include "policy/rules.h"
 
 /* group_NAME and net_groups[] */
-#include "net_groups_data.h" /* NOLINT(bugprone-suspicious-include): made by the build */
+#include "net_groups_data.h"
 
 static const char *const nothing[] = { NULL };
 static const char *const everything[] = { "*", NULL };

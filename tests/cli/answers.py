@@ -126,6 +126,41 @@ def names_that_mean_nothing(box):
     eq(box.cli("ls", "-q").out, "box\n")
 
 
+# ---------------------------------------------------------------------------------------- engines
+
+
+@test(who=("user",), timeout=120)
+def engines_say_what_was_tried(box):
+    """Works: it was started. Everything else says why not."""
+    env = {"DOCKER_HOST": "unix:///nowhere/docker.sock", "CONTAINER_HOST": "unix:///nowhere/podman.sock"}
+    rows = {e["name"]: e for e in json.loads(box.cli("engines", "--json", env=env, timeout=100).out)["engines"]}
+    eq((rows["native"]["works"], rows["native"]["why"]), (True, None))
+    for name, row in rows.items():
+        eq(bool(row["why"]), not row["works"], f"{name}: {row}")
+        if not row["here"]:
+            eq(row["works"], False, name)
+    for name in ("docker", "podman-remote"):
+        if rows[name]["here"]:
+            has(rows[name]["why"], "no daemon or service answers", "nowhere")
+    if rows["systemd"]["here"] and "257" in rows["systemd"]["why"]:
+        has(rows["systemd"]["why"], "257 is the least that it needs")
+    if rows["bwrap"]["works"]:
+        eq(box.run("--engine", "bwrap", "--", "true").rc, 0)
+    # Remembered for an hour, and no longer; and --quick tries nothing.
+    known = box.state / "engines.tried"
+    before = known.read_text()
+    has(before, "native ")
+    box.cli("engines", "--json", env=env, timeout=100)
+    eq(known.read_text(), before)
+    known.write_text(re.sub(r" (\d+)\n", lambda m: f" {int(m[1]) - 3700}\n", before))
+    quick = {e["name"]: e for e in json.loads(box.cli("engines", "--json", "--quick").out)["engines"]}
+    eq((quick["native"]["works"], quick["native"]["here"]), (None, True))
+    assert "native " in known.read_text()
+    box.cli("engines", "--json", env=env, timeout=100)
+    old = int(re.search(r"native .* (\d+)\n", before)[1])
+    assert int(re.search(r"native .* (\d+)\n", known.read_text())[1]) >= old, "started again"
+
+
 # ------------------------------------------------------------------------------------------ documents
 
 
