@@ -37,45 +37,78 @@ static int unknown_verb(const char *word)
 		names[n++] = v->name;
 	near = cli_nearest(word, names);
 	text = near ? mem_fmt("no verb '%.64s'; did you mean '%s'?", word, near)
-		    : mem_fmt("no verb '%.64s'; 'vitrine help' lists them", word);
+		    : mem_fmt("no verb and no agent '%.64s'; 'vitrine help' lists the verbs, "
+			      "'vitrine agents' the agents",
+			      word);
 	cli_complain(text);
 	return 2;
 }
 
-static bool wants_help(int argc, char **argv)
+/* First behind the verb, or anywhere before "--" where no command of somebody else's can stand. */
+static bool wants_help(const struct verb *v, int argc, char **argv)
 {
-	return argc > 1 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h"));
+	int end = v->flags & VERB_ORDER && argc > 2 ? 2 : argc;
+
+	for (int i = 1; i < end && !str_eq(argv[i], "--"); i++)
+		if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h"))
+			return true;
+	return false;
 }
 
-int main(int argc, char **argv)
+/* argv[0] is the verb. */
+static int call(const struct verb *v, int argc, char **argv, struct err *e)
+{
+	int r = v->flags & VERB_ORDER ? 0 : opts_arrange(v->opts, argc, argv, e);
+
+	if (r < 0)
+		return r;
+	if (v->flags & VERB_STORE)
+		return program_exec("vitrine-store", argv - 1, e);
+	if (v->flags & VERB_LOOP)
+		return program_exec("vitrine-loop", argv - 1, e);
+	return v->fn(argc, argv, e);
+}
+
+/* `vitrine claude ...` is `vitrine run claude ...`. */
+static int call_agent(int argc, char **argv, struct err *e)
+{
+	char **v = mem_new((size_t)argc + 2, sizeof(*v));
+
+	v[0] = argv[0];
+	v[1] = (char *)(uintptr_t) "run"; /* argv wants char *; nobody writes to it */
+	memcpy(v + 2, argv + 1, (size_t)argc * sizeof(*v));
+	return call(find_verb("run"), argc, v + 1, e);
+}
+
+static int dispatch(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf text = BUF(MIB);
+	const char *word = argv[1];
 	const struct verb *v;
-	struct err e = ERR_INIT;
-	const char *word;
-	int r;
 
-	title_init(argc, argv);
-	fill_stdio();
-	word = argc > 1 ? argv[1] : "help";
 	if (str_eq(word, "--help") || str_eq(word, "-h"))
 		word = "help";
 	if (str_eq(word, "--version"))
 		word = "version";
 	v = find_verb(word);
 	if (v == NULL)
-		return unknown_verb(word);
-	if (wants_help(argc - 1, argv + 1)) {
+		return cli_is_agent(word) ? call_agent(argc, argv, e) : unknown_verb(word);
+	if (wants_help(v, argc - 1, argv + 1)) {
 		cli_help_verb(v, &text);
 		(void)fputs(buf_cstr(&text), stdout);
 		return 0;
 	}
-	if (v->flags & VERB_STORE)
-		r = program_exec("vitrine-store", argv, &e);
-	else if (v->flags & VERB_LOOP)
-		r = program_exec("vitrine-loop", argv, &e);
-	else
-		r = argc > 1 ? v->fn(argc - 1, argv + 1, &e) : v->fn(0, argv, &e);
+	return call(v, argc - 1, argv + 1, e);
+}
+
+int main(int argc, char **argv)
+{
+	struct err e = ERR_INIT;
+	int r;
+
+	title_init(argc, argv);
+	fill_stdio();
+	r = argc > 1 ? dispatch(argc, argv, &e) : cmd_overview(&e);
 	if (r >= 0)
 		return r;
 	cli_complain(e.msg);

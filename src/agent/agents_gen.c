@@ -95,6 +95,8 @@ static void put_preset(struct buf *out, const struct preset *p)
 	put_command(out, "runs", p->command, p->free);
 	if (p->prompt)
 		put_command(out, "with a prompt (`loop`)", p->prompt, NULL);
+	if (p->begin)
+		put_command(out, "with a prompt, on a terminal", p->begin, NULL);
 	if (p->install)
 		buf_printf(out, "| install | %s%s%s |\n", strchr(p->install, ';') ? "" : "`",
 			   p->install, strchr(p->install, ';') ? "" : "`");

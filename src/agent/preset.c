@@ -21,13 +21,21 @@ struct key {
 #define AT(field) offsetof(struct preset, field)
 
 static const struct key keys[] = {
-	{ "summary", KIND_TEXT, AT(summary) }, { "command", KIND_LIST, AT(command) },
-	{ "free", KIND_LIST, AT(free) },       { "prompt", KIND_LIST, AT(prompt) },
-	{ "install", KIND_TEXT, AT(install) }, { "secrets", KIND_LIST, AT(secrets) },
-	{ "hook", KIND_TEXT, AT(hook) },       { "share", KIND_LIST, AT(share) },
-	{ "seed", KIND_SEEDS, AT(seed) },      { "etc", KIND_SEEDS, AT(etc) },
-	{ "report", KIND_REPORT, AT(report) }, { "busy", KIND_LIST, AT(busy) },
-	{ "policy", KIND_ANY, AT(policy) },    { "own_sandbox", KIND_TEXT, AT(own_sandbox) },
+	{ "summary", KIND_TEXT, AT(summary) },
+	{ "command", KIND_LIST, AT(command) },
+	{ "free", KIND_LIST, AT(free) },
+	{ "prompt", KIND_LIST, AT(prompt) },
+	{ "begin", KIND_LIST, AT(begin) },
+	{ "install", KIND_TEXT, AT(install) },
+	{ "secrets", KIND_LIST, AT(secrets) },
+	{ "hook", KIND_TEXT, AT(hook) },
+	{ "share", KIND_LIST, AT(share) },
+	{ "seed", KIND_SEEDS, AT(seed) },
+	{ "etc", KIND_SEEDS, AT(etc) },
+	{ "report", KIND_REPORT, AT(report) },
+	{ "busy", KIND_LIST, AT(busy) },
+	{ "policy", KIND_ANY, AT(policy) },
+	{ "own_sandbox", KIND_TEXT, AT(own_sandbox) },
 };
 
 static const struct key report_keys[] = {
@@ -192,6 +200,8 @@ static int check_whole(struct reader *r)
 		return fail(r, p->doc.root, "a preset needs a \"summary\"");
 	if (p->prompt && !holds(p->prompt, "{prompt}"))
 		return fail(r, p->prompt, "prompt must hold the word \"{prompt}\"");
+	if (p->begin && !holds(p->begin, "{prompt}"))
+		return fail(r, p->begin, "begin must hold the word \"{prompt}\"");
 	if (p->report.when && strchr(p->report.when, '=') == NULL)
 		return fail(r, p->doc.root, "report.when must be \"MEMBER=VALUE\"");
 	for (const struct json *v = p->share ? p->share->first : NULL; v; v = v->next)
@@ -244,7 +254,8 @@ const char *preset_program(const struct preset *p)
 static const char free_words[] = "--dsp\0--yolo\0--dangerously-skip-permissions\0"
 				 "--dangerously-bypass-approvals-and-sandbox\0--allow-all\0--allow-"
 				 "all-tools\0"
-				 "--trust-all-tools\0--yes-always\0--skip-permissions-unsafe\0--dangerously-allow-all\0";
+				 "--trust-all-tools\0--yes-always\0--skip-permissions-unsafe\0--"
+				 "dangerously-allow-all\0";
 
 bool preset_is_free_word(const char *word)
 {
@@ -316,6 +327,24 @@ const char **preset_command(const struct preset *p, char *const *words)
 			is_free = true;
 		}
 	}
+	return argv;
+}
+
+const char **preset_begin(const struct preset *p, char *const *words, bool has_terminal)
+{
+	const struct json *list = has_terminal || p->prompt == NULL ? p->begin : p->prompt;
+	size_t more = count(words), n = 0;
+	size_t own = p->command->n + (p->free ? p->free->n : 0) + (list ? list->n : 0);
+	const char **argv = mem_new(own + more + 1, sizeof(*argv));
+
+	if (list == NULL) {
+		n = put_list(argv, put_list(argv, n, p->command), p->free);
+		argv[n++] = words[0];
+	}
+	for (const struct json *v = list ? list->first : NULL; v; v = v->next)
+		argv[n++] = str_eq(v->text, "{prompt}") ? words[0] : v->text;
+	for (size_t i = 1; i < more; i++)
+		argv[n++] = words[i];
 	return argv;
 }
 

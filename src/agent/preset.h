@@ -35,6 +35,8 @@ struct preset {
 		*free; /* its own words for "no questions"; empty: needs none; NULL: no agent */
 	const struct json
 		*prompt; /* the command for one prompt without a person; "{prompt}" stands for it */
+	const struct json *
+		begin; /* the command for a prompt and a person at a terminal; NULL: command, free, prompt */
 	const struct json *secrets; /* used where they are there */
 	const struct json *share;   /* "~/..." of the user's own, shown read-only when asked for */
 	const struct json *seed;    /* path below home -> object, or list of lines */
@@ -56,6 +58,11 @@ const char *preset_program(const struct preset *p);
  * take its place, none leave it as it is. Any agent's word for "no questions" becomes this one's. NULL-ended, its
  * strings are borrowed; free() the vector. */
 const char **preset_command(const struct preset *p, char *const *words);
+
+/* The command for a prompt behind "--", words[0], and more words of its own: with a person at a terminal it goes on as a
+ * conversation, else it does the work and ends. A preset that says neither has it added to its command. As
+ * preset_command(). */
+const char **preset_begin(const struct preset *p, char *const *words, bool has_terminal);
 
 /* The command for one prompt. NULL-ended; free() the vector, its strings are borrowed. ERR_CONFIG: it has none. */
 int preset_prompt(const struct preset *p, const char *prompt, const char ***ret, struct err *e);

@@ -44,6 +44,7 @@ TEST(strict)
 	refused(HEAD ", \"free\": [1] }", "free must be a list of strings, not a number");
 	refused(HEAD ", \"busy\": [\"\"] }", "busy holds an empty string");
 	refused(HEAD ", \"prompt\": [\"a\"] }", "must hold the word \"{prompt}\"");
+	refused(HEAD ", \"begin\": [\"a\"] }", "begin must hold the word \"{prompt}\"");
 	refused(HEAD ", \"policy\": [] }", "policy must be an object");
 	refused(HEAD ", \"share\": [\"/etc\"] }", "share takes paths below the home");
 	refused(HEAD ", \"share\": [\"~/../x\"] }", "share takes paths below the home");
@@ -91,6 +92,14 @@ static char *joined(const char **argv)
 		CHECK_STR(line_, want);                                                            \
 	} while (0)
 
+#define BEGIN(want, has_terminal, ...)                                                             \
+	do {                                                                                       \
+		const char *words_[] = { __VA_ARGS__, NULL };                                      \
+		_free_ char *line_ =                                                               \
+			joined(preset_begin(&p, (char *const *)(uintptr_t)words_, has_terminal));  \
+		CHECK_STR(line_, want);                                                            \
+	} while (0)
+
 TEST(commands)
 {
 	struct preset p = { 0 };
@@ -114,6 +123,8 @@ TEST(commands)
 	COMMAND("a b --go on -p hi", "--go", "-p", "hi");
 	COMMAND("env a exec --go on hi", "env", "a", "exec", "--yolo", "--go", "hi");
 	COMMAND("a exec --go on -- --yolo --go", "a", "exec", "--dsp", "--", "--yolo", "--go");
+	BEGIN("a b --go on do it", true, "do it");
+	BEGIN("a -p do it -z -v", false, "do it", "-v");
 	CHECK_INT(preset_check_free(&p, &e), 0);
 	CHECK_INT(preset_prompt(&p, "do it", &argv, &e), 0);
 	_free_ char *got = joined(argv);
@@ -131,7 +142,15 @@ TEST(commands)
 	COMMAND("a x --yolo hi", "a", "x", "--yolo", "hi");
 	preset_done(&p);
 
+	CHECK_INT(parse(HEAD ", \"free\": [\"-y\"], \"begin\": [\"a\", \"-i\", \"{prompt}\"] }", &p,
+			&e),
+		  0);
+	BEGIN("a -i do it -v", true, "do it", "-v");
+	BEGIN("a -i do it", false, "do it"); /* it says nothing of working alone */
+	preset_done(&p);
+
 	CHECK_INT(parse(HEAD " }", &p, &e), 0);
+	BEGIN("a b do it", true, "do it");
 	COMMAND("a b --dsp", "--dsp"); /* nobody's word for anything here */
 	CHECK(preset_check_free(&p, &e) < 0 && e.kind == ERR_USAGE);
 	CHECK(preset_prompt(&p, "x", &argv, &e) < 0 && e.kind == ERR_CONFIG);

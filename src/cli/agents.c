@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/agents.c - vitrine agents: the presets, and which of them could run here */
-#include <sys/stat.h>
-
 #include "agent/preset.h"
 #include "base/path.h"
 #include "cli/cli.h"
@@ -24,23 +22,6 @@ static const struct column columns[] = {
 	{ "install", "Install", NULL, COLUMN_TEXT },
 	{ "origin", "Origin", NULL, COLUMN_TEXT },
 };
-
-/* The first of PATH, as a shell would find it. */
-static char *find_program(const char *name)
-{
-	const char *p = getenv("PATH");
-
-	for (size_t n; p && *p; p += n + (p[n] == ':')) {
-		_free_ char *dir = mem_strn(p, n = strcspn(p, ":"));
-		_free_ char *path = mem_fmt("%s/%s", dir, name);
-		struct stat st;
-
-		if (dir[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-		    access(path, X_OK) == 0)
-			return take(path);
-	}
-	return NULL;
-}
 
 /* Will what lies there be seen inside? The same tables as the plan's. */
 static bool is_seen(const char *path, const char *home)
@@ -69,6 +50,23 @@ static const char *installed(const char *path, const char *home)
 	return "yes";
 }
 
+bool cli_agent_is_here(const struct preset *p, const char *home)
+{
+	_free_ char *path = cli_find_program(preset_program(p));
+
+	return str_eq(installed(path, home), "yes");
+}
+
+bool cli_is_agent(const char *word)
+{
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	struct err ignored = ERR_INIT;
+
+	/* Without a home the built-in ones are known all the same. */
+	(void)host_init(&h, NULL, &ignored);
+	return preset_is_there(h.config_dir, word);
+}
+
 static char *joined(const struct json *list)
 {
 	struct buf b = BUF(64 * KIB);
@@ -92,7 +90,7 @@ static int add_row(struct table *t, const char *config_dir, const char *name, co
 		*e = ERR_INIT;
 		return 0;
 	}
-	path = find_program(preset_program(&p));
+	path = cli_find_program(preset_program(&p));
 	if (is_quiet && !str_eq(installed(path, home), "yes"))
 		return 0;
 	c = table_row(t);

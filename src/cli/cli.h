@@ -26,14 +26,26 @@ struct verb {
 	const char *summary;      /* "run a command in a sandbox" */
 	const struct opt *opts;   /* ends with a NULL name; may be NULL */
 	const char *text; /* paragraphs for the man page and --help: how to use it, examples */
-	unsigned flags;
+	unsigned flags;   /* VERB_x */
 };
 
-/* The verb needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place. */
-/* Likewise vitrine-loop (loop_main.c). */
-enum { VERB_STORE = 1, VERB_LOOP = 2 };
+enum {
+	VERB_STORE =
+		1, /* it needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place */
+	VERB_LOOP = 2, /* likewise vitrine-loop (loop_main.c) */
+	VERB_ORDER =
+		4, /* words with options of their own may stand among its words: argv is not arranged */
+};
 
 extern const struct verb verbs[]; /* ends with a NULL name; in cli/verbs.c */
+
+/* How `help` shows them: each verb is in one group. */
+struct verb_group {
+	const char *title;
+	const char *names; /* with blanks between */
+};
+
+extern const struct verb_group verb_groups[]; /* ends with a NULL title; in cli/verbs.c */
 
 /* Option parser: strict, getopt_long-like (--name VALUE, --name=VALUE, -nVALUE, -n VALUE, bundled switches -it).
  * Stops at the first word that is not an option, or after "--". An unknown option is an ERR_USAGE that names the
@@ -47,11 +59,18 @@ struct opts {
 	const struct opt *opt;
 	const char *bundle; /* rest of -abc */
 	bool saw_dashdash;
+	/* Where a letter stands for a switch and for an option with a value, alone, in front of this word: is it the
+	 * value? NULL: never. */
+	bool (*is_value)(const char *word);
 };
 
 void opts_init(struct opts *o, const struct opt *table, int argc,
 	       char **argv);                  /* argv[0] is skipped */
 int opts_next(struct opts *o, struct err *e); /* id, 0 at the end, or < 0 */
+
+/* Moves the options of argv[1..] in front of its words, each in its order; "--" and what is behind it stay behind both
+ * the options and in front of the words. Fails as opts_next() does. */
+int opts_arrange(const struct opt *table, int argc, char **argv, struct err *e);
 
 /* Each variable of a file, as -e takes one. What fn refuses (< 0) is a usage error that names the line. */
 typedef int env_fn(void *arg, const char *text, struct err *e);
@@ -64,11 +83,18 @@ int cli_since(const char *text, uint64_t *ret, struct err *e);
 /* The candidate nearest to `word` (edit distance at most 2 and less than half its length), or NULL. */
 const char *cli_nearest(const char *word, const char *const *candidates);
 
+/* The first executable file of this name on PATH, or NULL. */
+char *cli_find_program(const char *name);
+
 /* Table-made texts. */
 void cli_help_verb(const struct verb *v, struct buf *out);
 void cli_help_all(struct buf *out);
 void cli_man_page(const struct verb *v, struct buf *out); /* roff; v == NULL: vitrine(1) itself */
 int cli_completion(const char *shell, struct buf *out, struct err *e); /* bash, zsh, fish */
+
+/* known.c: the names of these kinds (NULL-ended), a line each: sandboxes, agents, engines, modes, presets, groups, hosts,
+ * templates, secrets. */
+int cli_known_words(char *const *kinds, struct buf *out, struct err *e);
 
 /* The whole buffer to stdout; over its ceiling is a bug, a reader that went away is a plain failure. */
 int cli_print(const struct buf *out, struct err *e);
@@ -86,6 +112,13 @@ struct sibling_verb {
 /* main() of a program that `vitrine` executes in its place: the verb argv[1], its failure reported once. Ends with NULL. */
 int cli_sibling(const struct sibling_verb *table, const char *program, int argc, char **argv);
 
+struct preset;
+/* Is its program on PATH, and seen inside? */
+bool cli_agent_is_here(const struct preset *p, const char *home);
+/* `vitrine WORD ...` where the word is no verb: an agent's, so that `run` is meant? */
+bool cli_is_agent(const char *word);
+/* `vitrine` alone. */
+int cmd_overview(struct err *e);
 int cmd_agents(int argc, char **argv, struct err *e);
 int cmd_run(int argc, char **argv, struct err *e);
 int cmd_exec(int argc, char **argv, struct err *e);

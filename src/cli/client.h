@@ -13,7 +13,7 @@ struct outcome {
 	bool was_stopped; /* by `vitrine stop` */
 	bool has_screen;  /* `screen` says what is set on the terminal */
 	uint64_t screen;
-	bool has_begun;   /* the command was executed */
+	bool has_begun; /* the command was executed */
 	uint32_t session;
 	uint64_t v[KEEP_VALUES];
 	struct err err;

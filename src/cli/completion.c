@@ -3,20 +3,69 @@
  *
  * What an option's value or a verb's argument may be is read from the words the tables show to people anyway:
  * FILE, PATH, DIR and HOST... are file names, VERB is one of our verbs, CMD is a command, and lower-case words
- * of a usage line are offered as they stand. The scripts call nothing while completing, so a key press never
- * starts a sandbox.
+ * of a usage line are offered as they stand. Names that are known here (sandboxes, agents, hosts, ...) are asked for
+ * while completing, by `vitrine completion --words KIND...` (known.c), which reads and starts nothing.
  */
 #include "cli/cli.h"
 
-enum value_kind { VALUE_ANY, VALUE_FILE, VALUE_DIR, VALUE_KIND_COUNT_ };
+enum { OPT_WORDS = 1 };
 
-static enum value_kind value_kind(const char *arg)
+const struct opt completion_opts[] = {
+	{ "words", 0, NULL,
+	  "print what is known of these kinds: sandboxes, agents, engines, modes, presets, groups, "
+	  "hosts, templates, secrets",
+	  OPT_WORDS },
+	{ NULL },
+};
+
+enum value_kind { VALUE_ANY, VALUE_FILE, VALUE_DIR, VALUE_KNOWN, VALUE_KIND_COUNT_ };
+
+/* The kinds of words that an option takes, whatever the verb; NULL: none are known. */
+static const char *known_kinds(const struct opt *o)
 {
-	if (strstr(arg, "DIR"))
+	static const struct {
+		const char *name, *kinds;
+	} table[] = {
+		{ "engine", "engines" },     { "mode", "modes" },
+		{ "net", "presets" },        { "allow", "groups hosts" },
+		{ "deny", "groups hosts" },  { "inspect", "hosts" },
+		{ "allow-host", "hosts" },   { "block-host", "hosts" },
+		{ "template", "templates" }, { "secret", "secrets" },
+		{ "name", "sandboxes" },
+	};
+
+	for (size_t i = 0; o->arg && i < ARRAY_LEN(table); i++)
+		if (str_eq(table[i].name, o->name))
+			return table[i].kinds;
+	return NULL;
+}
+
+static enum value_kind value_kind(const struct opt *o)
+{
+	if (known_kinds(o))
+		return VALUE_KNOWN;
+	if (strstr(o->arg, "DIR"))
 		return VALUE_DIR;
-	if (strstr(arg, "FILE") || strstr(arg, "PATH") || str_starts(arg, "HOST"))
+	if (strstr(o->arg, "FILE") || strstr(o->arg, "PATH") || str_starts(o->arg, "HOST"))
 		return VALUE_FILE;
 	return VALUE_ANY;
+}
+
+/* The kinds of words that a verb's usage names: "sandboxes agents"; "" none. */
+static char *usage_kinds(const struct verb *v)
+{
+	static const struct {
+		const char *word, *kind;
+	} table[] = { { "NAME", "sandboxes" },
+		      { "AGENT", "agents" },
+		      { "GROUP", "groups" },
+		      { "HOST", "hosts" } };
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (strstr(v->usage, table[i].word))
+			buf_printf(&b, "%s%s", b.n ? " " : "", table[i].kind);
+	return buf_take(&b);
 }
 
 static bool is_lower_word(const char *s, size_t n)
@@ -73,7 +122,7 @@ static void bash_values(struct buf *out, const struct verb *v, enum value_kind k
 	_cleanup_(buf_done) struct buf names = BUF(16 * KIB);
 
 	for (const struct opt *o = v->opts; o && o->name; o++) {
-		if (o->arg == NULL || value_kind(o->arg) != kind)
+		if (o->arg == NULL || value_kind(o) != kind)
 			continue;
 		buf_printf(&names, "%s--%s", names.n ? "|" : "", o->name);
 		if (o->letter)
@@ -85,9 +134,13 @@ static void bash_values(struct buf *out, const struct verb *v, enum value_kind k
 
 static void bash_verb(struct buf *out, const struct verb *v)
 {
-	_free_ char *words = usage_words(v), *all = verb_names();
+	_free_ char *words = usage_words(v), *all = verb_names(), *kinds = usage_kinds(v);
 
 	buf_printf(out, "\t%s)\n\t\tcase $prev in\n", v->name);
+	for (const struct opt *o = v->opts; o && o->name; o++)
+		if (known_kinds(o))
+			buf_printf(out, "\t\t--%s) _vitrine_known %s; return ;;\n", o->name,
+				   known_kinds(o));
 	bash_values(out, v, VALUE_FILE, "_vitrine_files -f;");
 	bash_values(out, v, VALUE_DIR, "_vitrine_files -d;");
 	bash_values(out, v, VALUE_ANY, "COMPREPLY=();");
@@ -96,7 +149,8 @@ static void bash_verb(struct buf *out, const struct verb *v)
 		buf_printf(out, " --%s", o->name);
 	buf_puts(out, "'\n\t\twords='");
 	quoted(out, strstr(v->usage, "VERB") ? all : words);
-	buf_printf(out, "'\n\t\tcommand=%s\n\t\t;;\n", strstr(v->usage, "CMD") ? "yes" : "");
+	buf_printf(out, "'\n\t\tkinds='%s'\n\t\tcommand=%s\n\t\t;;\n", kinds,
+		   strstr(v->usage, "CMD") ? "yes" : "");
 }
 
 static void completion_bash(struct buf *out)
@@ -108,9 +162,13 @@ static void completion_bash(struct buf *out)
 		      "\tcompopt -o filenames 2>/dev/null\n"
 		      "\tmapfile -t COMPREPLY < <(compgen \"$1\" -- \"$cur\")\n"
 		      "}\n\n"
+		      "_vitrine_known() {\n"
+		      "\tmapfile -t COMPREPLY < <(compgen -W \"$(\"${COMP_WORDS[0]}\" completion "
+		      "--words \"$@\" 2>/dev/null)\" -- \"$cur\")\n"
+		      "}\n\n"
 		      "_vitrine() {\n"
 		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-		      "\tlocal verb=${COMP_WORDS[1]} options='' words='' command='' i\n"
+		      "\tlocal verb=${COMP_WORDS[1]} options='' words='' kinds='' command='' i\n"
 		      "\tCOMPREPLY=()\n"
 		      "\tif ((COMP_CWORD == 1)); then\n");
 	buf_printf(out, "\t\tmapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\")\n", names);
@@ -127,7 +185,10 @@ static void completion_bash(struct buf *out)
 	buf_puts(out, "\tesac\n"
 		      "\tif [[ $cur == -* ]]; then\n"
 		      "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-		      "\telif [[ $words ]]; then\n"
+		      "\telse\n"
+		      "\t\t[[ ! $kinds ]] || words+=\" $(\"${COMP_WORDS[0]}\" completion --words "
+		      "$kinds "
+		      "2>/dev/null)\"\n"
 		      "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
 		      "\tfi\n"
 		      "\tif [[ ${#COMPREPLY[@]} == 0 && $cur != -* ]]; then\n"
@@ -158,6 +219,7 @@ static const char *zsh_action(enum value_kind kind)
 		[VALUE_ANY] = " ",
 		[VALUE_FILE] = "_files",
 		[VALUE_DIR] = "_files -/",
+		[VALUE_KNOWN] = " ",
 	};
 
 	return actions[kind];
@@ -174,14 +236,17 @@ static void zsh_option(struct buf *out, const struct opt *o, bool is_letter)
 	if (o->arg) {
 		buf_putc(out, ':');
 		zsh_text(out, o->arg);
-		buf_printf(out, ":%s", zsh_action(value_kind(o->arg)));
+		if (known_kinds(o))
+			buf_printf(out, ":{_vitrine_known %s}", known_kinds(o));
+		else
+			buf_printf(out, ":%s", zsh_action(value_kind(o)));
 	}
 	buf_puts(out, "' \\\n");
 }
 
 static void zsh_verb(struct buf *out, const struct verb *v)
 {
-	_free_ char *words = usage_words(v), *all = verb_names();
+	_free_ char *words = usage_words(v), *all = verb_names(), *kinds = usage_kinds(v);
 
 	buf_printf(out, "\t\t%s)\n\t\t\t_arguments -S '--help[show help]' \\\n", v->name);
 	for (const struct opt *o = v->opts; o && o->name; o++) {
@@ -191,6 +256,11 @@ static void zsh_verb(struct buf *out, const struct verb *v)
 	}
 	if (strstr(v->usage, "VERB"))
 		buf_printf(out, "\t\t\t'1:verb:(%s)'", all);
+	else if (*kinds)
+		buf_printf(out,
+			   "\t\t\t'1:what:{_vitrine_known %s; compadd -- %s; _files}' "
+			   "'*:what:{_vitrine_known %s; _files}'",
+			   kinds, *words ? words : "''", kinds);
 	else if (strstr(v->usage, "CMD"))
 		buf_puts(out, "\t\t\t'*::command:_normal'");
 	else if (*words)
@@ -204,6 +274,9 @@ static void completion_zsh(struct buf *out)
 {
 	buf_puts(out, "#compdef vitrine\n"
 		      "# zsh completion for vitrine; made by `vitrine completion zsh`\n"
+		      "_vitrine_known() {\n"
+		      "\tcompadd -- ${(f)\"$(vitrine completion --words \"$@\" 2>/dev/null)\"}\n"
+		      "}\n"
 		      "_vitrine() {\n"
 		      "\tlocal context state line\n"
 		      "\tlocal -a verbs\n"
@@ -233,8 +306,11 @@ static void fish_option(struct buf *out, const struct verb *v, const struct opt 
 		   o->name);
 	if (o->letter)
 		buf_printf(out, " -s %c", o->letter);
-	if (o->arg)
-		buf_puts(out, value_kind(o->arg) == VALUE_ANY ? " -x" : " -r -F");
+	if (known_kinds(o))
+		buf_printf(out, " -x -a '(vitrine completion --words %s 2>/dev/null)'",
+			   known_kinds(o));
+	else if (o->arg)
+		buf_puts(out, value_kind(o) == VALUE_ANY ? " -x" : " -r -F");
 	buf_puts(out, " -d '");
 	quoted(out, o->help);
 	buf_puts(out, "'\n");
@@ -242,7 +318,7 @@ static void fish_option(struct buf *out, const struct verb *v, const struct opt 
 
 static void fish_verb(struct buf *out, const struct verb *v)
 {
-	_free_ char *words = usage_words(v), *all = verb_names();
+	_free_ char *words = usage_words(v), *all = verb_names(), *kinds = usage_kinds(v);
 	bool has_verb = strstr(v->usage, "VERB") != NULL;
 
 	buf_printf(out, "complete -c vitrine -n __fish_use_subcommand -f -a %s -d '", v->name);
@@ -254,6 +330,11 @@ static void fish_verb(struct buf *out, const struct verb *v)
 		buf_printf(out,
 			   "complete -c vitrine -n '__fish_seen_subcommand_from %s' -f -a '%s'\n",
 			   v->name, has_verb ? all : words);
+	if (*kinds)
+		buf_printf(out,
+			   "complete -c vitrine -n '__fish_seen_subcommand_from %s' -a '(vitrine "
+			   "completion --words %s 2>/dev/null)'\n",
+			   v->name, kinds);
 	if (strstr(v->usage, "CMD"))
 		buf_printf(out,
 			   "complete -c vitrine -n '__fish_seen_subcommand_from %s' -a "
@@ -291,14 +372,18 @@ int cli_completion(const char *shell, struct buf *out, struct err *e)
 int cmd_completion(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(MIB);
+	bool is_words = false;
 	struct opts o;
 	int r;
 
-	opts_init(&o, NULL, argc, argv);
-	r = opts_next(&o, e);
-	if (r == 0 && argc - o.at != 1)
+	opts_init(&o, completion_opts, argc, argv);
+	while ((r = opts_next(&o, e)) > 0)
+		is_words = true;
+	if (r == 0 && is_words)
+		r = cli_known_words(argv + o.at, &out, e);
+	else if (r == 0 && argc - o.at != 1)
 		r = err_set(e, ERR_USAGE, EINVAL, "which shell: bash, zsh or fish?");
-	if (r == 0)
+	else if (r == 0)
 		r = cli_completion(argv[o.at], &out, e);
 	return r < 0 ? r : cli_print(&out, e);
 }

@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/engines.c - the verb `engines`: which walls there are, what each can honour, and which work here
  *
- * What an engine can honour is the very table that refuses plans (engine/engine.h). Whether it works here is what
- * the checks of sys/host.h found for the native engine; for the others, whether their program is there.
+ * What an engine can honour is the very table that refuses plans (engine/engine.h). Whether it works here is found out by
+ * starting it (cli/tried.h), where what it needs is there at all: the checks of sys/host.h for the native engine, for
+ * the others their program.
  */
+#include "base/program.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
 #include "cli/table.h"
+#include "cli/tried.h"
+#include "core/facts.h"
+#include "core/workshop.h"
 #include "engine/engine.h"
 #include "sys/host.h"
 
-enum { OPT_MEASURE = 1 };
+enum { OPT_MEASURE = 1, OPT_QUICK };
 
 const struct opt engines_opts[] = {
 	TABLE_OPTS("print JSON", "print the names only; with --measure of those that start"),
 	{ "measure", 0, NULL, "start each of them a few times and say what it costs", OPT_MEASURE },
+	{ "quick", 0, NULL, "try nothing: say only what is installed", OPT_QUICK },
 	{ NULL, 0, NULL, NULL, 0 },
+};
+
+/* What is known of this host. */
+struct here {
+	struct host_check *v;
+	size_t n;
+	struct tried tried[TRIED_MAX];
+	bool is_quick;
 };
 
 static bool is_available(const struct engine *en, const struct host_check *v, size_t n)
@@ -27,6 +41,100 @@ static bool is_available(const struct engine *en, const struct host_check *v, si
 static bool is_usable(const struct engine *en, const struct host_check *v, size_t n)
 {
 	return is_available(en, v, n) && (geteuid() != 0 || en->steps & BIT(STEP_ROOT));
+}
+
+/* A machine without KVM takes minutes; it is for tests. */
+static void try_them(struct here *h, const char *state_dir)
+{
+	bool wanted[TRIED_MAX] = { false };
+
+	for (size_t i = 0; engines[i].name; i++)
+		wanted[i] = is_usable(&engines[i], h->v, h->n) && !engines[i].is_emulated;
+	tried_all(state_dir, wanted, h->tried);
+}
+
+static const struct tried *tried_of(const struct here *h, const struct engine *en)
+{
+	return &h->tried[en - engines];
+}
+
+/* In one word. */
+static const char *state_of(const struct here *h, const struct engine *en)
+{
+	if (!is_available(en, h->v, h->n))
+		return "missing";
+	if (!is_usable(en, h->v, h->n))
+		return "not root";
+	switch (tried_of(h, en)->state) {
+	case TRIED_WORKS:
+		return "works";
+	case TRIED_FAILS:
+		return "fails";
+	case TRIED_NOT:
+		break;
+	}
+	return "not tried";
+}
+
+/* The first number that its --version says; 0: none. */
+static unsigned version_of(const char *tool)
+{
+	_cleanup_(buf_done) struct buf said = BUF(64 * KIB);
+	struct err ignored = ERR_INIT;
+	unsigned n = 0;
+	const char *p;
+
+	if (program_hear((const char *const[]){ tool, "--version", NULL }, &said, &ignored) < 0)
+		return 0;
+	for (p = buf_cstr(&said); *p && (*p < '0' || *p > '9');)
+		p++;
+	for (; *p >= '0' && *p <= '9' && n < 100000; p++)
+		n = n * 10 + (unsigned)(*p - '0');
+	return n;
+}
+
+/* It did not start: what it lacks, where that can be asked; else what it said itself. */
+static char *why_failed(const struct engine *en, const char *tool, const char *said)
+{
+	const char *const info[] = { tool, en->first ? en->first : "info",
+				     en->first ? "info" : NULL, NULL };
+	_cleanup_(buf_done) struct buf heard = BUF(MIB);
+	struct err ignored = ERR_INIT;
+	unsigned version = en->least ? version_of(tool) : 0;
+
+	if (version && version < en->least)
+		return mem_fmt("its version here is %u, and %u is the least that it needs", version,
+			       en->least);
+	if (en->is_told && program_hear(info, &heard, &ignored) < 0) {
+		_free_ char *last = workshop_last_line(&heard);
+
+		if (last[0])
+			return mem_fmt("no daemon or service answers: %s", last);
+	}
+	return mem_str(said ? said : "it ended without a word");
+}
+
+/* Why it does not work; NULL: it does. */
+static char *why_not(const struct here *h, const struct engine *en)
+{
+	_free_ char *tool = engine_tool(en);
+	const struct tried *t = tried_of(h, en);
+
+	if (en->render == NULL && !host_can_run(h->v, h->n))
+		return mem_str("'vitrine doctor' names what this host lacks");
+	if (en->tool && tool == NULL)
+		return mem_fmt("the program '%s' is not installed", en->tool);
+	if (en->needs_root && geteuid() != 0)
+		return mem_str("only root can start it");
+	if (!is_available(en, h->v, h->n))
+		return mem_str("/dev/kvm is not there, or this user may not open it");
+	if (!is_usable(en, h->v, h->n))
+		return mem_str("for an ordinary user, or for root with --user NAME");
+	if (t->state == TRIED_FAILS)
+		return why_failed(en, tool, t->why);
+	if (t->state == TRIED_NOT && !h->is_quick)
+		return mem_str("too slow to be tried each time");
+	return NULL;
 }
 
 static const char *honours(const struct engine *en, enum engine_step s)
@@ -65,47 +173,57 @@ static void put_steps(struct buf *out)
 	}
 }
 
-static void put_table(const struct host_check *v, size_t n, struct buf *out)
+static void put_table(const struct here *h, struct buf *out)
 {
-	buf_printf(out, "%-16s%-20s%-10s%s\n", "engine", "kernel", "here", "what it is");
+	buf_printf(out, "%-16s%-20s%-11s%s\n", "engine", "kernel", "here", "what it is");
 	for (const struct engine *en = engines; en->name; en++)
-		buf_printf(out, "%-16s%-20s%-10s%s%s\n", en->name,
-			   engine_strength_name(en->strength),
-			   is_usable(en, v, n)      ? "works"
-			   : is_available(en, v, n) ? "not root"
-						    : "missing",
-			   en->summary, en->needs_root ? " (needs root)" : "");
+		buf_printf(out, "%-16s%-20s%-11s%s%s\n", en->name,
+			   engine_strength_name(en->strength), state_of(h, en), en->summary,
+			   en->needs_root ? " (needs root)" : "");
+	buf_putc(out, '\n');
+	for (const struct engine *en = engines; en->name; en++) {
+		_free_ char *why = why_not(h, en);
+
+		if (why)
+			buf_printf(out, "%-16s%s: %s\n", en->name, state_of(h, en), why);
+	}
 	put_steps(out);
-	buf_puts(out, "\nA plan that asks for what its engine cannot honour is refused. \"ends\": "
-		      "when "
-		      "it comes to it the\nsandbox is ended rather than left without. \"bytes\": "
-		      "of "
-		      "private files, not how many there are; say ',optional'. \"watched\": "
-		      "counted\nnow and then, not by its kernel; say ',optional'.\n"
-		      "`vitrine doctor` says why something is missing here.\n");
+	buf_puts(out, "\n\"works\": it was started here within the last hour. "
+		      "A plan that asks for what its engine cannot honour is refused.\n"
+		      "\"ends\": when it comes to it the sandbox is ended rather than left "
+		      "without. "
+		      "\"bytes\": of private files, not\nhow many there are; say ',optional'. "
+		      "\"watched\": counted now and then, not by its kernel; say ',optional'.\n");
 	for (const struct engine *en = engines; en->name; en++)
 		if (en->unfit)
 			buf_printf(out, "%s: %s; --engine auto does not pick it.\n", en->name,
 				   en->unfit);
-	if (geteuid() == 0)
-		buf_puts(out, "\"not root\": it is here for an ordinary user, or for root with "
-			      "--user NAME.\n");
 }
 
-static void put_json(const struct host_check *v, size_t n, struct buf *out)
+static void put_json(const struct here *h, struct buf *out)
 {
 	buf_puts(out, "{\"engines\":[");
 	for (const struct engine *en = engines; en->name; en++) {
+		_free_ char *why = why_not(h, en);
+		enum tried_state state = tried_of(h, en)->state;
+
 		buf_printf(out, "%s\n{\"name\":\"%s\",\"summary\":", en == engines ? "" : ",",
 			   en->name);
 		buf_json(out, en->summary);
 		buf_printf(out,
 			   ",\"kernel\":\"%s\",\"needs_root\":%s,\"here\":%s,\"works\":%s,"
-			   "\"untested\":%s,\"steps\":{",
+			   "\"untested\":%s,\"why\":",
 			   engine_strength_name(en->strength), en->needs_root ? "true" : "false",
-			   is_available(en, v, n) ? "true" : "false",
-			   is_usable(en, v, n) ? "true" : "false",
+			   is_available(en, h->v, h->n) ? "true" : "false",
+			   h->is_quick && is_usable(en, h->v, h->n) ? "null"
+			   : state == TRIED_WORKS                   ? "true"
+								    : "false",
 			   en->is_untested ? "true" : "false");
+		if (why)
+			buf_json(out, why);
+		else
+			buf_puts(out, "null");
+		buf_puts(out, ",\"steps\":{");
 		for (enum engine_step s = 0; s < STEP_COUNT_; s++)
 			buf_printf(out, "%s\"%s\":\"%s\"", s ? "," : "", engine_step_name(s),
 				   honours(en, s));
@@ -121,10 +239,10 @@ static const struct column columns[] = {
 	{ "needs_root", "NeedsRoot", NULL, COLUMN_BOOL },
 	{ "untested", "Untested", NULL, COLUMN_BOOL },
 	{ "summary", "Summary", "what it is", COLUMN_TEXT },
+	{ "why", "Why", NULL, COLUMN_TEXT },
 };
 
-static int show_rows(const struct host_check *v, size_t n, const struct table_how *how,
-		     struct err *e)
+static int show_rows(const struct here *h, const struct table_how *how, struct err *e)
 {
 	_cleanup_(table_done) struct table t = { .columns = columns,
 						 .n_columns = ARRAY_LEN(columns) };
@@ -134,10 +252,12 @@ static int show_rows(const struct host_check *v, size_t n, const struct table_ho
 
 		c[0].text = mem_str(en->name);
 		c[1].text = mem_str(engine_strength_name(en->strength));
-		c[2].num = is_usable(en, v, n);
+		c[2] = (struct cell){ .num = tried_of(h, en)->state == TRIED_WORKS,
+				      .is_null = h->is_quick };
 		c[3].num = en->needs_root;
 		c[4].num = en->is_untested;
 		c[5].text = mem_str(en->summary);
+		c[6].text = why_not(h, en);
 	}
 	return table_show(&t, how, e);
 }
@@ -215,19 +335,42 @@ static int show_costs(const struct host_check *v, size_t n, char *const *names,
 	return table_is_asked(how) ? table_show(&t, how, e) : cli_print(&out, e);
 }
 
+static int show_engines(struct here *h, const struct table_how *how, struct err *e)
+{
+	_cleanup_(host_done) struct host host = { .ws_fd = FD_NONE };
+	_cleanup_(buf_done) struct buf out = BUF(MIB);
+	int r = host_init(&host, NULL, e);
+
+	if (r < 0)
+		return r;
+	/* Names are the same whatever works. */
+	if (!h->is_quick && !how->is_quiet)
+		try_them(h, host.state_dir);
+	if (table_is_asked(how))
+		return show_rows(h, how, e);
+	if (how->as_json)
+		put_json(h, &out);
+	else
+		put_table(h, &out);
+	return cli_print(&out, e);
+}
+
 int cmd_engines(int argc, char **argv, struct err *e)
 {
-	_cleanup_(buf_done) struct buf out = BUF(MIB);
 	_free_ struct host_check *v = mem_new(HOST_CHECKS_MAX, sizeof(*v));
+	struct here h = { .v = v };
 	struct table_how how = { 0 };
 	bool measures = false;
 	struct opts o;
-	size_t n;
 	int r;
 
 	opts_init(&o, engines_opts, argc, argv);
-	while ((r = opts_next(&o, e)) > 0)
-		measures |= !table_opt(&how, &o, r);
+	while ((r = opts_next(&o, e)) > 0) {
+		if (table_opt(&how, &o, r))
+			continue;
+		measures |= r == OPT_MEASURE;
+		h.is_quick |= r == OPT_QUICK;
+	}
 	if (r == 0 && o.at < argc && !measures)
 		r = err_set(e, ERR_USAGE, EINVAL, "engines takes no arguments");
 	for (int i = o.at; r == 0 && i < argc; i++)
@@ -237,14 +380,10 @@ int cmd_engines(int argc, char **argv, struct err *e)
 				    argv[i]);
 	if (r < 0)
 		return r;
-	n = host_checks(v, HOST_CHECKS_MAX);
+	h.n = host_checks(v, HOST_CHECKS_MAX);
 	if (measures)
-		return show_costs(v, n, argv + o.at, &how, e);
-	if (table_is_asked(&how))
-		return show_rows(v, n, &how, e);
-	if (how.as_json)
-		put_json(v, n, &out);
-	else
-		put_table(v, n, &out);
-	return cli_print(&out, e);
+		return show_costs(v, h.n, argv + o.at, &how, e);
+	r = show_engines(&h, &how, e);
+	tried_done(h.tried);
+	return r;
 }

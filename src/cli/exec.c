@@ -170,6 +170,12 @@ int cmd_exec(int argc, char **argv, struct err *e)
 	char *const *command;
 	int x;
 
+	/* Without "--" the command begins behind the name, and its options are its own. */
+	for (x = 1; x < argc && !str_eq(argv[x], "--"); x++)
+		;
+	x = x < argc ? opts_arrange(exec_opts, x, argv, e) : 0;
+	if (x < 0)
+		return x;
 	opts_init(&o, exec_opts, argc, argv);
 	x = parse(&a, &o, e);
 	command = argv + o.at;

@@ -124,14 +124,29 @@ void cli_help_verb(const struct verb *v, struct buf *out)
 	}
 }
 
+static void put_verb(const char *name, size_t n, struct buf *out)
+{
+	for (const struct verb *v = verbs; v->name; v++)
+		if (strlen(v->name) == n && memcmp(v->name, name, n) == 0)
+			buf_printf(out, "  %-12s%s\n", v->name, v->summary);
+}
+
 void cli_help_all(struct buf *out)
 {
-	buf_puts(out, "usage: vitrine VERB [options] [arguments]\n\n"
+	buf_puts(out, "usage: vitrine VERB [options] [arguments]\n"
+		      "       vitrine AGENT ...             the same as 'vitrine run AGENT ...'\n\n"
 		      "Runs coding agents, or any command, behind walls: files, network, "
 		      "processes, devices\n"
-		      "and credentials are closed unless the policy opens them.\n\nverbs:\n");
-	for (const struct verb *v = verbs; v->name; v++)
-		buf_printf(out, "  %-12s%s\n", v->name, v->summary);
+		      "and credentials are closed unless the policy opens them.\n");
+	for (const struct verb_group *g = verb_groups; g->title; g++) {
+		buf_printf(out, "\n%s\n", g->title);
+		for (const char *p = g->names; *p;) {
+			size_t n = strcspn(p, " ");
+
+			put_verb(p, n, out);
+			p += n + strspn(p + n, " ");
+		}
+	}
 	buf_puts(out, "\n`vitrine help VERB` or `vitrine VERB --help` tells more; so do the manual "
 		      "pages.\n");
 }

@@ -40,6 +40,12 @@ const struct verb verbs[] = {
 	{ NULL },
 };
 
+const struct verb_group verb_groups[] = {
+	{ "One", "policy run" },
+	{ "Two", "help completion" },
+	{ NULL, NULL },
+};
+
 TEST(help_of_a_verb)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
@@ -81,6 +87,8 @@ TEST(help_of_all)
 	cli_help_all(&b);
 	for (const struct verb *v = verbs; v->name; v++)
 		CHECK(strstr(buf_cstr(&b), v->summary) != NULL);
+	CHECK(strstr(buf_cstr(&b), "\nOne\n  policy      look at policies\n  run         run a "
+				   "command\n\nTwo\n") != NULL);
 }
 
 /* Gives `input` to a shell command and returns its exit status; *output gets what it prints. */

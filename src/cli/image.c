@@ -77,12 +77,19 @@ int bench_give(const struct bench *b, struct err *e)
 		       : 0;
 }
 
+#define BENCH_LINKS 4 /* of image_view_path() */
+
 void bench_close(struct bench *b)
 {
 	struct err ignored;
 
 	if (b->part)
 		(void)workshop_remove(b->state_dir, b->part, &ignored);
+	for (int i = 0; b->part && i < BENCH_LINKS; i++) {
+		_free_ char *link = mem_fmt("%s.link%d", b->part, i);
+
+		(void)unlink(link); /* there need be none */
+	}
 	free(b->part);
 	free(b->dir);
 	fd_close(b->lock);
@@ -93,6 +100,27 @@ static void own_text(struct image_job *j, char *take_text)
 {
 	bug_on(j->n_owned == ARRAY_LEN(j->owned));
 	j->owned[j->n_owned++] = take_text;
+}
+
+int image_view_path(struct image_job *j, const struct bench *b, const char *path,
+		    const char *inside, struct err *e)
+{
+	if (strchr(path, ':') == NULL) {
+		image_view(j, mem_fmt("%s:%s:ro", path, inside));
+		return 0;
+	}
+	/* A view is HOST:INSIDE:MODE; a link has a name without ':'. The bench removes it. */
+	for (int i = 0; i < BENCH_LINKS; i++) {
+		_free_ char *link = mem_fmt("%s.link%d", b->part, i);
+
+		if (symlink(path, link) == 0) {
+			image_view(j, mem_fmt("%s:%s:ro", link, inside));
+			return 0;
+		}
+		if (errno != EEXIST)
+			return err_sys(e, "'%s'", link);
+	}
+	return err_set(e, ERR_BUG, E2BIG, "too many links beside '%s'", b->part);
 }
 
 void image_view(struct image_job *j, char *take_text)
@@ -170,15 +198,35 @@ bool image_is_tag(const char *tag)
 	return n > 0 && n <= 128 && tag[n] == '\0' && !strchr("._:-", tag[0]);
 }
 
+bool image_is_saved(const char *state_dir, const char *tag)
+{
+	_free_ char *kept = mem_fmt("%s/images/%s", state_dir, tag);
+
+	return image_is_tag(tag) && access(kept, F_OK) == 0;
+}
+
+char *template_name(const char *image)
+{
+	char *name = mem_str(image);
+
+	for (char *p = name; *p; p++)
+		if (*p == '/')
+			*p = '-';
+	return name;
+}
+
 int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e)
 {
-	_free_ char *root = mem_fmt("%s/templates/%s/root", state_dir, name);
+	_free_ char *own = template_name(name);
+	_free_ char *root = mem_fmt("%s/templates/%s/root", state_dir, own);
 	struct stat st;
 
-	if (!image_is_tag(name) || lstat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (!image_is_tag(own) || lstat(root, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_set(e, ERR_NOTFOUND, ENOENT,
-			       "there is no template '%.64s'; 'vitrine template ls' lists them",
-			       name);
+			       "there is no template '%.64s'; 'vitrine template ls' lists them, "
+			       "'vitrine template pull %.64s' takes one from a registry, "
+			       "--load-local-template from docker or podman of this host",
+			       name, name);
 	*ret_root = take(root);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef VITRINE_CLI_IMAGE_H
 #define VITRINE_CLI_IMAGE_H
 
+#include "core/facts.h"
 #include "core/workshop.h"
 
 /* `STATE/images`, locked: what was left half-made there by somebody who was killed is gone. */
@@ -32,6 +33,9 @@ struct image_job {
 	bool is_as_root;
 };
 void image_view(struct image_job *j, char *take_text);
+/* The same for a path that may hold a ':', as names of templates and images do: shown read-only at `inside`. */
+int image_view_path(struct image_job *j, const struct bench *b, const char *path,
+		    const char *inside, struct err *e);
 void image_word(struct image_job *j, const char *word);
 void image_own_word(struct image_job *j, char *take_word);
 int image_run(struct image_job *j, int out, struct err *e);
@@ -40,8 +44,23 @@ void image_job_done(struct image_job *j);
 /* Letters, digits, '.', '_', '-' and ':', at most 128, a letter or digit first. */
 bool image_is_tag(const char *tag);
 
-/* STATE/templates/NAME, where it exists. */
+/* Did `save` keep something under this tag? */
+bool image_is_saved(const char *state_dir, const char *tag);
+struct saved {
+	bool has_system; /* a template of the tag's name */
+	bool is_review;  /* changes wait */
+};
+/* What `save` kept under the tag becomes the home, and what waits for review in `workspace`, of a new sandbox of that name;
+ * its system, where it has one, becomes the template of the tag's name. The definition is still to be made. */
+int saved_begin(const struct host *h, const char *tag, const char *workspace, const char *name,
+		struct saved *ret, struct err *e);
+/* The image of this name of docker or podman on this host becomes a template of that name. */
+int template_take_local(const struct host *h, const char *image, struct err *e);
+
+/* STATE/templates/NAME, where it exists; '/' of an image's name is '-' there. */
 int template_find(const char *state_dir, const char *name, char **ret_root, struct err *e);
+/* What a template of this image is called. */
+char *template_name(const char *image);
 /* Which one it is, also among those that had its name before: for what is written above it. */
 char *template_mark(const char *root, bool is_rooted);
 /* Does its root have ids of its own? */

@@ -14,8 +14,7 @@
 
 #define TIMES 7
 
-/* The last line of what it said, without our own name in front. */
-static void last_line(int fd, struct buf *out)
+void measure_last_line(int fd, struct buf *out)
 {
 	_cleanup_(buf_done) struct buf text = BUF(64 * KIB);
 	struct err ignored = ERR_INIT;
@@ -68,7 +67,7 @@ static uint64_t start_once(const char *engine, const char *workspace, struct buf
 		status = -1;
 	took = clock_now() - before;
 	if (status != 0)
-		last_line(said[0], why);
+		measure_last_line(said[0], why);
 	fd_close(said[0]);
 	return status == 0 ? took : 0;
 }

@@ -12,4 +12,7 @@ struct measured {
 /* False: it does not start here, and `why` is the last line that was said of it. */
 bool measure_start(const char *engine, struct measured *ret, struct buf *why);
 
+/* The last line of what a program wrote, without "vitrine: " in front, escaped. */
+void measure_last_line(int fd, struct buf *out);
+
 #endif

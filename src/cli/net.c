@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/net.c - vitrine net log|rules|test|presets|allow|deny, and vitrine network proxy|log
+/* cli/net.c - vitrine net log|rules|test|presets|groups|allow|deny, and vitrine network proxy|log
  *
  * Rules that are given later are kept with the sandbox (core/netfile) and told to its keeper where it runs; the gate
  * applies them at once, also to what is connected. Judging a host needs no gate: the rules are pure, so `test` asks
@@ -66,12 +66,13 @@ static const struct column preset_columns[] = {
 	{ "allow", "Allow", "ALLOW", COLUMN_TEXT },
 };
 
-static int show_preset_rows(const struct table_how *how, struct err *e)
+static int show_preset_rows(const struct net_preset *list, const struct table_how *how,
+			    struct err *e)
 {
 	_cleanup_(table_done) struct table t = { .columns = preset_columns,
 						 .n_columns = ARRAY_LEN(preset_columns) };
 
-	for (const struct net_preset *p = net_presets; p->name; p++) {
+	for (const struct net_preset *p = list; p->name; p++) {
 		struct cell *c = table_row(&t);
 		struct buf hosts = BUF(64 * KIB);
 
@@ -84,10 +85,10 @@ static int show_preset_rows(const struct table_how *how, struct err *e)
 	return table_show(&t, how, e);
 }
 
-static void presets_json(struct buf *b)
+static void presets_json(const struct net_preset *list, struct buf *b)
 {
-	for (const struct net_preset *p = net_presets; p->name; p++) {
-		buf_printf(b, "%s\"%s\":[", p == net_presets ? "{" : ",", p->name);
+	for (const struct net_preset *p = list; p->name; p++) {
+		buf_printf(b, "%s\"%s\":[", p == list ? "{" : ",", p->name);
 		for (const char *const *v = p->allow; *v; v++)
 			buf_printf(b, "%s\"%s\"", v == p->allow ? "" : ",", *v);
 		buf_putc(b, ']');
@@ -95,17 +96,18 @@ static void presets_json(struct buf *b)
 	buf_puts(b, "}\n");
 }
 
-static int show_presets(const struct table_how *how, struct err *e)
+/* `net presets` and `net groups`. */
+static int show_presets(const struct net_preset *list, const struct table_how *how, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(MIB);
 
 	if (table_is_asked(how))
-		return show_preset_rows(how, e);
+		return show_preset_rows(list, how, e);
 	if (how->as_json) {
-		presets_json(&b);
+		presets_json(list, &b);
 		return cli_print(&b, e);
 	}
-	for (const struct net_preset *p = net_presets; p->name; p++) {
+	for (const struct net_preset *p = list; p->name; p++) {
 		buf_printf(&b, "%s  %s\n", p->name, p->summary);
 		for (const char *const *v = p->allow; *v; v++)
 			buf_printf(&b, "    %s\n", *v);
@@ -380,8 +382,13 @@ static int change_rules(const struct net_args *a, bool is_deny, struct err *e)
 			       "NAME HOST...'",
 			       a->words[0], a->words[0]);
 	for (size_t i = 2; r == 0 && i < a->n; i++) {
+		const struct net_preset *group = net_group_find(a->words[i]);
 		struct rule rule;
 
+		for (const char *const *v = group ? group->allow : NULL; v && *v; v++)
+			netfile_set(&changes, is_deny, *v);
+		if (group)
+			continue;
 		/* 'METHOD HOST/PATH' is for vitrine-seal, all else for the gate. */
 		r = strchr(a->words[i], ' ') ? check_inspect_rule(a->words[i], e)
 					     : rule_parse(a->words[i], is_deny, false, &rule, e);
@@ -591,7 +598,9 @@ static int net_verb(const struct net_args *a, struct err *e)
 	const char *word = a->n > 0 ? a->words[0] : "";
 
 	if (str_eq(word, "presets") && a->n == 1)
-		return show_presets(&a->how, e);
+		return show_presets(net_presets, &a->how, e);
+	if (str_eq(word, "groups") && a->n == 1)
+		return show_presets(net_groups, &a->how, e);
 	if (str_eq(word, "rules") && a->n <= 2)
 		return show_rules(a, e);
 	if (str_eq(word, "test") && (a->n == 2 || a->n == 3))
@@ -604,7 +613,7 @@ static int net_verb(const struct net_args *a, struct err *e)
 	if (str_eq(word, "log") && a->n <= 2)
 		return show_log(a, e);
 	return err_set(e, ERR_USAGE, EINVAL,
-		       "net: log, rules, test, presets, allow or deny; see 'vitrine "
+		       "net: log, rules, test, presets, groups, allow or deny; see 'vitrine "
 		       "help net'");
 }
 

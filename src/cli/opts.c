@@ -4,7 +4,8 @@
  * getopt is not used: it permutes, abbreviates, prints and keeps globals. Here an option is written in full, the
  * first word that is not one ends the options (so the command's own options are never ours), and a value given
  * as a word of its own may not look like an option: `--name --rm` is far more often a forgotten value than a
- * sandbox called "--rm". The form --name=VALUE takes any value.
+ * sandbox called "--rm". The form --name=VALUE takes any value. Where no command can stand among the words,
+ * opts_arrange() moves the options to the front first, so that they may stand anywhere before "--".
  */
 #include "cli/cli.h"
 
@@ -134,6 +135,16 @@ static int next_long(struct opts *o, const char *word, struct err *e)
 	return o->opt->id;
 }
 
+/* A letter has two rows, and `t` is the second: does the first hold? The row with a value is the second of both. */
+static bool is_switch_meant(const struct opts *o, const struct opt *t)
+{
+	const char *word = o->argv[o->at - 1], *next = o->at < o->argc ? o->argv[o->at] : NULL;
+
+	bug_on(t->arg == NULL);
+	return o->is_value == NULL || word[2] != '\0' || next == NULL || next[0] == '-' ||
+	       !o->is_value(next);
+}
+
 static int next_letter(struct opts *o, struct err *e)
 {
 	char word[3] = { '-', *o->bundle, '\0' };
@@ -141,7 +152,7 @@ static int next_letter(struct opts *o, struct err *e)
 
 	o->bundle = *rest ? rest : NULL;
 	for (const struct opt *t = o->table; t->name; t++)
-		if (t->letter && t->letter == word[1])
+		if (t->letter && t->letter == word[1] && (o->opt == NULL || !is_switch_meant(o, t)))
 			o->opt = t;
 	if (o->opt == NULL)
 		return usage_error(e, word, 2, "is not known", "");
@@ -183,4 +194,31 @@ int opts_next(struct opts *o, struct err *e)
 		return next_long(o, word, e);
 	o->bundle = word + 1;
 	return next_letter(o, e);
+}
+
+int opts_arrange(const struct opt *table, int argc, char **argv, struct err *e)
+{
+	_free_ char **v = mem_new((size_t)argc + 2, sizeof(*v));
+	_free_ char **words = mem_new((size_t)argc + 1, sizeof(*words));
+	size_t n = 0, n_words = 0;
+	struct opts o;
+
+	opts_init(&o, table, argc, argv);
+	while (o.at < argc && !o.saw_dashdash) {
+		int from = o.at, id;
+
+		do
+			id = opts_next(&o, e);
+		while (id > 0 && o.bundle);
+		if (id < 0)
+			return id;
+		if (id == 0 && !o.saw_dashdash)
+			words[n_words++] = argv[o.at++];
+		else
+			for (; from < o.at; from++)
+				v[n++] = argv[from];
+	}
+	memcpy(v + n, words, n_words * sizeof(*v));
+	memcpy(argv + 1, v, (n + n_words) * sizeof(*v));
+	return 0;
 }

@@ -128,6 +128,68 @@ TEST(mistakes)
 	refused(WORDS(W("--=x")), "option '--' is not known");
 }
 
+/* The words in one line. */
+static void arranged(char **argv, const char *want)
+{
+	_cleanup_(buf_done) struct buf b = BUF(KIB);
+	struct err e = ERR_INIT;
+	int n = 0;
+
+	while (argv[n])
+		n++;
+	CHECK_INT(opts_arrange(table, n, argv, &e), 0);
+	for (int i = 0; i < n; i++)
+		buf_printf(&b, "%s%s", i ? " " : "", argv[i]);
+	CHECK_STR(buf_cstr(&b), want);
+}
+
+static bool has_colon(const char *word)
+{
+	return strchr(word, ':') != NULL;
+}
+
+TEST(one_letter_for_two)
+{
+	static const struct opt two[] = {
+		{ "tty", 't', NULL, "a terminal", OPT_TTY },
+		{ "image", 't', "IMAGE", "an image", OPT_MEMORY },
+		{ "interactive", 'i', NULL, "keep stdin", OPT_INTERACTIVE },
+		{ NULL },
+	};
+	struct opts o = start(WORDS(W("-t"), W("a:1"), W("-t"), W("-it"), W("-t"), W("b")));
+	struct err e = ERR_INIT;
+
+	o.table = two;
+	o.is_value = has_colon;
+	CHECK_INT(opts_next(&o, &e), OPT_MEMORY);
+	CHECK_STR(o.value, "a:1");
+	CHECK_INT(opts_next(&o, &e), OPT_TTY);
+	CHECK_INT(opts_next(&o, &e), OPT_INTERACTIVE);
+	CHECK_INT(opts_next(&o, &e), OPT_TTY);
+	CHECK_INT(opts_next(&o, &e), OPT_TTY);
+	CHECK_INT(opts_next(&o, &e), 0);
+	CHECK_STR(o.argv[o.at], "b");
+}
+
+TEST(options_anywhere)
+{
+	char *wrong[] = { W("run"), W("box"), W("--memroy"), NULL };
+	char *cut[] = { W("run"), W("box"), W("--memory"), NULL };
+	struct err e = ERR_INIT;
+
+	arranged(WORDS(W("box"), W("--json")), "run --json box");
+	arranged(WORDS(W("a"), W("-it"), W("b"), W("--memory"), W("2g"), W("c")), "run -it "
+										  "--memory 2g a b "
+										  "c");
+	arranged(WORDS(W("a"), W("-ie"), W("K=V"), W("b"), W("-")), "run -ie K=V a b -");
+	arranged(WORDS(W("a"), W("--json"), W("--"), W("-i"), W("b")), "run --json -- a -i b");
+	arranged(WORDS(W("a")), "run a");
+	CHECK_INT(opts_arrange(table, 3, wrong, &e), -EINVAL);
+	CHECK_STR(e.msg, "option '--memroy' is not known; did you mean --memory?");
+	CHECK_INT(opts_arrange(table, 3, cut, &e), -EINVAL);
+	CHECK_STR(e.msg, "option '--memory' needs a value (SIZE)");
+}
+
 TEST(nearest)
 {
 	static const char *const words[] = {

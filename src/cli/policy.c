@@ -129,26 +129,27 @@ int cmd_policy(int argc, char **argv, struct err *e)
 	static const char *const words[] = { "check", "show", NULL };
 	bool as_json = false;
 	struct opts o;
-	const char *near;
+	const char *word, *near;
 	int id;
 
-	if (argc < 2)
-		return err_set(e, ERR_USAGE, EINVAL, "policy needs 'check FILE' or 'show'");
-	near = cli_nearest(argv[1], words);
-	if (!str_eq(argv[1], "check") && !str_eq(argv[1], "show"))
-		return err_set(e, ERR_USAGE, EINVAL, "unknown word '%.40s' behind policy%s%s%s",
-			       argv[1],
-			       near ? "; did you mean '" : "; it takes 'check FILE' or 'show'",
-			       near ? near : "", near ? "'?" : "");
-	opts_init(&o, policy_opts, argc - 1, argv + 1);
+	opts_init(&o, policy_opts, argc, argv);
 	while ((id = opts_next(&o, e)) > 0)
 		as_json = true;
 	if (id < 0)
 		return id;
-	if (str_eq(argv[1], "check"))
+	if (o.at >= argc)
+		return err_set(e, ERR_USAGE, EINVAL, "policy needs 'check FILE' or 'show'");
+	word = argv[o.at++];
+	near = cli_nearest(word, words);
+	if (!str_eq(word, "check") && !str_eq(word, "show"))
+		return err_set(e, ERR_USAGE, EINVAL, "unknown word '%.40s' behind policy%s%s%s",
+			       word,
+			       near ? "; did you mean '" : "; it takes 'check FILE' or 'show'",
+			       near ? near : "", near ? "'?" : "");
+	if (str_eq(word, "check"))
 		return as_json ? err_set(e, ERR_USAGE, EINVAL, "--json belongs to 'policy show'")
-			       : policy_check(argv + 1 + o.at, e);
-	if (o.at < argc - 1)
+			       : policy_check(argv + o.at, e);
+	if (o.at < argc)
 		return err_set(e, ERR_USAGE, EINVAL, "policy show takes no arguments");
 	return policy_show(as_json, e);
 }

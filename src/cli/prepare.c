@@ -27,6 +27,7 @@ enum {
 	OPT_ALLOW,
 	OPT_DENY,
 	OPT_NET,
+	OPT_ASK,
 	OPT_PUBLISH,
 	OPT_HOST_PORT,
 	OPT_GIT_FETCH,
@@ -46,6 +47,7 @@ enum {
 	OPT_DETACH_KEYS,
 	OPT_FRESH,
 	OPT_TEMPLATE,
+	OPT_LOCAL,
 	OPT_AS_ROOT,
 	OPT_FREE,
 	OPT_SHARE,
@@ -67,9 +69,6 @@ const struct opt run_opts[] = {
 	  OPT_VOLUME },
 	{ "read", 0, "PATH", "show a host path inside, read-only, at its own place", OPT_READ },
 	{ "write", 0, "PATH", "show a host path inside, writable, at its own place", OPT_WRITE },
-	{ "template", 0, "NAME",
-	  "start from this root file system instead of the host's; see 'vitrine template'",
-	  OPT_TEMPLATE },
 	{ "mode", 0, "MODE",
 	  "direct: edits appear on the host; review: they wait for 'vitrine diff' and 'apply'; "
 	  "clone: a private clone, its commits come out by 'vitrine fetch'",
@@ -96,15 +95,18 @@ const struct opt run_opts[] = {
 	{ "idle", 0, "TIME", "end it after this long without output or work",
 	  OPT_LIMIT + LIMIT_IDLE },
 	{ "output", 0, "SIZE", "end it after this much output", OPT_LIMIT + LIMIT_OUTPUT },
-	{ "allow", 0, "HOST[:PORT]", "let it reach a host: name, *.name, address or prefix",
+	{ "allow", 0, "HOST[:PORT]|GROUP",
+	  "let it reach a host (name, *.name, address, prefix) or a group of hosts: npm, pypi, "
+	  "github, ... ('vitrine net groups')",
 	  OPT_ALLOW },
-	{ "deny", 0, "HOST[:PORT]", "keep it from a host that is allowed otherwise", OPT_DENY },
+	{ "deny", 0, "HOST[:PORT]|GROUP", "keep it from a host that is allowed otherwise",
+	  OPT_DENY },
 	{ "net", 0, "PRESET", "let it reach what a preset lists: none, locked, balanced, open",
 	  OPT_NET },
 	{ "publish", 'p', "[HOST:]PORT", "show a port inside on this host's loopback",
 	  OPT_PUBLISH },
 	{ "host-port", 0, "PORT", "let it reach a port of this host's loopback", OPT_HOST_PORT },
-	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_SETTING + SETTING_NET_ASK },
+	{ "ask", 0, NULL, "ask about hosts that no rule decides", OPT_ASK },
 	{ "inspect", 0, "HOST", "look into its TLS: every request is judged and on record",
 	  OPT_LIST + LIST_INSPECT_HOSTS },
 	{ "git-fetch", 0, "HOST/PATH", "let git fetch this repository, and on that host no other",
@@ -146,6 +148,12 @@ const struct opt run_opts[] = {
 	{ "interactive", 'i', NULL,
 	  "read standard input even where it is a terminal and output is not", OPT_INTERACTIVE },
 	{ "tty", 't', NULL, "give the command a terminal of its own", OPT_TTY },
+	{ "template", 't', "NAME|IMAGE",
+	  "start from this root file system, or from what 'vitrine save' kept, instead of the "
+	  "host's system; see 'vitrine template'",
+	  OPT_TEMPLATE },
+	{ "load-local-template", 0, NULL,
+	  "take an image that is no template yet from docker or podman of this host", OPT_LOCAL },
 	{ "user", 'u', "NAME", "as root: run as this user", OPT_USER },
 	{ "debug", 0, NULL, "let processes inside trace each other (gdb, strace)",
 	  OPT_SETTING + SETTING_DEBUG },
@@ -177,6 +185,26 @@ static int check_name(const char *name, struct err *e)
 	return 0;
 }
 
+/* `-t ubuntu:24.04` is a template, as Docker's users write it, and `-t` in front of other words a terminal. */
+static bool is_template(const char *word)
+{
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	_free_ char *root = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (strchr("./~", word[0]) == NULL && strpbrk(word, ":/"))
+		return true;
+	return host_init(&h, NULL, &ignored) == 0 &&
+	       (template_find(h.state_dir, word, &root, &ignored) == 0 ||
+		image_is_saved(h.state_dir, word));
+}
+
+static void init_opts(struct opts *o, int argc, char **argv)
+{
+	opts_init(o, run_opts, argc, argv);
+	o->is_value = is_template;
+}
+
 /* Options may stand before and between the words; "--" ends both. Words are kept where r is given. */
 static int next_opt(struct opts *o, struct run *r, struct err *e)
 {
@@ -191,9 +219,11 @@ static int next_opt(struct opts *o, struct run *r, struct err *e)
 			return id;
 		if (r && r->n_words == ARRAY_LEN(r->words))
 			return err_set(e, ERR_USAGE, EINVAL,
-				       "'%.64s' is one word too many; a command stands behind "
-				       "'--': vitrine run -- CMD",
+				       "'%.64s' is one word too many; a command or a prompt stands "
+				       "behind '--': vitrine run [AGENT] [PATH] -- ...",
 				       o->argv[o->at]);
+		if (r && r->n_words == 0)
+			r->first_word = o->at;
 		if (r)
 			r->words[r->n_words++] = o->argv[o->at];
 		o->at++;
@@ -237,6 +267,9 @@ static int take_first(struct run *r, int id, const char *value, struct err *e)
 	case OPT_TEMPLATE:
 		r->template = value;
 		break;
+	case OPT_LOCAL:
+		r->is_local = true;
+		break;
 	case OPT_INTERACTIVE:
 		r->flags |= KEEP_WANT_STDIN;
 		break;
@@ -267,18 +300,21 @@ static int take_first(struct run *r, int id, const char *value, struct err *e)
 	return 0;
 }
 
+/* What is wrong behind the first word is kept for later: when that is a command, it is the command's own affair. */
 static int first_pass(struct run *r, int argc, char **argv, struct err *e)
 {
 	struct opts o;
 	int id, x = 0;
 
-	opts_init(&o, run_opts, argc, argv);
-	while (x == 0 && (id = next_opt(&o, r, e)) != 0) {
-		if (id < 0)
-			return id;
-		x = take_first(r, id, o.value, e);
-	}
+	init_opts(&o, argc, argv);
+	while (x == 0 && (id = next_opt(&o, r, e)) != 0)
+		x = id < 0 ? id : take_first(r, id, o.value, e);
 	r->command = argv + o.at;
+	if (x < 0 && r->n_words > 0) {
+		r->word_err = *e;
+		*e = ERR_INIT;
+		x = 0;
+	}
 	return x;
 }
 
@@ -378,6 +414,23 @@ static int add_net(struct policy *p, enum list_id list, const char *value, struc
 		       : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
 }
 
+/* A host, a group of hosts, or several with commas: "npm,github". "GET host/path" is for inspection. */
+static int add_hosts(struct policy *p, bool is_deny, const char *value, struct err *e)
+{
+	_free_ char *copy = mem_str(value);
+	int x = 0;
+
+	if (strchr(value, ' '))
+		return add_net(p, is_deny ? LIST_INSPECT_DENY : LIST_INSPECT_ALLOW, value, e);
+	for (char *at = copy, *next; x == 0 && at; at = next) {
+		next = strchr(at, ',');
+		if (next)
+			*next++ = '\0';
+		x = add_net(p, is_deny ? LIST_NET_DENY : LIST_NET_ALLOW, at, e);
+	}
+	return x;
+}
+
 static int set_net(struct policy *p, const char *preset, struct err *e)
 {
 	bool is_none = str_eq(preset, "none");
@@ -387,18 +440,27 @@ static int set_net(struct policy *p, const char *preset, struct err *e)
 		     : policy_set(p, SETTING_NETWORK, is_none ? "none" : "gate", LAYER_FLAGS, e);
 }
 
+/* Without a gate there is nothing to be asked about. */
+static int set_ask(struct policy *p, struct err *e)
+{
+	int x = policy_set(p, SETTING_NET_ASK, "true", LAYER_FLAGS, e);
+
+	return x < 0 ? x : policy_set(p, SETTING_NETWORK, "gate", LAYER_FLAGS, e);
+}
+
 static int apply_net(struct policy *p, int id, const char *value, struct err *e)
 {
 	switch (id) {
-	case OPT_ALLOW: /* "GET host/path" is for inspection */
-		return add_net(p, strchr(value, ' ') ? LIST_INSPECT_ALLOW : LIST_NET_ALLOW, value,
-			       e);
+	case OPT_ALLOW:
+		return add_hosts(p, false, value, e);
 	case OPT_GIT_FETCH:
 		return add_net(p, LIST_GIT_FETCH, value, e);
 	case OPT_GIT_PUSH:
 		return add_net(p, LIST_GIT_PUSH, value, e);
 	case OPT_DENY:
-		return add_net(p, strchr(value, ' ') ? LIST_INSPECT_DENY : LIST_NET_DENY, value, e);
+		return add_hosts(p, true, value, e);
+	case OPT_ASK:
+		return set_ask(p, e);
 	case OPT_NET:
 		return set_net(p, value, e);
 	case OPT_PUBLISH:
@@ -462,6 +524,7 @@ static int apply(struct run *r, int id, const char *value, struct err *e)
 	case OPT_SHARE:
 		return add_share(r, e);
 	case OPT_TEMPLATE: /* known already: find_template() */
+	case OPT_LOCAL:
 		return 0;
 	default:
 		return apply_net(p, id, value, e);
@@ -474,7 +537,8 @@ static bool is_of_session(int id)
 	return id == OPT_WORKSPACE || id == OPT_WORKDIR || id == OPT_USER || id == OPT_JSON ||
 	       id == OPT_RM || id == OPT_INTERACTIVE || id == OPT_TTY || id == OPT_DETACH ||
 	       id == OPT_QUIET || id == OPT_TIED || id == OPT_DETACH_KEYS || id == OPT_NAME ||
-	       id == OPT_FRESH || id == OPT_FREE || id == OPT_AS_ROOT || id == OPT_ACCEPT_MOVED;
+	       id == OPT_FRESH || id == OPT_FREE || id == OPT_AS_ROOT || id == OPT_ACCEPT_MOVED ||
+	       id == OPT_LOCAL;
 }
 
 /* An option as the definition keeps it: in one word, and meaning the same wherever it is read. */
@@ -512,11 +576,12 @@ int run_each_flag(struct run *r, int argc, char **argv,
 	struct opts o;
 	int id, x = 0;
 
-	opts_init(&o, run_opts, argc, argv);
+	init_opts(&o, argc, argv);
 	while (x == 0 && (id = next_opt(&o, NULL, e)) > 0) {
 		_free_ char *text = NULL;
 
-		if (is_of_session(id))
+		/* An image without a system of its own has done its work (saved_begin). */
+		if (is_of_session(id) || (id == OPT_TEMPLATE && r->template == NULL))
 			continue;
 		text = flag_text(r, &o);
 		if (!has_flag(&r->def, text))
@@ -530,7 +595,7 @@ static int apply_all(struct run *r, int argc, char **argv, bool is_def, struct e
 	struct opts o;
 	int id, x = 0;
 
-	opts_init(&o, run_opts, argc, argv);
+	init_opts(&o, argc, argv);
 	while (x == 0 && (id = next_opt(&o, NULL, e)) > 0) {
 		_free_ char *text = !is_def && r->has_def ? flag_text(r, &o) : NULL;
 
@@ -627,42 +692,101 @@ static int begin_early(struct run *r, struct err *e)
 	return keeper_begin(&ids, &r->early, e);
 }
 
-int run_parse(struct run *r, int argc, char **argv, struct err *e)
+static void begin_run(struct run *r, int argc, char **argv, bool is_eager)
 {
-	bool lasts;
-	int x;
-
 	*r = (struct run){ .host = { .ws_fd = FD_NONE },
 			   .early = EARLY_NONE,
-			   .is_eager = r->is_eager,
+			   .is_eager = is_eager,
 			   .argc = argc,
 			   .argv = argv };
-	x = first_pass(r, argc, argv, e);
-	if (x == 0)
-		x = keys_parse(r->detach_keys ? r->detach_keys : "ctrl-p,ctrl-q", r->keys, e);
+}
+
+/* Does the value of --user stand behind the first word? */
+static bool is_user_behind(const struct run *r)
+{
+	for (int i = r->first_word; r->user && i < r->argc; i++)
+		if (r->user >= r->argv[i] && r->user <= r->argv[i] + strlen(r->argv[i]))
+			return true;
+	return false;
+}
+
+/* `run npm test`: the options end where the command begins, and the first pass is made again without what is behind. A
+ * --user that stands there is ours only where the first word is no command. */
+static int settle_words(struct run *r, struct err *e)
+{
+	bool is_eager = r->is_eager, is_behind = is_user_behind(r);
+	int x = host_init(&r->host, is_behind ? NULL : r->user, e), at = r->first_word;
+	struct host h;
+
 	if (x < 0)
-		return r->detach_keys ? err_wrap(e, x, "--detach-keys") : x;
+		return x;
+	if (run_is_command(r)) {
+		h = r->host;
+		begin_run(r, at, r->argv, is_eager);
+		r->host = h;
+		x = first_pass(r, at, r->argv, e);
+		r->command = r->argv + at;
+		return x;
+	}
+	if (r->word_err.msg[0]) {
+		*e = r->word_err;
+		return -e->num;
+	}
+	if (is_behind) {
+		host_done(&r->host);
+		x = host_init(&r->host, r->user, e);
+	}
+	return x;
+}
+
+static int read_keys(struct run *r, struct err *e)
+{
+	int x = keys_parse(r->detach_keys ? r->detach_keys : "ctrl-p,ctrl-q", r->keys, e);
+
+	return x < 0 ? err_wrap(e, x, "--detach-keys") : 0;
+}
+
+static int check_words(const struct run *r, bool lasts, struct err *e)
+{
 	if (r->is_free && r->n_words == 0)
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "--dsp and --yolo are said to an agent: vitrine run claude . --dsp");
+	if (r->flags & KEEP_TIED && (lasts || r->flags & KEEP_BEHIND))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--tied is for a run without a name that somebody waits for: a "
+			       "sandbox "
+			       "with a name, and one behind the scenes, outlive the command that "
+			       "started them");
+	if (r->is_as_root && (lasts || r->template))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--as-root is for a run without a name and on "
+			       "the host's own system; in a "
+			       "sandbox of a template there is 'sudo'");
+	return 0;
+}
+
+int run_parse(struct run *r, int argc, char **argv, struct err *e)
+{
+	bool lasts, has_words;
+	int x;
+
+	begin_run(r, argc, argv, r->is_eager);
+	x = first_pass(r, argc, argv, e);
+	has_words = r->n_words > 0;
+	if (x == 0)
+		x = has_words ? settle_words(r, e) : host_become(&r->host, r->user, e);
 	lasts = r->name || r->n_words > 0;
-	x = host_become(&r->host, r->user, e);
-	if (x == 0 && r->flags & KEEP_TIED && (lasts || r->flags & KEEP_BEHIND))
-		x = err_set(e, ERR_USAGE, EINVAL,
-			    "--tied is for a run without a name that somebody waits for: a sandbox "
-			    "with a name, and one behind the scenes, outlive the command that "
-			    "started them");
+	if (x == 0)
+		x = read_keys(r, e);
+	if (x == 0)
+		x = check_words(r, lasts, e);
 	if (x == 0 && r->is_as_root)
-		x = lasts || r->template ? err_set(e, ERR_USAGE, EINVAL,
-						   "--as-root is for a run without a name and on "
-						   "the host's own system; in a "
-						   "sandbox of a template there is 'sudo'")
-					 : host_root(&r->host, ROOT_JOB, e);
+		x = host_root(&r->host, ROOT_JOB, e);
 	/* A run without a name needs to know nothing of those that have one; of those, some will only be joined. */
 	if (x == 0 && r->is_eager && !lasts)
 		x = begin_early(r, e);
 	policy_init(&r->policy);
-	if (x == 0)
+	if (x == 0 && !has_words)
 		x = host_locate(&r->host, e);
 	return x == 0 && lasts ? run_target(r, e) : x;
 }
@@ -674,6 +798,17 @@ static int find_template(struct run *r, struct err *e)
 	char *root = NULL;
 	int x = name ? template_find(r->host.state_dir, name, &root, e) : 0;
 
+	if (x == -ENOENT && image_is_saved(r->host.state_dir, name))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "'%.64s' is a sandbox that was saved: another one begins with it, "
+			       "and needs a name: vitrine run --name NAME -t %.64s",
+			       name, name);
+	if (x == -ENOENT && r->is_local && r->is_starting) {
+		*e = ERR_INIT;
+		x = template_take_local(&r->host, name, e);
+		if (x == 0)
+			x = template_find(r->host.state_dir, name, &root, e);
+	}
 	if (x == 0 && name)
 		x = host_template(&r->host, root, r->has_def, e);
 	return x < 0 ? err_wrap(e, x, "--template '%.64s'", name) : 0;

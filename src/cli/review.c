@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/machine.h"
+#include "cli/waits.h"
 #include "git/git.h"
 #include "tree/runs.h"
 
@@ -81,8 +82,8 @@ static void narrow(struct changes *c, char *const *paths)
 }
 
 /* Adds the token to what is printed. */
-static void put_token(const struct spot *s, const struct shown *shown, enum show_form form,
-		      struct buf *out)
+static void put_token(const struct spot *s, const struct shown *shown, bool has_paths,
+		      enum show_form form, struct buf *out)
 {
 	char token[SHOWN_TOKEN_BYTES];
 
@@ -91,11 +92,8 @@ static void put_token(const struct spot *s, const struct shown *shown, enum show
 		out->n -= 2; /* "}\n" */
 		buf_printf(out, ",\"shown\":\"%s\"}\n", token);
 	} else if (form == SHOW_PATCH || form == SHOW_STAT) {
-		(void)fprintf(stderr,
-			      "to take over exactly this: vitrine apply --shown %s %s (and the "
-			      "same "
-			      "paths, if any)\n",
-			      token, s->sandbox);
+		(void)fprintf(stderr, "to take over exactly this: vitrine apply --shown %s %s%s\n",
+			      token, s->sandbox, has_paths ? " (and the same paths)" : "");
 	}
 }
 
@@ -116,7 +114,7 @@ static int show_waiting(struct spot *s, struct seen *seen, char *const *paths, e
 	if (out->is_over)
 		return 0; /* the caller reports that it was not shown */
 	shown_of(&seen->w.d.before, &seen->w.d.after, paths, &shown);
-	put_token(s, &shown, form, out);
+	put_token(s, &shown, paths != NULL, form, out);
 	return review_remember_shown(&s->review, &shown, paths == NULL, e);
 }
 
@@ -477,6 +475,15 @@ static int check_seen(struct spot *s, struct seen *seen, const struct apply_wish
 		       n, s->sandbox);
 }
 
+/* All that waits there now, what no path named included; `refused` where that cannot be read. */
+static uint64_t count_left(const struct spot *s, uint64_t refused)
+{
+	_cleanup_(waits_done) struct waits w = { 0 };
+
+	waits_find(s->host.state_dir, s->sandbox, s->def.workspace, &w);
+	return w.is_unknown ? refused : w.changes;
+}
+
 static int apply(struct spot *s, struct apply_wish *w, char *const *words, struct err *e)
 {
 	_cleanup_(seen_done) struct seen seen = { .r = &s->review };
@@ -501,7 +508,7 @@ static int apply(struct spot *s, struct apply_wish *w, char *const *words, struc
 		return r;
 	(void)printf("taken over: %llu written, %llu removed; left in the sandbox: %llu\n",
 		     (unsigned long long)done.sum.written, (unsigned long long)done.sum.removed,
-		     (unsigned long long)done.refused + done.sum.conflicts);
+		     (unsigned long long)count_left(s, done.refused + done.sum.conflicts));
 	return done.refused + done.sum.conflicts ? 1 : 0;
 }
 

@@ -27,10 +27,14 @@ struct run {
 	const char *name, *workdir, *workspace, *user, *policy_file, *detach_keys;
 	const char *words[2]; /* AGENT or NAME, PATH */
 	size_t n_words;
+	int first_word; /* where words[0] stands in argv */
+	struct err
+		word_err; /* what is wrong with the options and words behind it, if those are ours */
 	bool as_json, is_rm, is_fresh;
 	bool accepts_moved;   /* what lies at the sandbox's paths now is what it is for */
 	bool is_as_root;      /* the command is root inside */
 	const char *template; /* the caller's */
+	bool is_local;        /* it may be taken from an engine's images */
 	bool is_free;         /* "no questions" was said */
 	bool is_eager;        /* have a keeper make the namespaces while we plan */
 	struct early early;   /* it */
@@ -40,7 +44,7 @@ struct run {
 	/* A sandbox that lasts: which, and whether it is yet to be made. */
 	struct def def;
 	bool has_def, is_new;
-	bool is_made; /* by run_create() of this process */
+	bool is_made;         /* by run_create() of this process */
 	struct places was;    /* what its paths led to at its last start */
 	struct preset preset; /* of def.agent */
 	struct etc_text
@@ -88,6 +92,8 @@ int run_each_flag(struct run *r, int argc, char **argv,
 void run_forget(struct run *r);
 void run_done(struct run *r);
 
+/* target.c: is the first word a program (`run npm test`), and neither an agent, a sandbox nor a directory? Needs the host. */
+bool run_is_command(const struct run *r);
 /* target.c: words and --name -> r->def and r->command. */
 int run_target(struct run *r, struct err *e);
 /* Writes the definition of a new sandbox; one that somebody else has just made is as good. */

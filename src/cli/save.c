@@ -104,21 +104,23 @@ static int find_system(const struct spot *s, struct system *ret, struct err *e)
 }
 
 /* A plain template's sandbox writes in its /usr alone. */
-static void add_system(struct image_job *j, const struct spot *s, const struct system *y)
+static int add_system(struct image_job *j, const struct bench *b, const struct spot *s,
+		      const struct system *y, struct err *e)
 {
 	const struct layers *l = &s->review.layers;
 	const char *const root[] = { "--", "root", "/", "/tmp", "/v/root" };
+	int r = image_view_path(j, b, y->root, "/v/root", e);
 
-	image_view(j, mem_fmt("%s:/v/root:ro", y->root));
 	for (size_t i = 0; i < ARRAY_LEN(root); i++)
 		image_word(j, root[i]);
 	if (l->sys.n == 0)
-		return;
+		return r;
 	image_word(j, "--");
 	image_word(j, "system");
 	image_word(j, y->is_rooted ? "/" : "/usr");
 	image_word(j, y->is_rooted ? "/v/root" : "/v/root/usr");
 	add_stack(j, l, &l->sys, 's');
+	return r;
 }
 
 /* ---- packing ---- */
@@ -179,7 +181,9 @@ static int pack_whole(const struct parcel *p, const struct bench *b, const struc
 		return r;
 	j.is_as_root = p->y.is_rooted;
 	begin_words(&j, p, b);
-	add_system(&j, p->s, &p->y);
+	r = add_system(&j, b, p->s, &p->y, e);
+	if (r < 0)
+		return r;
 	image_view(&j, mem_fmt("%s:/v/own:ro", own->part));
 	image_word(&j, "--");
 	image_word(&j, "layout");
@@ -320,10 +324,8 @@ int cmd_save(int argc, char **argv, struct err *e)
 /* A file, or what `save` keeps here under that tag. */
 static int find_image(const char *state_dir, const char *word, char **ret, struct err *e)
 {
-	_free_ char *kept = mem_fmt("%s/images/%s", state_dir, word);
-
-	if (image_is_tag(word) && access(kept, F_OK) == 0) {
-		*ret = take(kept);
+	if (image_is_saved(state_dir, word)) {
+		*ret = mem_fmt("%s/images/%s", state_dir, word);
 		return 0;
 	}
 	return path_real(word, ret, e) < 0
@@ -335,21 +337,17 @@ static int find_image(const char *state_dir, const char *word, char **ret, struc
 static int unpack(const struct host *h, const struct bench *b, const char *image, struct err *e)
 {
 	_cleanup_(image_job_done) struct image_job j = { .state_dir = h->state_dir };
-	_free_ char *link = mem_fmt("%s.in", b->part); /* a name without the ':' that tags have */
-	int r;
+	int r = image_view_path(&j, b, image, "/in", e);
 
-	if (symlink(image, link) < 0)
-		return err_sys(e, "'%s'", link);
+	if (r < 0)
+		return r;
 	image_view(&j, mem_fmt("%s:/out:rw", b->part));
-	image_view(&j, mem_fmt("%s:/in:ro", link));
 	image_word(&j, "/vitrine-image");
 	image_word(&j, "unpack");
 	image_word(&j, "sandbox");
 	image_word(&j, "/in");
 	image_word(&j, "/out");
-	r = image_run(&j, FD_NONE, e);
-	(void)unlink(link); /* else the next one clears it away */
-	return r;
+	return image_run(&j, FD_NONE, e);
 }
 
 /* What is gone from the tree below is marked as the kernel's overlay marks it. The names are foreign. */
@@ -422,17 +420,19 @@ static bool read_system(const struct bench *b, bool *ret_is_sudo, char id[17])
 	return true;
 }
 
-/* Its system becomes a template, named after what it holds: loaded twice, or left by one that was killed, it is the same. */
+/* Its system becomes a template. `as` NULL: named after what it holds, so that loaded twice, or left by one that was killed,
+ * it is the same. *ret: its name; NULL: it holds no system. */
 static int load_system(struct template_ctx *c, const struct bench *b, const char *image,
-		       const char *word, struct def *d, struct err *e)
+		       const char *word, const char *as, char **ret, struct err *e)
 {
 	_cleanup_(bench_close) struct bench more = BENCH_NONE;
-	_free_ char *name = NULL, *source = NULL, *flag = NULL, *there = NULL;
+	_free_ char *name = NULL, *source = NULL, *there = NULL;
 	struct err why = ERR_INIT;
 	bool is_sudo = false;
 	char id[17];
-	int r;
+	int r = 0;
 
+	*ret = NULL;
 	if (!read_system(b, &is_sudo, id))
 		return 0;
 	c->is_sudo = is_sudo && host_root(&c->host, ROOT_JOB, &why) == 0;
@@ -440,21 +440,41 @@ static int load_system(struct template_ctx *c, const struct bench *b, const char
 		(void)fprintf(stderr,
 			      "vitrine: its system will be one user's, without 'sudo' inside: %s\n",
 			      why.msg);
-	name = mem_fmt("saved-%s%s", id, is_sudo && !c->is_sudo ? "-plain" : "");
-	flag = mem_fmt("--template=%s", name);
-	def_add_flag(d, flag);
-	if (template_find(c->host.state_dir, name, &there, &why) == 0)
-		return 0;
-	source = mem_fmt("load %s", word);
-	r = bench_more(b, &more, e);
-	return r < 0 ? r
-		     : template_import(c, &more, image,
-				       &(struct maker){ .name = name,
-							.source = source,
-							.part = "system",
-							.id = id,
-							.is_quiet = true },
-				       e);
+	name = as ? mem_str(as) : mem_fmt("saved-%s%s", id, is_sudo && !c->is_sudo ? "-plain" : "");
+	if (template_find(c->host.state_dir, name, &there, &why) < 0) {
+		source = mem_fmt("load %s", word);
+		r = bench_more(b, &more, e);
+		if (r == 0)
+			r = template_import(c, &more, image,
+					    &(struct maker){ .name = name,
+							     .source = source,
+							     .part = "system",
+							     .id = id,
+							     .is_quiet = true },
+					    e);
+	}
+	if (r == 0)
+		*ret = take(name);
+	return r;
+}
+
+/* Home, and what waits for review in the workspace, where the image has them. */
+static int load_layers(const struct host *h, const struct bench *b, const char *name,
+		       bool *ret_is_review, struct err *e)
+{
+	_free_ char *home = NULL, *ws = NULL;
+	struct stat st;
+	int r = take_part(b, "home", &home, e);
+
+	if (r == 0)
+		r = take_part(b, "workspace", &ws, e);
+	if (r < 0)
+		return r;
+	if ((home && chmod(home, 0700) < 0) ||
+	    (ws && (fstat(h->ws_fd, &st) < 0 || chmod(ws, st.st_mode & 07777) < 0)))
+		return err_sys(e, "'%s'", b->part);
+	*ret_is_review = ws != NULL;
+	return layers_import(h->state_dir, name, home, ws, e);
 }
 
 static int load(struct template_ctx *c, const char *image, const char *word, const char *name,
@@ -464,32 +484,56 @@ static int load(struct template_ctx *c, const char *image, const char *word, con
 	_cleanup_(bench_close) struct bench b = BENCH_NONE;
 	_cleanup_(def_done) struct def d = { .name = mem_str(name),
 					     .workspace = mem_str(h->workspace) };
-	_free_ char *home = NULL, *ws = NULL;
-	struct stat st;
+	_free_ char *template = NULL;
+	bool is_review = false;
 	int r = bench_open(&b, h->state_dir, e);
 
 	if (r == 0)
 		r = unpack(h, &b, image, e);
 	if (r == 0)
-		r = take_part(&b, "home", &home, e);
-	if (r == 0)
-		r = take_part(&b, "workspace", &ws, e);
+		r = load_system(c, &b, image, word, NULL, &template, e);
+	if (r == 0) {
+		_free_ char *flag = template ? mem_fmt("--template=%s", template) : NULL;
+
+		d.agent = read_agent(h, &b);
+		if (flag)
+			def_add_flag(&d, flag);
+		r = load_layers(h, &b, name, &is_review, e);
+	}
 	if (r < 0)
 		return r;
-	r = load_system(c, &b, image, word, &d, e);
-	if (r < 0)
-		return r;
-	d.agent = read_agent(h, &b);
-	if (ws)
+	if (is_review)
 		def_add_flag(&d, "--mode=review");
-	if ((home && chmod(home, 0700) < 0) ||
-	    (ws && (fstat(h->ws_fd, &st) < 0 || chmod(ws, st.st_mode & 07777) < 0)))
-		return err_sys(e, "'%s'", b.part);
-	r = layers_import(h->state_dir, name, home, ws, e);
-	if (r == 0)
-		r = def_create(h->state_dir, &d, e);
+	r = def_create(h->state_dir, &d, e);
 	if (r == 0)
 		(void)printf("%s\n", name);
+	return r;
+}
+
+int saved_begin(const struct host *host, const char *tag, const char *workspace, const char *name,
+		struct saved *ret, struct err *e)
+{
+	struct template_ctx c = { .host = { .ws_fd = FD_NONE } };
+	_cleanup_(bench_close) struct bench b = BENCH_NONE;
+	_free_ char *image = NULL, *template = NULL;
+	int r = host_init(&c.host, NULL, e); /* the caller's has no workspace yet */
+
+	if (r == 0)
+		r = host_workspace(&c.host, workspace, e);
+	if (r == 0)
+		r = plan_check_workspace(&c.host.facts, e);
+	if (r == 0)
+		r = find_image(host->state_dir, tag, &image, e);
+	if (r == 0)
+		r = bench_open(&b, host->state_dir, e);
+	if (r == 0)
+		r = unpack(&c.host, &b, image, e);
+	if (r == 0)
+		r = load_system(&c, &b, image, tag, tag, &template, e);
+	if (r == 0)
+		r = load_layers(&c.host, &b, name, &ret->is_review, e);
+	ret->has_system = template != NULL;
+	host_done(&c.host);
 	return r;
 }
 

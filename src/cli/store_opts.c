@@ -7,7 +7,8 @@
 
 const struct opt events_opts[] = {
 	{ "follow", 'f', NULL, "go on and print new events as they happen", OPT_FOLLOW },
-	{ "since", 0, "TIME", "only from then on: 10m, 2h, 3d ago, today, yesterday, or 2026-01-31[T12:00[:00]]",
+	{ "since", 0, "TIME",
+	  "only from then on: 10m, 2h, 3d ago, today, yesterday, or 2026-01-31[T12:00[:00]]",
 	  OPT_SINCE },
 	{ "type", 0, "TYPE",
 	  "only events of this type; a group such as 'net' means all of it; may be repeated",

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/target.c - which sandbox is meant: `run [AGENT|NAME] [PATH]` and --name
  *
- * An agent's word and a directory stand for one sandbox, today and tomorrow: "shell-proj", or with a piece of a hash
+ * The first word is an agent, else a sandbox, else a directory, else a program: then it and all behind it are a command,
+ * as if "--" stood in front of it. An agent's word and a directory stand for one sandbox, today and tomorrow: "shell-proj", or with a piece of a hash
  * where another directory of the same name has that one. A name given with --name is that sandbox and no other.
  */
+#include <sys/stat.h>
+
 #include "agent/preset.h"
 #include "base/path.h"
+#include "cli/image.h"
 #include "cli/run.h"
 #include "keep/journal.h"
 
@@ -26,12 +30,39 @@ static bool is_path(const char *word)
 static int no_such(const char *word, struct err *e)
 {
 	return err_set(e, ERR_NOTFOUND, ENOENT,
-		       "'%.64s' is neither an agent nor a sandbox; 'vitrine ls' lists sandboxes, "
-		       "'vitrine run -- %.64s' runs a command",
+		       "'%.64s' is no agent, no sandbox and no program here; 'vitrine agents' and "
+		       "'vitrine ls' list them, 'vitrine run -- %.64s' runs a command that only "
+		       "the sandbox has",
 		       word, word);
 }
 
-static int read_words(const struct run *r, struct wish *w, struct err *e)
+bool run_is_command(const struct run *r)
+{
+	const char *word = r->words[0];
+	_cleanup_(def_done) struct def d = { 0 };
+	_free_ char *program = NULL;
+	struct err ignored = ERR_INIT;
+	struct stat st;
+
+	if (preset_is_there(r->host.config_dir, word))
+		return false;
+	if (is_path(word))
+		return stat(word, &st) == 0 && S_ISREG(st.st_mode);
+	/* One that cannot be read is a sandbox too. */
+	if (r->name == NULL && def_is_name(word) &&
+	    def_read(r->host.state_dir, word, &d, &ignored) != -ENOENT)
+		return false;
+	program = cli_find_program(word);
+	return program != NULL;
+}
+
+/* `create NAME PATH` makes a sandbox of that name, as `create --name NAME shell PATH` does. */
+static bool is_new_name(const struct run *r, const char *first)
+{
+	return str_eq(r->argv[0], "create") && r->n_words > 1 && def_is_name(first);
+}
+
+static int read_words(struct run *r, struct wish *w, struct err *e)
 {
 	const char *first = r->n_words > 0 ? r->words[0] : NULL;
 
@@ -51,6 +82,8 @@ static int read_words(const struct run *r, struct wish *w, struct err *e)
 		return no_such(first, e);
 	} else {
 		w->name = first;
+		if (is_new_name(r, first))
+			r->name = first;
 	}
 	return 0;
 }
@@ -63,7 +96,13 @@ static int real_path(const struct run *r, const char *path, char **ret, struct e
 
 	if (x < 0) {
 		e->kind = ERR_USAGE;
-		return err_wrap(e, x, "workspace");
+		/* `run claude "fix it"`, `run box make` */
+		return r->n_words > 1 && path == r->words[1] && x == -ENOENT
+			       ? err_set(e, ERR_USAGE, EINVAL,
+					 "'%.80s' is no directory; a command or a prompt stands "
+					 "behind '--': vitrine run %.40s -- '%.80s'",
+					 path, r->words[0], path)
+			       : err_wrap(e, x, "workspace");
 	}
 	return 0;
 }
@@ -140,6 +179,41 @@ static int find_default(struct run *r, const struct wish *w, struct err *e)
 			       path);
 }
 
+/* `run claude . -- "Refactor the auth module"`: no program has such a name. */
+static bool is_prompt(const struct run *r)
+{
+	const char *word = r->command[0];
+
+	return word && word[0] != '-' && strpbrk(word, " \t\n") && access(word, F_OK) < 0;
+}
+
+static bool has_terminal(const struct run *r)
+{
+	return r->flags & KEEP_WANT_TTY || (!(r->flags & KEEP_BEHIND) && isatty(0) && isatty(1));
+}
+
+/* `-t TAG` of what `save` kept: a new sandbox begins as that one was. */
+static int begin_saved(struct run *r, struct err *e)
+{
+	struct saved s = { 0 };
+	_free_ char *root = NULL;
+	struct err ignored = ERR_INIT;
+	int x;
+
+	if (!r->is_new || r->template == NULL || str_eq(r->argv[0], "explain") ||
+	    template_find(r->host.state_dir, r->template, &root, &ignored) == 0 ||
+	    !image_is_saved(r->host.state_dir, r->template))
+		return 0;
+	x = saved_begin(&r->host, r->template, r->def.workspace, r->def.name, &s, e);
+	if (x < 0)
+		return err_wrap(e, x, "--template '%.64s'", r->template);
+	if (s.is_review)
+		def_add_flag(&r->def, "--mode=review");
+	if (!s.has_system)
+		r->template = NULL;
+	return 0;
+}
+
 int run_target(struct run *r, struct err *e)
 {
 	struct wish w;
@@ -147,6 +221,8 @@ int run_target(struct run *r, struct err *e)
 
 	if (x == 0)
 		x = w.name ? find_named(r, &w, e) : find_default(r, &w, e);
+	if (x == 0)
+		x = begin_saved(r, e);
 	if (x < 0)
 		return x;
 	r->has_def = true;
@@ -159,7 +235,10 @@ int run_target(struct run *r, struct err *e)
 	if (x < 0)
 		return x;
 	/* argv wants char *; nobody writes to it. */
-	r->made_command = (char **)(uintptr_t)preset_command(&r->preset, r->command);
+	r->made_command =
+		(char **)(uintptr_t)(is_prompt(r)
+					     ? preset_begin(&r->preset, r->command, has_terminal(r))
+					     : preset_command(&r->preset, r->command));
 	r->command = r->made_command;
 	return r->is_free ? preset_check_free(&r->preset, e) : 0;
 }

@@ -169,9 +169,10 @@ int template_import(const struct template_ctx *c, struct bench *b, const char *p
 	if (stat(real, &st) < 0)
 		return err_sys(e, "'%s'", real);
 	image_view(&j, mem_fmt("%s:/out:rw", b->part));
-	image_view(&j, mem_fmt("%s:/in:ro", real));
+	r = image_view_path(&j, b, real, "/in", e);
 	import_words(&j, m->part, S_ISDIR(st.st_mode) && !is_layout(real));
-	r = image_run(&j, FD_NONE, e);
+	if (r == 0)
+		r = image_run(&j, FD_NONE, e);
 	if (r < 0)
 		return err_wrap(e, r, "'%.200s'", path);
 	(void)path_remove(AT_FDCWD,
@@ -233,7 +234,9 @@ int template_pack(const struct template_ctx *c, const struct bench *b, const cha
 	if (r < 0)
 		return r;
 	image_view(&j, mem_fmt("%s:/out:rw", b->part));
-	image_view(&j, mem_fmt("%s:/v/root:ro", root));
+	r = image_view_path(&j, b, root, "/v/root", e);
+	if (r < 0)
+		return r;
 	image_word(&j, "/vitrine-image");
 	image_word(&j, "pack");
 	image_word(&j, "/out");

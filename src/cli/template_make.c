@@ -266,6 +266,7 @@ static char *skopeo_reason(const struct buf *said)
 /* What people can do about the commonest; all others are told as skopeo tells them. In pairs, and no pointers: those would
  * cost every start of this program something. */
 static const char skopeo_known[] =
+	"does not resolve to an image\0there is no such image here\0"
 	"manifest unknown\0there is no such image or tag in the registry\0"
 	"name unknown\0there is no such image in the registry\0"
 	"connection refused\0the registry cannot be reached: nobody answers there\0"
@@ -306,7 +307,8 @@ static int skopeo_copy(const char *image, const char *from, const char *to, stru
 static char *with_transport(const char *ref)
 {
 	static const char *const known[] = { "docker://",       "oci:", "oci-archive:",
-					     "docker-archive:", "dir:", "containers-storage:" };
+					     "docker-archive:", "dir:", "containers-storage:",
+					     "docker-daemon:" };
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (str_starts(ref, known[i]))
@@ -314,26 +316,62 @@ static char *with_transport(const char *ref)
 	return mem_fmt("docker://%s", ref);
 }
 
-int template_pull(struct template_ctx *c, struct err *e)
+static int pull(struct template_ctx *c, const char *image, const char *from, const char *name,
+		bool is_quiet, struct err *e)
 {
 	_cleanup_(bench_close) struct bench b = BENCH_NONE;
-	_free_ char *from = NULL, *tar = NULL, *to = NULL;
-	int r = c->n == 2 ? template_is_new(c, c->words[1], e)
-			  : template_usage(e, "'vitrine template pull IMAGE NAME'");
+	_free_ char *tar = NULL, *to = NULL;
+	int r = template_is_new(c, name, e);
 
 	if (r == 0)
 		r = bench_open(&b, c->host.state_dir, e);
 	if (r < 0)
 		return r;
-	from = with_transport(c->words[0]);
 	tar = mem_fmt("%s.tar", b.part);
 	to = mem_fmt("oci-archive:%s:pulled", tar);
-	r = skopeo_copy(c->words[0], from, to, e);
+	r = skopeo_copy(image, from, to, e);
 	if (r == 0)
-		r = template_import(c, &b, tar,
-				    &(struct maker){ .name = c->words[1], .source = c->words[0] },
-				    e);
+		r = template_import(
+			c, &b, tar,
+			&(struct maker){ .name = name, .source = image, .is_quiet = is_quiet }, e);
 	(void)path_remove(AT_FDCWD, tar); /* else the next bench does it */
+	return r;
+}
+
+int template_pull(struct template_ctx *c, struct err *e)
+{
+	_free_ char *from = NULL, *name = NULL;
+
+	if (c->n != 1 && c->n != 2)
+		return template_usage(e, "'vitrine template pull IMAGE [NAME]'");
+	from = with_transport(c->words[0]);
+	name = c->n == 2 ? mem_str(c->words[1]) : template_name(c->words[0]);
+	return pull(c, c->words[0], from, name, false, e);
+}
+
+int template_take_local(const struct host *h, const char *image, struct err *e)
+{
+	static const char *const places[][2] = { { "docker", "docker-daemon:" },
+						 { "podman", "containers-storage:" } };
+	/* The host stays the caller's. */
+	struct template_ctx c = { .host = *h };
+	_free_ char *name = template_name(image);
+	/* Docker names an image without a tag by this one. */
+	_free_ char *whole =
+		strchr(path_name(image), ':') ? mem_str(image) : mem_fmt("%s:latest", image);
+	int r = err_set(e, ERR_NOTFOUND, ENOENT,
+			"--load-local-template: neither docker nor podman is installed here");
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		_free_ char *from = mem_fmt("%s%s", places[i][1], whole);
+
+		if (!has_tool(places[i][0]))
+			continue;
+		*e = ERR_INIT;
+		r = pull(&c, image, from, name, true, e);
+		if (r == 0)
+			return 0;
+	}
 	return r;
 }
 

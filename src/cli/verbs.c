@@ -2,7 +2,7 @@
 /* cli/verbs.c - the one table of verbs; --help, man pages and completions are made from it */
 #include "cli/run.h"
 
-extern const struct opt agents_opts[];
+extern const struct opt agents_opts[], completion_opts[];
 extern const struct opt exec_opts[];
 extern const struct opt attach_opts[];
 extern const struct opt start_opts[];
@@ -40,7 +40,9 @@ extern const struct opt net_opts[];
 extern const struct opt network_opts[];
 
 const struct verb verbs[] = {
-	{ "run", cmd_run, "run [options] [AGENT|NAME] [PATH] [-- ARGS...]",
+	{ "run", cmd_run,
+	  "run [options] [AGENT|NAME] [PATH] [-- PROMPT|ARGS...] | run [options] [--] CMD "
+	  "[ARGS...]",
 	  "run an agent or a command behind walls", run_opts,
 	  "The command sees the system's /usr read-only, a private home, /tmp and /proc, and the "
 	  "workspace (the current "
@@ -49,25 +51,32 @@ const struct verb verbs[] = {
 	  "but an allowlist. Its exit status becomes ours; 124 means a time limit, 125 that "
 	  "Vitrine itself failed, 126 and "
 	  "127 that the command could not be run, 128+N that signal N ended it.\n\n"
-	  "With '-- CMD' alone the sandbox is gone when the command ends. An agent's word and a "
+	  "The first word is an agent, else a sandbox, else a directory, else a program: then a "
+	  "command begins with it, as behind '--', and the sandbox is gone when it ends. An "
+	  "agent's word and a "
 	  "directory stand for one sandbox that lasts: "
 	  "the first run makes it, later ones find it, and while it runs they join it as another "
-	  "session. Words behind '--' "
-	  "that begin with '-' are added to the agent's command, others take its place. Ctrl-p "
+	  "session. Behind '--' a text with blanks in it is a prompt; words that begin with '-' "
+	  "are added to the agent's command, others take its place. 'vitrine claude' is 'vitrine "
+	  "run claude'. Options of 'run' stand anywhere before '--' or the command. Ctrl-p "
 	  "ctrl-q leaves a session "
 	  "running; 'vitrine attach' comes back.\n\n"
 	  "A limit followed by ',optional' may be enforced by watching where the kernel cannot.\n\n"
+	  "  vitrine run npm test\n"
+	  "  vitrine run claude . -- 'Refactor the auth module'\n"
 	  "  vitrine run -- make test\n"
-	  "  vitrine run claude .\n"
 	  "  vitrine run shell .\n"
 	  "  vitrine run shell . -- -c 'make test'\n"
 	  "  vitrine run --read ~/datasets --memory 4g,optional --time 30m -- python3 train.py\n"
-	  "  vitrine run --name box -- bash" },
-	{ "create", cmd_create, "create [options] AGENT [PATH]", "make a sandbox and start nothing",
-	  run_opts,
+	  "  vitrine run --name box -- bash",
+	  VERB_ORDER },
+	{ "create", cmd_create, "create [options] AGENT [PATH] | create [options] NAME PATH",
+	  "make a sandbox and start nothing", run_opts,
 	  "Takes the options of 'run' and keeps them: they are in force whenever the sandbox "
 	  "runs. Prints the name.\n\n"
-	  "  vitrine create --memory 4g,optional shell ." },
+	  "  vitrine create --memory 4g,optional shell .\n"
+	  "  vitrine create box .",
+	  VERB_ORDER },
 	{ "start", cmd_start, "start NAME...", "start a sandbox that stays until it is stopped",
 	  start_opts,
 	  "It runs nothing until 'run' or 'exec' asks for something, and does not end with the "
@@ -76,7 +85,8 @@ const struct verb verbs[] = {
 	  "run another command in a sandbox", exec_opts,
 	  "The command starts behind the same walls as the first one, started by the sandbox's own "
 	  "init. A sandbox that does not run is started for the time of the command.\n\n"
-	  "  vitrine exec box -- ps ax" },
+	  "  vitrine exec box -- ps ax",
+	  VERB_ORDER },
 	{ "attach", cmd_attach, "attach [options] [NAME [SESSION]]",
 	  "see a session that runs, and type into it", attach_opts,
 	  "Several can look at one session. Who last typed or resized sets its size. Without a "
@@ -202,8 +212,8 @@ const struct verb verbs[] = {
 	  "not run." },
 	{ "net", cmd_net,
 	  "net log [-f] [--denied] [NAME] | net rules [NAME] | net test [NAME] HOST[:PORT] | net "
-	  "presets | net "
-	  "allow|deny NAME HOST...",
+	  "presets | net groups | net "
+	  "allow|deny NAME HOST|GROUP...",
 	  "what a sandbox may reach, and what it tried", net_opts,
 	  "Rules that are given here are kept with the sandbox and hold at once, also for "
 	  "connections that are "
@@ -211,9 +221,11 @@ const struct verb verbs[] = {
 	  "refused; "
 	  "without NAME it asks the policy of this directory. Fields of --format: of 'rules' "
 	  "{{.Rule}} "
-	  "{{.Verdict}}, of 'presets' {{.Name}} {{.Summary}} {{.Allow}}, of 'log' those of "
+	  "{{.Verdict}}, of 'presets' and 'groups' {{.Name}} {{.Summary}} {{.Allow}}, of 'log' "
+	  "those of "
 	  "'vitrine events'.\n\n"
 	  "  vitrine net allow box example.org '*.example.net:443'\n"
+	  "  vitrine net allow box npm github\n"
 	  "  vitrine net test box example.org:22\n"
 	  "  vitrine net log -f --denied box" },
 	{ "network", cmd_network,
@@ -238,7 +250,7 @@ const struct verb verbs[] = {
 	  "  vitrine load box.tar box" },
 	{ "template", cmd_template,
 	  "template ls | agent [NAME] | debian NAME | build DOCKERFILE NAME | import DIR|IMAGE.tar "
-	  "NAME | pull IMAGE NAME "
+	  "NAME | pull IMAGE [NAME] "
 	  "| push NAME IMAGE | export NAME FILE | rm NAME",
 	  "root file systems to start from", template_opts,
 	  "'run --template NAME' sees the template's system in place of the host's, read-only. "
@@ -251,7 +263,8 @@ const struct verb verbs[] = {
 	{ "explain", cmd_explain, "explain [options] -- CMD [ARGS...]",
 	  "print the plan for a command and run nothing", run_opts,
 	  "Takes the options of 'run'. What is printed is exactly what the engine would carry "
-	  "out." },
+	  "out.",
+	  VERB_ORDER },
 	{ "policy", cmd_policy, "policy check FILE | policy show [--json]",
 	  "check a policy file, or show the one in force", policy_opts,
 	  "'show' gives the origin of each value. docs/POLICY.md describes the file." },
@@ -288,9 +301,12 @@ const struct verb verbs[] = {
 	  "  vitrine run codex . -- codex exec 'fix the tests'" },
 	{ "engines", cmd_engines, "engines [options] [--measure [NAME...]]",
 	  "list the walls that are available here", engines_opts,
+	  "Each one whose program is here is started once; that it works is remembered for an "
+	  "hour. "
 	  "docs/ENGINES.md describes each of them. Fields of --format: {{.Name}} {{.Kernel}} "
 	  "{{.Works}} "
-	  "{{.NeedsRoot}} {{.Untested}} {{.Summary}}; with --measure {{.Name}} {{.BestMs}} "
+	  "{{.NeedsRoot}} {{.Untested}} {{.Summary}} {{.Why}}; with --measure {{.Name}} "
+	  "{{.BestMs}} "
 	  "{{.MedianMs}}." },
 	{ "export", cmd_export, "export devcontainer|dockerfile [--force]",
 	  "write the policy down for other tools", export_opts,
@@ -349,9 +365,10 @@ const struct verb verbs[] = {
 	  "-- --allow example.org\n"
 	  "  vitrine loop attach loop-codex-proj\n"
 	  "  vitrine loop report loop-claude-proj",
-	  VERB_LOOP },
+	  VERB_LOOP | VERB_ORDER },
 	{ "hint", NULL, "hint NAME TEXT...", "tell a loop something; the next iteration reads it",
-	  hint_opts, "  vitrine hint loop-claude-proj 'the parser is in src/parse.c'", VERB_LOOP },
+	  hint_opts, "  vitrine hint loop-claude-proj 'the parser is in src/parse.c'",
+	  VERB_LOOP | VERB_ORDER },
 	{ "status", NULL, "status [options] [NAME] | status --since TIME",
 	  "show how loops get on, or what happened since yesterday", status_opts,
 	  "--since: what ran, what was done (commits, files), what was refused, what waits for a "
@@ -396,9 +413,21 @@ const struct verb verbs[] = {
 	  "prints what would be pushed "
 	  "or run, with the changes. Fields of --format: {{.Id}} {{.Sandbox}} {{.Title}}. "
 	  "docs/BROKER.md" },
-	{ "completion", cmd_completion, "completion bash|zsh|fish",
-	  "print a shell completion script", NULL, NULL },
+	{ "completion", cmd_completion, "completion bash|zsh|fish | completion --words KIND...",
+	  "print a shell completion script", completion_opts,
+	  "The scripts ask for names with --words while somebody types; it reads, and starts "
+	  "nothing." },
 	{ "version", cmd_version, "version", "print the version", NULL, NULL },
 	{ "help", cmd_help, "help [--man] [VERB]", "explain a verb", help_opts, NULL },
 	{ NULL },
+};
+
+const struct verb_group verb_groups[] = {
+	{ "Run", "run loop exec attach create start stop wait hint rm prune reset rename demo" },
+	{ "Look", "ls ps status logs events diff stats inspect explain" },
+	{ "Take back", "undo restore checkpoint checkpoints apply discard fetch fork cp "
+		       "save load trash quarantine" },
+	{ "Allow", "net network secret trust policy guard broker" },
+	{ "Set up", "doctor agents engines template export completion hook version help" },
+	{ NULL, NULL },
 };

@@ -3,6 +3,7 @@
 #include "core/hint.h"
 
 #include "base/path.h"
+#include "policy/rules.h"
 
 /* Text as C string, bounded; NULs inside become spaces so that the search sees all of it. */
 static char *as_text(const char *tail, size_t n)
@@ -134,10 +135,12 @@ static bool layer_hint(const struct plan *p, const char *text, struct buf *out)
 
 void hint_no_network(const char *name, struct buf *out)
 {
+	const char *group = net_group_of(name);
+
 	buf_puts(out, HINT_WORD "'");
 	buf_esc(out, name, strlen(name));
 	buf_puts(out, "' was looked up, and this sandbox has no network; --allow ");
-	buf_esc(out, name, strlen(name));
+	buf_esc(out, group ? group : name, strlen(group ? group : name));
 	buf_puts(out, " lets it reach that host");
 }
 

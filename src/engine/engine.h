@@ -51,6 +51,7 @@ struct engine {
 	const char *summary;
 	const char *tool;  /* the program it is; NULL: none */
 	const char *first; /* the first word of each call of it; NULL: none */
+	unsigned least;    /* its version, the first number that --version says; 0: any */
 	enum engine_strength strength;
 	unsigned steps; /* BIT(STEP_x) */
 	unsigned ends;  /* of those: honoured by ending the sandbox when it comes to it */

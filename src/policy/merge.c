@@ -145,8 +145,8 @@ static int merge_limit(struct merge *m, const struct key_def *k, const struct js
 	return 0;
 }
 
-static int merge_entry(struct merge *m, const struct key_def *k, const struct json *v,
-		       const char *text)
+static int merge_one(struct merge *m, const struct key_def *k, const struct json *v,
+		     const char *text)
 {
 	_free_ char *entry = NULL;
 	int r = list_parse(m->p, k->id, text, &entry, m->e);
@@ -161,6 +161,23 @@ static int merge_entry(struct merge *m, const struct key_def *k, const struct js
 		return would_widen(m, k, v);
 	list_apply(m->p, k->id, entry, m->layer);
 	return 0;
+}
+
+/* The name of a group of hosts stands for its hosts. */
+static int merge_entry(struct merge *m, const struct key_def *k, const struct json *v,
+		       const char *text)
+{
+	const char *const *hosts = list_group(k->id, text);
+	int r = 0;
+
+	if (hosts == NULL)
+		return merge_one(m, k, v, text);
+	for (; r == 0 && *hosts; hosts++) {
+		_free_ char *entry = mem_fmt("%s%s", text[0] == '!' ? "!" : "", *hosts);
+
+		r = merge_one(m, k, v, entry);
+	}
+	return r;
 }
 
 /* A member of an object of strings; what is wrong with it is said at its key. */

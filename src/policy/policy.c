@@ -7,6 +7,7 @@
  */
 #include "base/num.h"
 #include "base/path.h"
+#include "policy/rules.h"
 #include "policy/table.h"
 
 static const char *const layer_names[LAYER_COUNT_] = {
@@ -512,7 +513,17 @@ void list_apply(struct policy *p, enum list_id id, const char *entry, enum layer
 	items_add(l, entry, layer);
 }
 
-int policy_add(struct policy *p, enum list_id id, const char *text, enum layer layer, struct err *e)
+const char *const *list_group(enum list_id id, const char *text)
+{
+	const struct net_preset *g = id == LIST_NET_ALLOW || id == LIST_NET_DENY
+					     ? net_group_find(text + (text[0] == '!'))
+					     : NULL;
+
+	return g ? g->allow : NULL;
+}
+
+static int add_one(struct policy *p, enum list_id id, const char *text, enum layer layer,
+		   struct err *e)
 {
 	_free_ char *entry = NULL;
 	int r;
@@ -523,6 +534,21 @@ int policy_add(struct policy *p, enum list_id id, const char *text, enum layer l
 		return r;
 	list_apply(p, id, entry, layer);
 	return 0;
+}
+
+int policy_add(struct policy *p, enum list_id id, const char *text, enum layer layer, struct err *e)
+{
+	const char *const *hosts = list_group(id, text);
+	int r = 0;
+
+	if (hosts == NULL)
+		return add_one(p, id, text, layer, e);
+	for (; r == 0 && *hosts; hosts++) {
+		_free_ char *entry = mem_fmt("%s%s", text[0] == '!' ? "!" : "", *hosts);
+
+		r = add_one(p, id, entry, layer, e);
+	}
+	return r;
 }
 
 bool policy_env_passes(const struct policy *p, const char *name)

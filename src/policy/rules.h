@@ -65,4 +65,10 @@ struct net_preset {
 };
 extern const struct net_preset net_presets[]; /* ends with a NULL name */
 
+/* Groups of hosts, which stand for their hosts in "allow" and "deny". Made from data/net-groups.json. */
+extern const struct net_preset net_groups[]; /* ends with a NULL name */
+const struct net_preset *net_group_find(const char *name);
+/* The first group that holds this host; NULL: none does. */
+const char *net_group_of(const char *host);
+
 #endif

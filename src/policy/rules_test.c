@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy/rules_test.c - which rule decides, and what no rule for a name can open */
 #include "base/test.h"
+#include "policy/policy.h"
 #include "policy/rules.h"
 
 /* "+rule" allows, "-rule" denies. */
@@ -232,6 +233,50 @@ TEST(presets_are_rules)
 			if (rule_parse(*v, false, str_eq(p->name, "open"), &r, &e) < 0)
 				CHECK_STR(e.msg, *v);
 		}
+}
+
+TEST(groups)
+{
+	size_t n = 0;
+
+	for (const struct net_preset *g = net_groups; g->name; g++) {
+		CHECK(g->allow[0] != NULL);
+		for (const char *const *v = g->allow; *v; v++, n++) {
+			struct err e = ERR_INIT;
+			struct rule r;
+
+			if (rule_parse(*v, false, false, &r, &e) < 0)
+				CHECK_STR(e.msg, *v);
+		}
+	}
+	CHECK(n > 50);
+	CHECK_STR(net_group_of("x.y.npmjs.org"), "npm");
+	CHECK_STR(net_group_of("npmjs.org"), "npm");
+	CHECK_STR(net_group_of("oauth2.googleapis.com"), "ai");
+	CHECK(net_group_of("notnpmjs.org") == NULL && net_group_of("org") == NULL);
+	CHECK_STR(net_group_find("rust")->allow[0], "**.crates.io");
+	CHECK(net_group_find("np") == NULL);
+}
+
+TEST(groups_stand_for_their_hosts)
+{
+	struct policy p;
+	struct err e = ERR_INIT;
+
+	policy_init(&p);
+	CHECK_INT(policy_add(&p, LIST_NET_ALLOW, "npm", LAYER_FLAGS, &e), 0);
+	CHECK_INT(policy_add(&p, LIST_NET_ALLOW, "pypi", LAYER_FLAGS, &e), 0);
+	CHECK_INT(p.net_allow.n, 5);
+	CHECK_STR(p.net_allow.v[0].text, "**.npmjs.org");
+	CHECK_INT(policy_add(&p, LIST_NET_ALLOW, "!npm", LAYER_FLAGS, &e), 0);
+	CHECK_INT(p.net_allow.n, 2);
+	CHECK_INT(policy_add(&p, LIST_NET_DENY, "npm", LAYER_FLAGS, &e), 0);
+	CHECK_INT(p.net_deny.n, 3);
+	CHECK_INT(policy_add(&p, LIST_NET_ALLOW, "intranet", LAYER_FLAGS, &e), 0);
+	CHECK_STR(p.net_allow.v[2].text, "intranet");
+	CHECK_INT(policy_add(&p, LIST_HIDE, "npm", LAYER_FLAGS, &e),
+		  0); /* a name like any other there */
+	policy_done(&p);
 }
 
 TEST_MAIN()

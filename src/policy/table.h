@@ -88,6 +88,8 @@ void setting_apply(struct policy *p, enum setting_id id, unsigned value, enum la
 int list_parse(const struct policy *p, enum list_id id, const char *text, char **ret,
 	       struct err *e);
 bool list_widens(const struct policy *p, enum list_id id, const char *entry);
+/* The hosts of the group that this entry of a list of hosts names, "!" or not; NULL: it names none. */
+const char *const *list_group(enum list_id id, const char *text);
 void list_apply(struct policy *p, enum list_id id, const char *entry, enum layer layer);
 
 /* Checks of one entry. */

@@ -8,6 +8,7 @@ events; exit statuses of agents mislead. tools/deps --test installs them."""
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -258,36 +259,38 @@ def claude_without_its_own_sandbox(box):
 def claude_commits(box):
     """What README shows: a prompt as words, and a commit in the project at the end."""
     w = there("claude")
-    (box.home / ".gitconfig").write_text("[user]\n\tname = Ada L\n\temail = ada@example.org\n")
+    prompt = project_to_commit(box)
+    r = box.run("claude", ".", "--read", AGENTS, "--", prompt, env=w.env(), timeout=40)
+    eq(r.rc, 0, r.out + r.err)
+    has(r.out, "COMMITTED")
+    eq(box.host("git", "log", "--format=%an %s"), "Ada from inside\n")
+
+
+def project_to_commit(box):
+    """A repository, the user's own name for it, and the prompt that has a file committed."""
+    (box.home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
     box.own(box.home / ".gitconfig")
     box.host("git", "init", "-q", "-b", "main", ".")
     box.write("a.txt", "one\n")
-    steps = script({"sh": "git add a.txt && git commit -qm 'from inside' && git log --format=%s"}, {"say": "COMMITTED"})
-    r = box.run("claude", ".", "--read", AGENTS, "--", "-p", steps, env=w.env(), timeout=40)
-    eq(r.rc, 0, r.out + r.err)
-    has(r.out, "COMMITTED")
-    eq(box.host("git", "log", "--format=%s %an <%ae>"), "from inside Ada L <ada@example.org>\n", "with the user's own name")
+    return script({"sh": "git add a.txt && git commit -qm 'from inside' && git log --format=%s"}, {"say": "COMMITTED"})
 
 
 @test(who=("user",), timeout=90)
-def claude_commits_at_a_terminal(box):
-    """The same words at a terminal: the prompt is answered there, and the agent stays for the next one."""
+def claude_begins_with_a_prompt(box):
+    """The same where a person sits: the conversation begins with the prompt, and goes on."""
     w = there("claude")
     if not shutil.which("tmux"):
         raise Skip("no tmux; tools/deps --test installs it")
-    name = f"claude-{box.ws.name}"
-    box.host("git", "init", "-q", "-b", "main", ".")
-    box.write("a.txt", "one\n")
-    box.write("prompt", script({"sh": "git add a.txt && git -c user.name=n -c user.email=n@x commit -qm 'from inside'"}, {"say": "COMMITTED"}))
-    t = Tmux(box, w.env(), f'{box.program} run claude . --read {AGENTS} -- claude --dsp "$(cat prompt)"; echo LEFT; exec sh')
+    prompt = project_to_commit(box)
+    t = Tmux(box, w.env(), f"{box.program} run claude . --read {AGENTS} -- {shlex.quote(prompt)}; echo LEFT; exec sh")
     try:
         t.shows("\u25cf COMMITTED")
-        eq(box.host("git", "log", "--format=%s"), "from inside\n")
+        eq(box.host("git", "log", "--format=%an %s"), "Ada from inside\n")
         t.type("/exit")
         t.shows("LEFT")
     finally:
         t.tmux("kill-server")
-        box.cli("stop", name)
+        box.cli("stop", f"claude-{box.ws.name}")
 
 
 @test(who=("user",), timeout=60)

@@ -126,6 +126,41 @@ def names_that_mean_nothing(box):
     eq(box.cli("ls", "-q").out, "box\n")
 
 
+# ---------------------------------------------------------------------------------------- engines
+
+
+@test(who=("user",), timeout=120)
+def engines_say_what_was_tried(box):
+    """Works: it was started. Everything else says why not."""
+    env = {"DOCKER_HOST": "unix:///nowhere/docker.sock", "CONTAINER_HOST": "unix:///nowhere/podman.sock"}
+    rows = {e["name"]: e for e in json.loads(box.cli("engines", "--json", env=env, timeout=100).out)["engines"]}
+    eq((rows["native"]["works"], rows["native"]["why"]), (True, None))
+    for name, row in rows.items():
+        eq(bool(row["why"]), not row["works"], f"{name}: {row}")
+        if not row["here"]:
+            eq(row["works"], False, name)
+    for name in ("docker", "podman-remote"):
+        if rows[name]["here"]:
+            has(rows[name]["why"], "no daemon or service answers", "nowhere")
+    if rows["systemd"]["here"] and "257" in rows["systemd"]["why"]:
+        has(rows["systemd"]["why"], "257 is the least that it needs")
+    if rows["bwrap"]["works"]:
+        eq(box.run("--engine", "bwrap", "--", "true").rc, 0)
+    # Remembered for an hour, and no longer; and --quick tries nothing.
+    known = box.state / "engines.tried"
+    before = known.read_text()
+    has(before, "native ")
+    box.cli("engines", "--json", env=env, timeout=100)
+    eq(known.read_text(), before)
+    known.write_text(re.sub(r" (\d+)\n", lambda m: f" {int(m[1]) - 3700}\n", before))
+    quick = {e["name"]: e for e in json.loads(box.cli("engines", "--json", "--quick").out)["engines"]}
+    eq((quick["native"]["works"], quick["native"]["here"]), (None, True))
+    assert "native " in known.read_text()
+    box.cli("engines", "--json", env=env, timeout=100)
+    old = int(re.search(r"native .* (\d+)\n", before)[1])
+    assert int(re.search(r"native .* (\d+)\n", known.read_text())[1]) >= old, "started again"
+
+
 # ------------------------------------------------------------------------------------------ documents
 
 
@@ -137,16 +172,46 @@ def verbs(box):
     return set(re.findall(r"^  ([a-z-]+) ", box.cli("help").out, re.M)) | {"help"}
 
 
+# Of the state directory, of agents and of other programs: what these two pages name besides our own.
+STATE = ("sandboxes", "trees", "layers", "journal", "runs", "templates", "libexec")
+FOREIGN_FLAGS = {"--dangerously-skip-permissions", "--help"}
+
+
+def is_a_path_of_ours(word):
+    return re.fullmatch(r"[\w.-]+(/[\w.*-]+)*/?", word) and ("/" in word.rstrip("/") or word.endswith("/")
+            or re.search(r"\.(c|h|py|md|json|jsonc|sh)$", word)) and word.split("/")[0] not in STATE
+
+
+def is_there(word):
+    """From the top, from src/, or a module of it without its ending."""
+    name = word.rstrip("/")
+    return any(any(ROOT.glob(f"{top}{name}{end}")) for top in ("", "src/", "docs/") for end in ("", ".c", ".h"))
+
+
+def named_and_not_there(box, doc):
+    """Between backquotes: files and folders, our programs, options. In lines of code: the same options."""
+    text = (ROOT / doc).read_text()
+    quoted = {w for part in re.findall(r"`([^`\n]+)`", text) for w in part.split()} - {"build/vitrine", "config.json"}
+    words = quoted | {w for line in re.findall(r"^    (?:\$ )?(?:build/)?(vitrine .*)", text, re.M) for w in line.split("  ")[0].split()}
+    help = "".join(box.cli("help", v).out for v in sorted(verbs(box)))
+    options = set(re.findall(r"(--[a-z][a-z-]+)", help)) | FOREIGN_FLAGS
+    wrong = [w for w in quoted if is_a_path_of_ours(w) and not is_there(w) and not w.startswith(".")]  # .name: of a project
+    wrong += [w for w in words if re.fullmatch(r"--[a-z][a-z-]+", w.split("=")[0]) and w.split("=")[0] not in options]
+    programs = " ".join(p.read_text() for p in (ROOT / "meson.build", *ROOT.glob("src/**/meson.build")))
+    return wrong + [w for w in words if re.fullmatch(r"vitrine-[a-z]+", w) and f"'{w}'" not in programs]
+
+
 @test(who=("user",))
 def documents_name_what_exists(box):
     """Verbs that a document types, folders and files that it names."""
     known, wrong = verbs(box), []
+    agents = set(box.cli("agents", "--format", "{{.Name}}").out.split())  # `vitrine claude` is `vitrine run claude`
     for doc in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = doc.read_text()
         # What is typed: behind `vitrine ` in a line of code or between backquotes.
         typed = re.findall(r"^    (?:\$ )?(?:build/)?vitrine ([a-z][a-z-]*)", text, re.M)
         typed += re.findall(r"`(?:build/)?vitrine ([a-z][a-z-]*)", text)
-        wrong += [f"{doc.name}: vitrine {v}" for v in typed if v not in known and doc.name != "CHANGES.md"]
+        wrong += [f"{doc.name}: vitrine {v}" for v in typed if v not in known | agents and doc.name != "CHANGES.md"]
         for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]*)?\)", text):
             if not (doc.parent / link).exists():
                 wrong.append(f"{doc.name}: {link}")
@@ -155,6 +220,7 @@ def documents_name_what_exists(box):
     listed = re.search(r"## 8\. Verbs\n\n(.*?)\n\n", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.S).group(1)
     words = set(re.findall(r"[a-z]+", listed))
     wrong += [f"ARCHITECTURE.md: {w} is no verb" for w in words - known] + [f"ARCHITECTURE.md: {w} is missing" for w in known - words]
+    wrong += [f"{doc}: {what}" for doc in ("README.md", "docs/ARCHITECTURE.md") for what in named_and_not_there(box, doc)]
     for folder in re.findall(r"^    (src/[a-z]+/|[a-z]+/) ", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M):
         if not (ROOT / folder).exists():
             wrong.append(f"ARCHITECTURE.md: {folder}")

@@ -34,20 +34,29 @@ zpty -d z
 """
 
 
+def as_user(box):
+    return {"user": box.account.pw_uid, "group": box.account.pw_gid, "extra_groups": []} if box.account else {}
+
+
 def ask(box, shell, line):
     """-> the words that are offered for this line"""
     file = box.home / {"bash": "vitrine.bash", "zsh": "_vitrine", "fish": "vitrine.fish"}[shell]
     if not file.exists():
         file.write_text(box.cli("completion", shell).out)
-    env = {**os.environ, "PATH": "/usr/bin:/bin", "HOME": str(box.home), "TERM": "dumb", "OFFERED": ""}
+    bin = box.home / "bin"
+    if not bin.exists():
+        bin.mkdir()
+        (bin / "vitrine").symlink_to(box.program)
+    env = {**box.env(None), "PATH": f"{bin}:/usr/bin:/bin", "HOME": str(box.home), "TERM": "dumb", "OFFERED": ""}
     if shell == "zsh":
         offered = box.home / "offered"
         offered.write_text("")
+        box.own(offered)
         p = subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", file, line], env={**env, "OFFERED": str(offered)}, capture_output=True,
-                           text=True, timeout=30, cwd=box.home)
+                           text=True, timeout=30, cwd=box.home, **as_user(box))
         return offered.read_text().split()
     argv = ["bash", "-c", BASH, "bash", file, line] if shell == "bash" else ["fish", "--no-config", "-c", FISH, file, line]
-    p = subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True, timeout=30, cwd=box.home)
+    p = subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True, timeout=30, cwd=box.home, **as_user(box))
     eq((p.returncode, p.stderr), (0, ""), f"{shell}: {line}")
     return p.stdout.split()
 
@@ -76,6 +85,19 @@ def options_of_a_verb(box):
 def words_of_a_verb(box):
     each(box, "vitrine completion ", "bash", "zsh", "fish")
     each(box, "vitrine policy s", "show")
+
+
+@test(who=("user",), timeout=90)
+def names_that_are_known_here(box):
+    box.ok("true", "--name", "my-box", "--allow", "here.example")
+    each(box, "vitrine stop my", "my-box")
+    each(box, "vitrine run --engine gv", "gvisor", without=("native",))
+    each(box, "vitrine run --mode re", "review")
+    each(box, "vitrine run --allow py", "pypi", "python", without=("npm",))
+    each(box, "vitrine run --allow her", "here.example")
+    each(box, "vitrine run clau", "claude")
+    eq(box.cli("completion", "--words", "sandboxes", "modes").out, "my-box\ndirect\nreview\nclone\n")
+    eq(box.cli("completion", "--words", "nonsense").rc, 2)
 
 
 @test(who=("user",), timeout=60)

@@ -42,7 +42,7 @@ def is_below(proc, pid):
 
 
 def each(box, names=LOCAL):
-    here = {e["name"]: e for e in json.loads(box.cli("engines", "--json").out)["engines"]}
+    here = {e["name"]: e for e in json.loads(box.cli("engines", "--json", "--quick").out)["engines"]}
     found = [n for n in names if here[n]["here"]]
     if not found:
         raise Skip("no other engine is installed")
@@ -277,8 +277,9 @@ def whom_root_cannot_use_says_so(box):
     refused(box.run("--engine", "docker", "--", "true"), "docker", "root's ids mapped away", "--user NAME", rc=125)
     rows = {e["name"]: e for e in json.loads(box.cli("engines", "--json").out)["engines"]}
     for name, row in rows.items():
-        eq(row["works"], row["here"] and row["steps"]["root's ids mapped away"] == "yes", name)
-    has(box.cli("engines").out, '"not root"')
+        if row["steps"]["root's ids mapped away"] != "yes":
+            eq(row["works"], False, name)
+    has(box.cli("engines").out, "not root: for an ordinary user, or for root with --user NAME")
 
 
 DOCKERS = 55155  # a group that no host has
@@ -530,7 +531,7 @@ def auto_is_never_weaker(box):
 def the_table(box):
     out = box.cli("engines").out
     has(out, "can honour", "re-mask", "ends", "user-space kernel")
-    for e in json.loads(box.cli("engines", "--json").out)["engines"]:
+    for e in json.loads(box.cli("engines", "--json", "--quick").out)["engines"]:
         eq(set(e["steps"].values()) <= {"yes", "no", "ends", "bytes", "watched"}, True, e["name"])
         eq(e["steps"]["disk limit"] == "bytes", e["name"] in ("bwrap", "gvisor", "podman", "podman-remote"), e["name"])
         eq(e["steps"]["pids limit"] == "watched", e["name"] == "gvisor", e["name"])

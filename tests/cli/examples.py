@@ -21,7 +21,7 @@ from pathlib import Path
 from harness import Result, main, test
 
 TOP = Path(__file__).resolve().parent.parent.parent
-EXAMPLE = re.compile(r"    (?:\$ )?(?:build/)?(vitrine .*)")
+EXAMPLE = re.compile(r"    (?:\$ )?(?:build/)?(vitrine(?: .*)?)")
 FORM = re.compile(r"\b(NAME|FILE|CMD|ID|TOKEN|PATHS?|IMAGE|DIR|N)\b|\.\.\.|\[")
 NEEDS = re.compile(r"\bNeeds? [^*\n]+")
 FOLLOWS = re.compile(r" (-f|--watch|--follow)\b")  # ended by us
@@ -90,7 +90,7 @@ def prepare(box):
 
 
 def play(box, command):
-    words = command.replace("vitrine ", "\"$V\" ", 1) if command.startswith("vitrine ") else command
+    words = re.sub(r"^vitrine(?= |$)", '"$V"', command)
     words = re.sub(r"(; |&& )vitrine ", r'\1"$V" ', words)
     p = box.popen(["sh", "-c", words], env={"V": str(box.program)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                   stderr=subprocess.PIPE, start_new_session=True)

@@ -2,47 +2,98 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first ten minutes, and the first night played in seconds: typed into a shell on a terminal, as a new user would.
 
-What the terminal shows is held against tests/golden/first_ten.txt, with times, ids and places of this run made the same. A
-stand-in plays the agent: what it prints and does is the script below; the real ones are driven by agents_real.py.
-VITRINE_GOLDEN=write writes the file anew, to be looked at."""
+What the terminal shows is held against tests/golden/first_ten.txt, with times, ids and places of this run made the same. The agent is
+a stand-in with a prompt of its own, and its model a service on this host's loopback that says which command to run next: both are below.
+The real agents are driven by agents_real.py. VITRINE_GOLDEN=write writes the file anew, to be looked at."""
 
 import difflib
 import json
 import os
 import re
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 from harness import Patience, Term, main, test
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "first_ten.txt"
-AGENT = """#!/bin/sh
-echo "working on: $1"
-echo "$1" >> work.txt
-git add work.txt
-git commit -q -m "agent: $1"
-test -z "$VITRINE_ITERATION" || curl -s -m 2 http://not-allowed.example/ >/dev/null
-echo '{"type":"result","result":"done","cost":0.125,"in":1000,"out":50}'
-exit 0
+
+# Asks the service what to do with a prompt until it has no more commands. With -p once, for a loop; else it goes on asking the person.
+AGENT = r"""#!/usr/bin/python3
+import json, subprocess, sys, urllib.request
+is_alone = sys.argv[1] == "-p"
+
+def work(prompt):
+    print("* " + prompt)
+    for step in range(9):
+        asked = json.dumps({"prompt": prompt, "step": step}).encode()
+        answer = json.load(urllib.request.urlopen("http://127.0.0.1:@PORT@/", asked, timeout=10))
+        if "say" in answer:
+            break
+        print("  $ " + answer["sh"])
+        sys.stdout.flush()
+        subprocess.run(["sh", "-c", answer["sh"]], stdin=subprocess.DEVNULL)
+    if is_alone:
+        print(json.dumps({"type": "result", "result": answer["say"], "cost": 0.125, "in": 1000, "out": 50}))
+    else:
+        print(answer["say"])
+
+work(sys.argv[-1])
+while not is_alone:
+    try:
+        prompt = input("you> ")
+    except EOFError:
+        break
+    if prompt == "exit":
+        break
+    work(prompt)
 """
 
-# What is typed, and what happens then: None: the command ends by itself.
+# What the model does with a prompt.
+MODEL = {
+    "Write a greeting and commit it": ["echo hello > greeting.txt", "git add greeting.txt && git commit -q -m 'Add a greeting'"],
+    "Make it friendlier": ["echo 'hello, friend' > greeting.txt"],
+    "Work through TODO.md": ["echo item >> work.txt", "git add work.txt && git commit -q -m 'Work on the list'",
+                             "curl -s -m 2 http://not-allowed.example/ > /dev/null; true"],
+}
+
+
+class Service(BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        steps = MODEL.get(asked["prompt"], [])
+        answer = {"sh": steps[asked["step"]]} if asked["step"] < len(steps) else {"say": "Done: " + asked["prompt"]}
+        text = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args):
+        pass
+
+
+# What is typed at the shell, and what then, each when the words in front of it have come.
 STEPS = [
-    ("vitrine agents | grep '^mine'", None),
-    ("vitrine run --name first . -- sh agent.sh 'Greet the user'", None),
-    ("git log --format=%s", None),
-    ("vitrine undo", None),
-    ("vitrine run --name looked-at --mode review -- sh -c 'echo hello > greeting.txt'", None),
-    ("vitrine diff looked-at", None),
-    ("vitrine apply --yes looked-at", None),
-    ("cat greeting.txt", None),
-    ("vitrine run --name long -- sh -c 'echo begun; read x; echo heard $x'", "detach"),
-    ("vitrine attach long", "answer"),
-    ("vitrine loop -d mine . --prompt 'Work through the list' --max 3 --cost 5 -- --allow allowed.example", None),
-    ("vitrine loop attach loop-mine-proj", None),
-    ("vitrine loop ls --format '{{.Name}} {{.State}} {{.Iterations}} {{.Cost}}'", None),
-    ("vitrine status --since today", None),
+    ("vitrine",),
+    ('vitrine run mine . -- "Write a greeting and commit it"', "you> ", "exit\n"),
+    ("git log --format='%an: %s'",),
+    ("vitrine undo",),
+    ("git log --format='%an: %s'",),
+    ('vitrine run mine . --name careful --mode review -- "Write a greeting and commit it"', "you> ", "Make it friendlier\n", "you> ", "exit\n"),
+    ("vitrine diff careful greeting.txt",),
+    ("vitrine apply careful greeting.txt",),
+    ("cat greeting.txt",),
+    ('vitrine run mine . -- "Say something"', "you> ", "\x10\x11"),
+    ("vitrine ls --format '{{.Name}} {{.Status}} {{.Exit}} {{.Waits}}'",),
+    ("vitrine attach mine-proj", "you> ", "exit\n"),
+    ("vitrine loop -d mine . --prompt 'Work through TODO.md' --max 3 --cost 5",),
+    ("vitrine loop attach loop-mine-proj",),
+    ("vitrine loop ls --format '{{.Name}} {{.State}} {{.Iterations}} {{.Cost}}'",),
+    ("vitrine status --since today",),
+    ("vitrine",),
 ]
 
 SAME = [
@@ -53,6 +104,7 @@ SAME = [
     (r"\b\d+(\.\d+)? ?(ms|us|s)\b", "TIME"),
     (r"\d+m TIME", "TIME"),
     (r"\b\d+ (files changed|changes|written|removed)\b", r"N \1"),
+    (r"left in the sandbox: [1-9]\d*", "left in the sandbox: N"),
     (r"(?<=\S) {3,}", "  "),
     (r"\n {6,}", "\n      "),
     (r"[ \t]+\n", "\n"),
@@ -61,26 +113,33 @@ SAME = [
 
 def same(text, box):
     text = text.replace(str(box.ws), "~/proj").replace(str(box.home), "~")
+    # Other agents may be installed on this host.
+    text = re.sub(r"^  (?!mine )[a-z-]+ +(has the|no key or login|ready).*\n", "", text, flags=re.M)
     for pattern, word in SAME:
         text = re.sub(pattern, word, text)
     return text
 
 
-def prepare(box):
+def prepare(box, port):
     d = box.config / "vitrine" / "agents"
     d.mkdir(parents=True)
     (d / "mine.json").write_text(json.dumps({
-        "summary": "a stand-in", "command": ["sh", "agent.sh", "by hand"], "free": [], "prompt": ["sh", "agent.sh", "{prompt}"],
+        "summary": "a stand-in", "command": ["mine"], "free": [], "prompt": ["mine", "-p", "{prompt}"], "begin": ["mine", "{prompt}"],
+        "policy": {"network": {"mode": "gate", "host_ports": [str(port)]}},
         "report": {"when": "type=result", "text": "result", "cost": "cost", "tokens_in": "in", "tokens_out": "out"}}))
     (d / "mine.json").chmod(0o600)
-    (box.home / "bin").mkdir()
+    for folder in ("bin", ".local/bin"):
+        (box.home / folder).mkdir(parents=True, exist_ok=True)
     (box.home / "bin" / "vitrine").symlink_to(box.program)
+    (box.home / ".local" / "bin" / "mine").write_text(AGENT.replace("@PORT@", str(port)))
+    (box.home / ".local" / "bin" / "mine").chmod(0o755)
+    (box.home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
     box.own(box.config)
     box.own(box.home)
-    box.write("agent.sh", AGENT.replace("git commit", "git -c user.name=agent -c user.email=agent@example.org commit"))
+    box.write("TODO.md", "- [ ] one\n")
     box.host("git", "init", "-q", "-b", "main", ".")
     box.host("git", "add", "-A")
-    box.host("git", "-c", "user.name=you", "-c", "user.email=you@example.org", "commit", "-qm", "the beginning")
+    box.host("git", "commit", "-qm", "The beginning")
     time.sleep(1.1)  # git's log counts seconds
 
 
@@ -96,21 +155,20 @@ def until(t, text, seconds=20):
 
 @test(who=("user",), timeout=90)
 def the_first_ten_minutes(box):
-    prepare(box)
+    server = HTTPServer(("127.0.0.1", 0), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    prepare(box, server.server_port)
     t = Term(box, ["/bin/sh", "-i"], rows=50, cols=120,
-             env={"PS1": "@> ", "ENV": "", "PATH": f"{box.home}/bin:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC", "NO_COLOR": "1", "GIT_PAGER": "cat"})
+             env={"PS1": "@> ", "ENV": "", "PATH": f"{box.home}/bin:{box.home}/.local/bin:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
+                  "NO_COLOR": "1", "GIT_PAGER": "cat"})
     until(t, b"@> ")
     screens = []
-    for command, act in STEPS:
+    for command, *acts in STEPS:
         t.send(command + "\n")
         shown = b""
-        if act == "detach":
-            shown += until(t, b"begun\r\n")
-            t.send("\x10\x11")
-        elif act == "answer":
-            time.sleep(0.3)
-            t.send("you\n")
-            shown += until(t, b"heard you")
+        for wanted, typed in zip(acts[::2], acts[1::2]):
+            shown += until(t, wanted.encode())
+            t.send(typed)
         shown += until(t, b"@> ", 40)
         screens.append("$ " + same(shown[:-3].decode(errors="replace"), box).strip("\n") + "\n")
     t.send("exit\n")

@@ -323,7 +323,7 @@ def engines_and_doctor(box):
     r = box.cli("engines")
     eq(r.rc, 0)
     has(r.out, "native")
-    json.loads(box.cli("engines", "--json").out)
+    json.loads(box.cli("engines", "--json", "--quick").out)
     r = box.cli("doctor", "--json")
     eq(r.rc, 0, r.out)
     d = json.loads(r.out)
@@ -344,6 +344,7 @@ LISTINGS = [
     ("network log t", "Run", None),
     ("net rules t", "Rule", ["ok.test"]),
     ("net presets", "Name", None),
+    ("net groups", "Name", None),
     ("checkpoints", "Checkpoint", None),
     ("checkpoints rev", "Checkpoint", None),
     ("engines", "Name", None),

@@ -30,6 +30,35 @@ def names(box):
     return done(box, "template", "ls", "-q").out.split()
 
 
+@test(timeout=60)
+def in_dockers_words(box):
+    """-t IMAGE, tags, slashes; what `save` kept is a template."""
+    done(box, "template", "import", str(tiny(box)), "tiny:1")
+    eq(done(box, "run", "-t", "tiny:1", "--", "cat", "/opt/own/f").out, "own\n")
+    eq(done(box, "run", "-t", "tiny:1", "cat", "/opt/own/f").out, "own\n")
+    (box.state / "templates/tiny:1").rename(box.state / "templates/reg.example-team-tiny:1")
+    eq(done(box, "run", "-t", "reg.example/team/tiny:1", "--", "cat", "/opt/own/f").out, "own\n")
+    (box.state / "templates/reg.example-team-tiny:1").rename(box.state / "templates/small")
+    eq(done(box, "run", "-t", "small", "--", "cat", "/opt/own/f").out, "own\n", "a template that is here")
+    eq(done(box, "run", "-t", "cat", "/dev/null").rc, 0, "else a terminal is meant")
+    refused(box.cli("run", "-t", "no-such:1", "--", "true"), "no template 'no-such:1'", "'vitrine template pull no-such:1'",
+            "--load-local-template", rc=125)
+    # A sandbox of a template, and one of the host's system.
+    done(box, "run", "--name", "a", "-t", "small", "--mode", "review", "--", "sh", "-c", "echo x > ~/mine; echo y > changed")
+    done(box, "save", "a", "kept:1")
+    done(box, "run", "--name", "h", "--", "sh", "-c", "echo home > ~/mine")
+    done(box, "save", "h", "host:1")
+    for name in ("a", "h"):
+        done(box, "rm", "--force", name)
+    refused(box.cli("run", "-t", "kept:1", "--", "true"), "a sandbox that was saved", "--name NAME -t kept:1")
+    for _ in range(2):
+        eq(done(box, "run", "--name", "b", *(() if _ else ("-t", "kept:1")), "--", "sh", "-c", "cat ~/mine changed /opt/own/f").out, "x\ny\nown\n")
+        eq(done(box, "run", "--name", "c", *(() if _ else ("--template", "host:1")), "--", "sh", "-c", "cat ~/mine; test ! -e /opt/own").out, "home\n")
+    eq(done(box, "ls", "b", "--format", "{{.Waits}}").out, "1 change\n")
+    has(names(box), "kept:1")
+    has_not(names(box), "host:1")
+
+
 @test(timeout=40)
 def from_a_directory_and_an_archive(box):
     root = tiny(box)

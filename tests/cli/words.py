@@ -3,11 +3,12 @@
 """The words people type, and what they expect to work as at home: git's identity, registries, ports, no network."""
 
 import json
+import re
 import shutil
 import sys
 import time
 
-from harness import eq, has, has_not, main, refused, slowness, test
+from harness import Term, eq, has, has_not, main, refused, slowness, test
 
 
 def at_home(box, rel, text):
@@ -147,7 +148,7 @@ def npm_without_network_fails_at_once(box):
         begin = time.monotonic()
         r = box.run("--", "npm", "install", "left-pad")
         took.append(time.monotonic() - begin)
-        has(r.err, "ENOTFOUND", "vitrine: hint: '", "was looked up", "no network")
+        has(r.err, "ENOTFOUND", "vitrine: hint: '", "was looked up", "no network; --allow npm lets it")
         eq(r.err.count("vitrine: hint"), 1, "hints")
     if took[-1] > 2 * slowness():
         raise AssertionError(f"npm install without network took {took} s")
@@ -211,6 +212,174 @@ def a_published_port_may_lead_to_80(box):
     with socket.create_connection(("127.0.0.1", port), 5) as c:
         eq(c.recv(100), b"hello")
     eq(box.finish(p).rc, 0)
+
+
+# ---- groups of hosts ----
+
+
+@test
+def groups_stand_for_hosts(box):
+    groups = json.loads(box.cli("net", "groups", "--json").out)
+    for name in ("npm", "pypi", "cargo", "go", "github", "debian", "node", "python", "code", "packages"):
+        assert groups.get(name), name
+    assert set(groups["npm"]) < set(groups["node"]) < set(groups["packages"])
+    has(box.cli("net", "groups").out, "npm  packages of npm", "\n    **.npmjs.org\n")
+    out = box.cli("explain", "--allow", "npm,cargo", "--allow", "a.example", "--json", "--", "true").out
+    has(out, "allow **.npmjs.org", "allow **.crates.io", "allow a.example")
+    has_not(out, "**.pypi.org")
+    # Kept as the word, so that a later version's hosts hold; given and taken back while it is there.
+    box.ok("true", "--name", "box", "--allow", "npm")
+    has(box.cli("net", "rules", "box").out, "allow    **.npmjs.org\n")
+    eq(box.cli("net", "allow", "box", "pypi").rc, 0)
+    eq(box.cli("net", "deny", "box", "npm").rc, 0)
+    out = box.cli("net", "rules", "box").out
+    has(out, "allow    **.pypi.org\n", "deny     **.npmjs.org\n")
+    eq(box.cli("net", "test", "box", "x.pypi.org").rc, 0)
+    eq(box.cli("net", "test", "box", "x.npmjs.org").rc, 1)
+    # In a policy file too; a project's own file may only take away.
+    box.write(".vitrine.jsonc", '{ "network": { "allow": ["npm"] } }')
+    refused(box.run("--", "true"), "network.allow would widen the policy")
+    box.write(".vitrine.jsonc", '{ "network": { "deny": ["npm"] } }')
+    eq(box.cli("net", "test", "x.npmjs.org").rc, 1)
+
+
+@test
+def ask_opens_the_gate(box):
+    has(box.cli("explain", "--ask", "--json", "--", "true").out, '"gate"')
+    eq(box.cli("net", "rules").out, "deny     everything else\n")
+    box.ok("true", "--name", "box", "--ask")
+    eq(box.cli("net", "rules", "box").out, "ask      everything else\n")
+
+
+# ---- the words people type ----
+
+
+STAND_IN = {"summary": "a stand-in", "command": ["stand-in", "--ui"], "free": ["--yes"], "prompt": ["stand-in", "-p", "{prompt}"],
+            "begin": ["stand-in", "--yes", "-i", "{prompt}"], "secrets": ["anthropic"]}
+
+
+def stand_in(box, name="mine", **more):
+    """An agent that prints what it was started with, in a place that is seen inside."""
+    d = box.config / "vitrine" / "agents"
+    d.mkdir(parents=True, exist_ok=True)
+    (d / f"{name}.json").write_text(json.dumps({**STAND_IN, **more}))
+    (d / f"{name}.json").chmod(0o600)
+    program = at_home(box, ".local/bin/stand-in", "#!/bin/sh\nprintf '<%s>' stand-in \"$@\"\necho\n")
+    program.chmod(0o755)
+    box.own(box.config)
+    return {"PATH": f"{program.parent}:/usr/local/bin:/usr/bin:/bin"}
+
+
+@test
+def a_program_is_a_command(box):
+    box.write("x.sh", "#!/bin/sh\necho x.sh \"$@\"\n", 0o755)
+    for argv, out in ((["./x.sh", "-q", "a", "--memory"], "x.sh -q a --memory\n"),
+                      (["-e", "A=1", "env", "-u", "HOME", "sh", "-c", "echo $A"], "1\n"),
+                      (["printf", "%s\n", "--", "--name"], "--\n--name\n"),
+                      (["--name", "box", "echo", "--json"], "--json\n")):
+        r = box.run(*argv)
+        eq((r.rc, r.out, r.err), (0, out, ""), str(argv))
+    eq(box.cli("ls", "-q").out, "box\n", "only the one with a name lasts")
+    # A sandbox, an agent and a directory come first; what is nothing of that is not there.
+    box.ok("true", "--name", "echo")
+    eq(box.run("echo", "--", "sh", "-c", "echo in $VITRINE").out, "in echo\n")
+    box.write("folder/f", "x")
+    eq(box.run("folder", "--", "pwd").rc, 125, "a word without a slash is no directory")
+    eq(box.run("./folder", "--", "pwd").out, f"{box.ws}/folder\n")
+    refused(box.run("no-such-word"), "no agent, no sandbox and no program", rc=125)
+    refused(box.run("echo", "make"), "'make' is no directory", "vitrine run echo -- 'make'")
+    eq(box.cli("explain", "env", "--bogus").rc, 0)
+
+
+@test(who=("root",))
+def user_behind_a_command_is_the_commands(box):
+    eq(box.run("env", "-u", "HOME", "sh", "-c", "echo ${HOME-none}").out, "none\n")
+
+
+@test
+def an_agents_word_is_a_verb(box):
+    env = stand_in(box)
+    r = box.cli("mine", ".", env=env)
+    eq((r.rc, r.out), (0, "<stand-in><--ui><--yes>\n"), r.err)
+    eq(box.cli("mine", "--name", "other", "--", "-v", env=env).out, "<stand-in><--ui><--yes><-v>\n")
+    eq(box.cli("shell", ".", "--", "-c", "echo $VITRINE").out, "shell-proj\n")
+    refused(box.cli("nine"), "no verb and no agent 'nine'", "vitrine agents")
+
+
+@test
+def a_text_behind_the_dashes_is_a_prompt(box):
+    env = stand_in(box)
+    text = "Refactor the auth module"
+    eq(box.run("mine", ".", "--", text, env=env).out, f"<stand-in><-p><{text}>\n", "nobody is there: it works and ends")
+    eq(box.run("mine", ".", "--", text, "--model", "x", env=env).out, f"<stand-in><-p><{text}><--model><x>\n")
+    t = Term(box, [box.program, "run", "mine", ".", "--", text], env=env)
+    t.expect(f"<stand-in><--yes><-i><{text}>")
+    eq(t.wait(), 0)
+    t.close()
+    stand_in(box, begin=["stand-in", "{prompt}"])
+    eq(box.run("-t", "mine", ".", "--", text, env=env).out.strip(), f"<stand-in><{text}>")
+    # A program whose path has a blank in it is one.
+    box.write("my tool", "#!/bin/sh\necho tool\n", 0o755)
+    eq(box.run("mine", ".", "--", "./my tool", env=env).out, "tool\n")
+    eq(box.run("shell", ".", "--", "echo one; echo two words").out, "one\ntwo words\n")
+    refused(box.run("mine", text), f"'{text}' is no directory", "behind '--'")
+
+
+@test
+def options_stand_anywhere(box):
+    box.ok("echo one; echo two", "--name", "box")
+    eq(box.cli("logs", "box", "-f").out, "one\ntwo\n")
+    eq(box.cli("logs", "box", "-n", "1").out, "two\n")
+    eq(box.cli("inspect", "box", "--format", "{{.Name}}").out, "box\n")
+    eq(box.cli("exec", "box", "-e", "A=5", "--", "sh", "-c", "echo $A").out, "5\n")
+    eq(box.cli("exec", "box", "printf", "%s\\n", "-e").out, "-e\n", "behind the name it is the command's own")
+    eq(box.run("shell", ".", "--memory", "2g,optional", "--", "-c", "true").rc, 0)
+    has(box.cli("policy", "--json", "show").out, '"workspace"')
+    has(box.cli("rm", "box", "--help").out, "usage: vitrine rm")
+    refused(box.cli("rm", "box", "--froce"), "option '--froce' is not known; did you mean --force?")
+    refused(box.cli("logs", "box", "--tail"), "option '--tail' needs a value")
+    eq(box.cli("rm", "box", "-f").rc, 0)
+    eq(box.cli("ls", "-q").out, "shell-proj\n")
+
+
+@test
+def create_in_dockers_words(box):
+    eq(box.cli("create", "box", ".").out, "box\n")
+    eq(box.cli("ls", "box", "--format", "{{.Name}} {{.Agent}} {{.Workspace}}").out, f"box shell {box.ws}\n")
+    refused(box.cli("create", "box", "."), "exists already", rc=125)
+    refused(box.cli("create", "nobody"), "'nobody'", rc=125)
+    refused(box.cli("create", "other", "./no-such"), "no-such")
+    eq(box.cli("ls", "-q").out, "box\n")
+
+
+@test
+def alone_it_says_where_one_stands(box):
+    env = {**stand_in(box), "ANTHROPIC_API_KEY": "sk-ant-0123456789"}
+    r = box.cli(env=env)
+    eq((r.rc, r.err), (0, ""))
+    has(r.out, "\n  mine            has the key in ANTHROPIC_API_KEY\n", "\nNext\n  vitrine run mine . ")
+    has_not(r.out, "Running", "Waiting", "sk-ant")
+    del env["ANTHROPIC_API_KEY"]
+    eq(box.run("--name", "waiting", "--mode", "review", "--", "sh", "-c", "echo x >f").rc, 0)
+    eq(box.run("-d", "--name", "long", "--", "sleep", "60").rc, 0)
+    out = box.cli(env=env).out
+    has(out, "\n  mine            no key or login yet\n", f"\nRunning\n  long            1 session, {box.ws}\n",
+        "\nWaiting for you\n  waiting         1 change: 'vitrine diff waiting' shows them")
+    eq(box.cli("stop", "--time", "1s", "long").rc, 0)
+    # On a terminal too it prints and ends.
+    t = Term(box, [box.program], env=env)
+    t.expect("Next")
+    eq(t.wait(), 0)
+    t.close()
+
+
+@test(who=("user",))
+def help_has_every_verb_in_one_group(box):
+    listed = box.cli("help", "--list").out.split()
+    text = box.cli("help").out
+    eq(re.findall(r"^([A-Z][a-z ]+)$", text, re.M), ["Run", "Look", "Take back", "Allow", "Set up"])
+    shown = re.findall(r"^  ([a-z]+) +\S", text, re.M)
+    eq(sorted(shown), sorted(listed))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ WORDS = {"HELD": "held", "BREACH": "**BREACH**", "INCONCLUSIVE": "?"}
 
 
 def engines_here(vitrine):
-    rows = json.loads(subprocess.run([vitrine, "engines", "--json"], capture_output=True, text=True).stdout)
+    rows = json.loads(subprocess.run([vitrine, "engines", "--json", "--quick"], capture_output=True, text=True).stdout)
     return [e["name"] for e in rows["engines"] if e["here"] and (e["name"] == VM or not e.get("untested"))]
 
 

@@ -947,7 +947,7 @@ rows = {}
 def row(c):
     name = c.cfg.engine or "native"
     if name not in rows:
-        rows.update({e["name"]: e for e in json.loads(c.vitrine("engines", "--json").text)["engines"]})
+        rows.update({e["name"]: e for e in json.loads(c.vitrine("engines", "--json", "--quick").text)["engines"]})
     return rows[name]
 
 
