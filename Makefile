@@ -42,7 +42,7 @@ all: build
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 	@echo 'make asan, sabotage   one variant of the build: clang with sanitizers and fuzzers; walls that can be switched off'
-	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make test-templates   real Debian trees;  make test-fresh   on a bare machine;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
+	@echo 'make test-contain   only the containment suite;  make test-hosts, test-arm64   in virtual machines;  make test-templates   real Debian trees;  make test-fresh   on a bare machine;  make test-agents   newest agents;  make test-compat   suites of other programs inside and outside;  make bench   measure;  make fuzz   FUZZ_SECONDS=60 each;  make soak   SOAK_SECONDS=3600'
 	@echo 'make lint, format   check or fix the source;  make install PREFIX=/usr/local DESTDIR=;  make clean'
 
 werror = $(or $(werror_$(1)),$(WERROR))
@@ -113,6 +113,11 @@ test-agents: build
 	@tools/newest-agents build/agents-newest
 	@VITRINE=build/vitrine VITRINE_TEST_AGENTS=$(CURDIR)/build/agents-newest python3 tests/cli/agents_real.py $(ARGS)
 
+# Test suites of Debian's sources (git, libuv, CPython, Go) inside and outside, compared test by test: an hour, two gigabytes, and a
+# network. ARGS='--quick git': a part of one; ARGS=--list: the differences that are meant.
+test-compat: build
+	@tests/compat.py $(ARGS)
+
 bench: build
 	@python3 tests/bench/bench.py --vitrine build/vitrine $(ARGS)
 
@@ -168,4 +173,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all soak help test-agents test-hosts test-templates test-fresh test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean
+.PHONY: all soak help test-agents test-compat test-hosts test-templates test-fresh test-arm64 $(VARIANTS) build-folder deps-build deps-test run test test-contain bench fuzz docs format lint install clean

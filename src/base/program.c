@@ -9,6 +9,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -89,11 +91,18 @@ static int program_wait(pid_t pid, const char *name, struct err *e)
 	return err_set(e, ERR_SYSTEM, ECHILD, "'%s' failed", name);
 }
 
+/* In the child: a tool whose result nobody waits for any more must not go on writing. */
+static void end_with_parent(void)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 int program_run(const char *const *argv, const char *const *env, struct err *e)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		end_with_parent();
 		(void)dup2(2, 1);
 		if (env)
 			environ = (char **)(uintptr_t)env;
@@ -123,6 +132,7 @@ int program_hear(const char *const *argv, struct buf *said, struct err *e)
 		return err_sys(e, "pipe");
 	pid = fork();
 	if (pid == 0) {
+		end_with_parent();
 		if (dup2(pair[1], 1) < 0 || dup2(pair[1], 2) < 0)
 			_exit(126);
 		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);

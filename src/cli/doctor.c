@@ -5,6 +5,8 @@
  * that the native engine can run for this user; 1 that a row it needs is missing.
  */
 #include "cli/cli.h"
+#include "cli/image.h"
+#include "core/facts.h"
 #include "sys/host.h"
 
 enum { OPT_JSON = 1 };
@@ -89,6 +91,25 @@ static void put_json(const struct host_check *v, size_t n, struct buf *out)
 	buf_puts(out, "\n]}\n");
 }
 
+/* Half-made templates and images, which only a power cut leaves: a killed command is cleaned up after. */
+static void check_left(struct host_check *c)
+{
+	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
+	struct err ignored = ERR_INIT;
+	uint64_t bytes = 0;
+	size_t n = host_init(&h, NULL, &ignored) < 0 ? 0 : bench_left(h.state_dir, false, &bytes);
+
+	*c = (struct host_check){ .id = "left", .what = "half-made", .state = HOST_WORKS };
+	(void)snprintf(c->detail, sizeof(c->detail),
+		       n ? "%zu templates or images of commands that were cut off, %llu MiB"
+			 : "nothing is left of commands that were cut off",
+		       n, (unsigned long long)(bytes / MIB));
+	if (n) {
+		c->state = HOST_WEAKER;
+		(void)snprintf(c->fix, sizeof(c->fix), "vitrine prune removes them");
+	}
+}
+
 int cmd_doctor(int argc, char **argv, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(MIB);
@@ -106,6 +127,8 @@ int cmd_doctor(int argc, char **argv, struct err *e)
 	if (r < 0)
 		return r;
 	n = host_checks(v, HOST_CHECKS_MAX);
+	if (n < HOST_CHECKS_MAX)
+		check_left(&v[n++]);
 	if (is_json)
 		put_json(v, n, &out);
 	else

@@ -17,23 +17,6 @@
 #define PART ".part-"
 #define SECONDS 3600
 
-static void clean_parts(const char *state_dir, const char *dir)
-{
-	DIR *d = opendir(dir);
-	struct dirent *en;
-
-	while (d && (en = readdir(d)) != NULL) {
-		_free_ char *path = mem_fmt("%s/%s", dir, en->d_name);
-		struct err ignored;
-
-		/* A link is not followed. What stays is tried again the next time. */
-		if (str_starts(en->d_name, PART) && unlink(path) < 0)
-			(void)workshop_remove(state_dir, path, &ignored);
-	}
-	if (d)
-		(void)closedir(d);
-}
-
 static int make_part(struct bench *b, const char *dir, struct err *e)
 {
 	uint64_t n = 0;
@@ -65,7 +48,8 @@ int bench_open(struct bench *b, const char *state_dir, struct err *e)
 	b->lock = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (b->lock < 0 || flock(b->lock, LOCK_EX) < 0)
 		return err_sys(e, "'%s'", lock);
-	clean_parts(state_dir, b->dir);
+	bench_clean(state_dir, b->dir);
+	bench_watch(b);
 	return make_part(b, b->dir, e);
 }
 
@@ -90,6 +74,7 @@ void bench_close(struct bench *b)
 
 		(void)unlink(link); /* there need be none */
 	}
+	bench_unwatch(b);
 	free(b->part);
 	free(b->dir);
 	fd_close(b->lock);

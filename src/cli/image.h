@@ -12,14 +12,28 @@ struct bench {
 	char *part; /* an empty directory in it, removed by bench_close() unless it was moved away */
 	int lock;
 	const char *state_dir;
+	pid_t watcher; /* a child that cleans up when we are killed; 0: none */
+	int watched;   /* its end is how the child notices */
 };
-#define BENCH_NONE ((struct bench){ .lock = FD_NONE })
+#define BENCH_NONE ((struct bench){ .lock = FD_NONE, .watched = FD_NONE })
 /* Gives it to the root of its own ids, so that they can write in it. */
 int bench_give(const struct bench *b, struct err *e);
 int bench_open(struct bench *b, const char *state_dir, struct err *e);
 /* A second empty directory, under the lock of the first. */
 int bench_more(const struct bench *b, struct bench *ret, struct err *e);
 void bench_close(struct bench *b);
+/* A half-made file outside the state directory that is to go when we are killed; "": it has its name now. */
+void bench_file(const struct bench *b, const char *path);
+
+/* ---- image_left.c ---- */
+
+/* How many half-made things killed commands left, and how many bytes they take; none while a command works there.
+ * is_to_go: they are removed. */
+size_t bench_left(const char *state_dir, bool is_to_go, uint64_t *ret_bytes);
+/* Under the lock: removes what is half-made. */
+void bench_clean(const char *state_dir, const char *dir);
+void bench_watch(struct bench *b);
+void bench_unwatch(struct bench *b);
 
 /* Runs vitrine-image with these words; its program is one of the views. stdout goes to `out` (FD_NONE: nowhere). */
 struct image_job {

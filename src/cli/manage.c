@@ -15,7 +15,9 @@
 
 #include "base/num.h"
 #include "base/path.h"
+#include "cli/image.h"
 #include "cli/past.h"
+#include "cli/quarantine.h"
 #include "cli/waits.h"
 #include "git/git.h"
 #include "keep/journal.h"
@@ -243,6 +245,25 @@ static int stop_one(struct manage *m, const char *name, struct err *e)
 	return wait_free(m, name, e);
 }
 
+/* A run that is waited for says by itself what was quarantined; of one that was left running, this is who is told. */
+static int stop_and_tell(struct manage *m, const char *name, struct err *e)
+{
+	_free_ char *door = mem_fmt("%s/sandboxes/%s/control", m->host.state_dir, name);
+	struct stat st = { 0 };
+	bool has_started = stat(door, &st) == 0;
+	int x = stop_one(m, name, e);
+	size_t n = x == 0 && has_started
+			   ? quarantine_count(m->host.state_dir, name, (uint64_t)st.st_ctime)
+			   : 0;
+
+	if (n)
+		(void)fprintf(stderr,
+			      "vitrine: %zu quarantined while '%s' ran: 'vitrine quarantine ls %s' "
+			      "lists what, 'vitrine quarantine restore %s PATH' brings it back\n",
+			      n, name, name, name);
+	return x;
+}
+
 int cmd_stop(int argc, char **argv, struct err *e)
 {
 	struct manage m;
@@ -251,7 +272,7 @@ int cmd_stop(int argc, char **argv, struct err *e)
 	if (x == 0)
 		x = want_names(&m, "stop", e);
 	if (x == 0)
-		x = each(&m, stop_one, e);
+		x = each(&m, stop_and_tell, e);
 	host_done(&m.host);
 	return x;
 }
@@ -558,6 +579,20 @@ static int prune_one(struct manage *m, const char *name, struct err *e)
 	return x == -EBUSY || x == -ENOENT ? 0 : x;
 }
 
+/* What templates and images left that were cut off while they were made. */
+static void prune_left(const struct manage *m)
+{
+	uint64_t bytes;
+	size_t n = bench_left(m->host.state_dir, !m->is_dry, &bytes);
+	_free_ char *text =
+		mem_fmt("%zu half-made templates or images of commands that were cut "
+			"off %s, %llu MiB",
+			n, m->is_dry ? "would go" : "are gone", (unsigned long long)(bytes / MIB));
+
+	if (n)
+		cli_complain(text);
+}
+
 int cmd_prune(int argc, char **argv, struct err *e)
 {
 	struct manage m;
@@ -577,6 +612,8 @@ int cmd_prune(int argc, char **argv, struct err *e)
 		x = each(&m, prune_one, e);
 	if (x == 0 && !m.is_dry)
 		def_clean(m.host.state_dir, NULL);
+	if (x == 0)
+		prune_left(&m);
 	host_done(&m.host);
 	return x;
 }

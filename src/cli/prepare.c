@@ -889,10 +889,12 @@ static void tell_mended(const struct run *r)
 {
 	for (size_t i = 0; i < r->host.mended.n; i++) {
 		const struct swept *s = &r->host.mended.v[i];
-		_free_ char *line = mem_fmt("a sandbox was killed here: quarantined %s (%s) as "
-					    "%s/quarantine/found-later/%s",
-					    s->rel, s->rule, r->host.state_dir,
-					    s->saved ? s->saved : "nothing");
+		_free_ char *line =
+			mem_fmt("a sandbox was killed here: quarantined %s (%s)%s", s->rel, s->rule,
+				s->saved ? "; 'vitrine quarantine ls found-later' "
+					   "lists it, 'vitrine quarantine restore "
+					   "found-later PATH' brings it back"
+					 : ": it could not be kept, and is removed");
 
 		cli_complain(line);
 	}

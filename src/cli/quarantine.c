@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "cli/quarantine.h"
 #include "cli/review.h"
 #include "cli/run.h"
 #include "cli/table.h"
@@ -114,6 +115,20 @@ static int read_list(int dir, struct taken_list *l, struct err *e)
 		p += n + (p[n] == '\n');
 	}
 	return r;
+}
+
+size_t quarantine_count(const char *state_dir, const char *name, uint64_t since)
+{
+	_cleanup_(list_done) struct taken_list l = { 0 };
+	struct err ignored = ERR_INIT;
+	_close_ int dir = open_place(state_dir, name, &ignored);
+	size_t n = 0;
+
+	if (dir < 0 || read_list(dir, &l, &ignored) < 0)
+		return 0;
+	for (size_t i = 0; i < l.n; i++)
+		n += l.v[i].when >= since;
+	return n;
 }
 
 static char *id_of(const struct taken *t)

@@ -238,6 +238,7 @@ static int save_to_file(const struct spot *s, const struct bench *b, const char 
 
 	if (fd < 0)
 		return err_sys(e, "'%s'", part);
+	bench_file(b, part);
 	r = pack(s, b, tag, fd, e);
 	if (r == 0 && (fsync(fd) < 0 || rename(part, file) < 0))
 		r = err_sys(e, "'%s'", file);

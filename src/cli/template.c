@@ -262,6 +262,7 @@ static int cmd_export_template(struct template_ctx *c, struct err *e)
 	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return err_sys(e, "'%s'", part);
+	bench_file(&b, part);
 	r = template_pack(c, &b, c->words[0], fd, e);
 	if (r == 0 && rename(part, c->words[1]) < 0)
 		r = err_sys(e, "'%s'", c->words[1]);

@@ -356,10 +356,22 @@ static void look_tables(struct host *h)
 		(void)host_look_at(&f->tools, path_join(h->home, plan_secret_paths[k]), false);
 }
 
+/* For `vitrine quarantine`. */
+static void list_mended(const struct host *h, size_t from)
+{
+	_close_ int list = from < h->mended.n && h->mended.dir_fd >= 0
+				   ? sweep_open_list(h->mended.dir_fd)
+				   : FD_NONE;
+
+	for (size_t i = from; i < h->mended.n; i++)
+		sweep_list(list, h->mended.v[i].rel, &h->mended.v[i]);
+}
+
 int host_mend(struct host *h, const char *dir, int fd, struct err *e)
 {
 	_free_ char *known = mem_fmt("%s/known", h->state_dir);
 	_free_ char *quarantine = mem_fmt("%s/quarantine/found-later", h->state_dir);
+	size_t before = h->mended.n;
 	int r;
 
 	if (sabotaged("mend"))
@@ -367,6 +379,7 @@ int host_mend(struct host *h, const char *dir, int fd, struct err *e)
 	h->mended.dir = quarantine;
 	h->mended.dir_fd = FD_NONE;
 	r = known_recover(known, dir, fd, &h->mended, e);
+	list_mended(h, before);
 	fd_close(h->mended.dir_fd);
 	h->mended.dir_fd = FD_NONE;
 	h->mended.dir = NULL;

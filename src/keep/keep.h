@@ -21,7 +21,6 @@
 #define QUARANTINE_TOTAL "quarantined in all: "
 #define STORY_LEFT_DIR                                                                             \
 	"runs/ended" /* below the state directory: how sandboxes ended whose folder is gone */
-#define QUARANTINE_LIST "names.jsonl" /* in the quarantine of a sandbox, all its runs */
 
 enum keep_msg_type {
 	/* from the client */

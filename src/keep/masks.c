@@ -81,24 +81,6 @@ static void on_take(void *guarded, const char *rel, const char *rule)
 	tell_quarantined(g->k, buf_cstr(&b), rule);
 }
 
-/* All of them, one JSON object in a line, beside what was taken. */
-static void list_swept(int fd, const char *name, const struct swept *s)
-{
-	_cleanup_(buf_done) struct buf b = BUF(MIB);
-
-	buf_puts(&b, "{\"path\":");
-	buf_json(&b, name);
-	buf_puts(&b, ",\"rule\":");
-	buf_json(&b, s->rule);
-	if (s->saved) {
-		buf_puts(&b, ",\"saved\":");
-		buf_json(&b, s->saved);
-	}
-	buf_puts(&b, "}\n");
-	if (fd >= 0 && !b.is_over && !sabotaged("count"))
-		(void)io_write_all(fd, b.p, b.n); /* the record has it too */
-}
-
 /* What was taken may be the host's own save: how to have it. Written in place it stays masked, so nobody inside can add
  * to it on the way. */
 static void tell_way_back(struct guarded *g, const struct swept *s)
@@ -126,14 +108,13 @@ static void tell_swept(struct guarded *g)
 	_close_ int list = FD_NONE;
 
 	if (k->masks->told < k->swept.n && k->swept.dir_fd >= 0)
-		list = openat(k->swept.dir_fd, QUARANTINE_LIST,
-			      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		list = sweep_open_list(k->swept.dir_fd);
 	for (; k->masks->told < k->swept.n; k->masks->told++) {
 		const struct swept *s = &k->swept.v[k->masks->told];
 		_cleanup_(buf_done) struct buf b = BUF(16 * KIB), name = BUF(16 * KIB);
 
 		name_of(g, s->rel, &name);
-		list_swept(list, buf_cstr(&name), s);
+		sweep_list(list, buf_cstr(&name), s);
 		if (k->masks->told >= NOTES_MAX)
 			continue;
 		buf_printf(&b, "quarantined %.280s%s (%.120s)", buf_cstr(&name),

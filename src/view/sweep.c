@@ -11,6 +11,7 @@
  */
 #include <fcntl.h>
 
+#include "base/io.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "base/sabotage.h"
@@ -29,6 +30,31 @@ static void forget_left(struct sweep *s)
 	}
 	s->n_left = 0;
 	s->left_count = 0;
+}
+
+int sweep_open_list(int quarantine_fd)
+{
+	int fd = openat(quarantine_fd, QUARANTINE_LIST,
+			O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd >= 0 ? fd : FD_NONE;
+}
+
+void sweep_list(int list_fd, const char *name, const struct swept *s)
+{
+	_cleanup_(buf_done) struct buf b = BUF(MIB);
+
+	buf_puts(&b, "{\"path\":");
+	buf_json(&b, name);
+	buf_puts(&b, ",\"rule\":");
+	buf_json(&b, s->rule);
+	if (s->saved) {
+		buf_puts(&b, ",\"saved\":");
+		buf_json(&b, s->saved);
+	}
+	buf_puts(&b, "}\n");
+	if (list_fd >= 0 && !b.is_over && !sabotaged("count"))
+		(void)io_write_all(list_fd, b.p, b.n); /* the record has it too */
 }
 
 void sweep_done(struct sweep *s)

@@ -134,6 +134,13 @@ struct swept {
 	char *saved; /* where it lies now, below the quarantine directory; NULL when it could not be moved and was removed */
 };
 
+/* In each quarantine: one JSON object in a line for all that was ever taken there. */
+#define QUARANTINE_LIST "names.jsonl"
+/* FD_NONE: it cannot be opened, and the event alone records it. */
+int sweep_open_list(int quarantine_fd);
+/* `name`: the path as people know it. */
+void sweep_list(int list_fd, const char *name, const struct swept *s);
+
 #define SWEEP_LEFT_MAX 100
 
 struct sweep {

@@ -3,10 +3,14 @@
 """Nothing is lost: what removes something says what waits there, and leaves it unless it is told otherwise."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
-from harness import eq, has, has_not, main, refused, soon, test
+from harness import below, eq, has, has_not, main, refused, soon, test
 
 GIT = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main", "-c", "safe.directory=*"]
 
@@ -196,6 +200,41 @@ def quarantined_of_runs_without_a_name(box):
     eq([q["path"] for q in json.loads(box.cli("quarantine", "ls", "--json", "two").out)], [".envrc"])
     eq(box.cli("quarantine", "rm", "two").rc, 0)
     eq(json.loads(box.cli("quarantine", "ls", "--json").out), [])
+
+
+@test
+def what_is_left_running_says_it_when_it_is_stopped(box):
+    """Nobody waits for the end of a detached run: `stop` says what was taken meanwhile, and not what was taken before."""
+    eq(box.cli("run", "-d", "--name", "box", "--", "sh", "-c", f"{PLANT}; sleep 60").rc, 0)
+    soon(lambda: len(json.loads(box.cli("quarantine", "ls", "--json").out)) == 2, "both are taken")
+    r = box.cli("stop", "--time", "0s", "box")
+    eq(r.rc, 0, r.err)
+    has(r.err, "2 quarantined while 'box' ran: 'vitrine quarantine ls box'", "'vitrine quarantine restore box PATH'")
+    time.sleep(1.1)
+    eq(box.cli("run", "-d", "--name", "box", "--", "sleep", "60").rc, 0)
+    r = box.cli("stop", "--time", "0s", "box")
+    eq((r.rc, r.err), (0, ""))
+
+
+@test
+def what_a_killed_sandbox_left_can_be_had_back(box):
+    """A file that was replaced while the keeper could not look, and then was killed: the next start takes it, and says how to have it back."""
+    box.write(".envrc", "before\n")
+    p = box.named("box", stdin=subprocess.PIPE)
+    keeper = next(pid for pid in below(os.getpid()) if b"keeper" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(keeper, signal.SIGSTOP)
+    box.write("new", "after\n")
+    (box.ws / "new").rename(box.ws / ".envrc")
+    os.kill(keeper, signal.SIGKILL)
+    box.finish(p)
+    r = box.sh("ls -A")
+    has(r.err, "a sandbox was killed here: quarantined .envrc", "'vitrine quarantine restore found-later PATH'")
+    eq([(q["name"], q["path"]) for q in json.loads(box.cli("quarantine", "ls", "--json").out)], [("found-later", ".envrc")])
+    eq(box.cli("quarantine", "show", "found-later", ".envrc").out, "after\n")
+    (box.ws / ".envrc").unlink()
+    eq(box.cli("quarantine", "restore", "found-later", ".envrc").rc, 0)
+    eq(box.read(".envrc"), "after\n")
+    eq(box.cli("rm", "box").rc, 0)
 
 
 @test

@@ -3,10 +3,12 @@
 """Templates: root file systems to start from, from directories, archives and other tools' images."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -327,6 +329,74 @@ def the_hosts_own_system_names_the_command(box):
     r = box.sh("echo 'E: Could not open lock file /var/lib/dpkg/lock-frontend - open (2: No such file or directory)' >&2; "
                "echo 'E: are you root?' >&2; exit 100")
     has(r.err, "vitrine template")
+
+
+MAKER = """#!/bin/sh
+# Stands for mmdebstrap: writes a part of the archive, and hangs.
+for word; do case $word in *.tar) head -c 5000000 /dev/zero >"$word"; echo $$ >"%s" ;; esac; done
+exec sleep 60
+"""
+
+
+def parts(box):
+    return [p.name for p in (box.state / "images").glob(".part-*")]
+
+
+@test(timeout=60)
+def killed_commands_leave_nothing_half_made(box):
+    """Whatever ends the command: what it had written is gone a moment later, without another command."""
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        tools, pid = box.dir / f"tools-{sig}", box.dir / f"pid-{sig}"
+        tools.mkdir()
+        (tools / "mmdebstrap").write_text(MAKER % pid)
+        (tools / "mmdebstrap").chmod(0o755)
+        box.own(tools)
+        pid.touch()
+        box.own(pid)
+        p = box.start("template", "debian", "x", "--packages", "hello", env={"PATH": f"{tools}:/usr/bin:/bin"})
+        soon(lambda: pid.read_text().strip(), "the maker writes", 10)
+        eq(len(parts(box)) >= 2, True, "a directory and an archive in the making")
+        p.send_signal(sig)
+        box.finish(p)  # its output ends: the maker has ended with it
+        soon(lambda: not parts(box), f"nothing half-made is left after {sig.name}", 12)
+    # A file of the user's own choice.
+    done(box, "run", "--name", "box", "--", "sh", "-c", "head -c 200000000 /dev/urandom >~/big")
+    p = box.start("save", "box", "box:1", "-o", str(box.home / "box.tar"))
+    half = box.home / "box.tar.part"
+    soon(lambda: half.exists() or p.poll() is not None, "the archive is begun", 10)
+    p.send_signal(signal.SIGKILL)
+    box.finish(p)
+    soon(lambda: not half.exists() and not parts(box), "nothing half-made is left", 12)
+
+
+@test
+def what_a_power_cut_left_is_found(box):
+    """doctor counts it, prune removes it; while a command works there, it is nobody's business."""
+    done(box, "template", "import", str(tiny(box)), "tiny")
+
+    def row():
+        return next(c for c in json.loads(box.cli("doctor", "--json").out)["checks"] if c["id"] == "left")
+
+    eq(row()["state"], "works")
+    left = box.state / "images" / ".part-0123456789abcdef"
+    (left / "deep").mkdir(parents=True)
+    (left / "deep" / "f").write_bytes(bytes(3 << 20))
+    (box.state / "images" / ".part-link").symlink_to(box.home)
+    box.own(box.state / "images")
+    c = row()
+    eq(c["state"], "weaker")
+    has(c["detail"], "2 templates or images of commands that were cut off, 3 MiB")
+    has(c["fix"], "vitrine prune")
+    with open(box.state / "images" / ".lock", "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        eq(row()["state"], "works", "somebody works there")
+        has_not(box.cli("prune", "--yes").err, "half-made")
+    r = box.cli("prune", "--dry-run")
+    has(r.err, "2 half-made templates or images of commands that were cut off would go, 3 MiB")
+    eq(left.exists(), True)
+    r = box.cli("prune", "--yes")
+    has(r.err, "are gone, 3 MiB")
+    eq((left.exists(), parts(box), box.home.exists(), row()["state"]), (False, [], True, "works"))
 
 
 if __name__ == "__main__":
