@@ -25,6 +25,9 @@ const char *cmd_name(struct arena *mem, const char *word)
 	n = strlen(name);
 	if (n > 4 && str_eq(name + n - 4, ".exe"))
 		name[n - 4] = '\0';
+	/* npx rimraf@5 */
+	if (name[0] != '@' && strchr(name, '@'))
+		*strchr(name, '@') = '\0';
 	/* zsh: =rm is the path of rm. */
 	return name[0] == '=' ? name + 1 : name;
 }
@@ -417,6 +420,8 @@ enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places
 	if (fit == FIT_NO || (r->args && a->n_pos - from < r->args))
 		return FIT_NO;
 	if (r->arg && !any_arg(a, from, p, r->arg) && !any_value(a, p, r->arg))
+		return FIT_NO;
+	if (r->no_value && any_value(a, p, r->no_value))
 		return FIT_NO;
 	if (r->no_arg && any_arg(a, from, p, r->no_arg))
 		return FIT_NO;

@@ -191,6 +191,7 @@ void code_scan(struct walk *w, const struct cmd *c, const char *text)
 
 	code_calls(w, c, text, &ran);
 	code_loops(w, c, text);
+	code_services(w, c, text);
 	if (is_deleted)
 		enumerated(w, c, text);
 	for (unsigned n = 0; n < MAX_LITERALS && (s = next_literal(w, &at)) != NULL; n++) {
@@ -246,6 +247,9 @@ static bool takes_code(const struct interpreter *t, const char *s)
 		return t->words[0] && str_eq(s, "eval");
 	if (s[1] == '-')
 		return t->words[0] && rules_list_has(t->words, s);
+	/* -MFile::Path=rmtree: the value is attached. */
+	if (s[1] && s[2] && strchr("MIm", s[1]) && strchr(t->letters, 'E'))
+		return false;
 	return s[1] && strchr(t->letters, s[strlen(s) - 1]) != NULL;
 }
 
@@ -331,6 +335,8 @@ static void interpret(struct walk *w, const struct cmd *c, const struct interpre
 static void awk_program(struct walk *w, const struct cmd *c, const struct value *program)
 {
 	const char *text = program->s;
+	bool is_empty = strstr(text, "printf \"\"") != NULL;
+	unsigned written = 0;
 
 	if (text[0] == VALUE_UNKNOWN || text[0] == VALUE_MANY ||
 	    (c->is_fed && strpbrk(text, VALUE_MARKS)))
@@ -347,6 +353,22 @@ static void awk_program(struct walk *w, const struct cmd *c, const struct value 
 			walk_find(w, "code-runs", c);
 	}
 	code_scan(w, c, text);
+	/* print > "file" */
+	for (const char *at = text; (at = strchr(at, '>')) != NULL && written < MAX_LITERALS;) {
+		bool is_more = at[1] == '>';
+		const char *s = at + 1 + is_more + strspn(at + 1 + is_more, " "), *path;
+
+		at += 1 + is_more;
+		if (*s != '"')
+			continue;
+		path = next_literal(w, &s);
+		if (path && path[0] && ++written)
+			effect_add(w,
+				   is_more    ? EFFECT_APPENDS
+				   : is_empty ? EFFECT_EMPTIES
+					      : EFFECT_WRITES,
+				   value_text(w->mem, path, strlen(path)), c);
+	}
 	/* print "rm " $1 | "sh" */
 	for (const char *at = text; (at = strchr(at, '|')) != NULL; at++) {
 		const char *s = at + 1 + strspn(at + 1, " ");

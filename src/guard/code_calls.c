@@ -234,6 +234,38 @@ static const char *text_at(struct reading *r, const char *s, const char **at)
 	return t.p;
 }
 
+static bool names_home(const char *s, size_t n);
+
+/* p = 'x', p = os.path.expanduser('~/x'), p = process.env.HOME + '/x', p = Path('x') */
+static void learn_var(struct reading *r, const char *name, const char *s)
+{
+	const char *from = s, *value;
+	unsigned depth = 0;
+	bool has_home;
+
+	if (*s != '\'' && *s != '"') {
+		for (; *s && *s != '\'' && *s != '"' && s - from < 120; s++) {
+			if (*s == ';' || *s == '\n' || (*s == ',' && depth == 0))
+				return;
+			depth += *s == '(';
+			depth -= depth && *s == ')';
+		}
+		if (*s != '\'' && *s != '"')
+			return;
+		has_home = names_home(from, (size_t)(s - from));
+		if (!has_home && !memmem(from, (size_t)(s - from), "Path(", 5) &&
+		    !memmem(from, (size_t)(s - from), "join(", 5))
+			return;
+		value = text_at(r, s, &s);
+		if (has_home && value[0] != '~')
+			value = arena_fmt(r->w->mem, "~%s%s", value[0] == '/' ? "" : "/", value);
+	} else {
+		value = text_at(r, s, &s);
+	}
+	r->vars[r->n_vars].name = name;
+	r->vars[r->n_vars++].value = value;
+}
+
 static void learn_vars(struct reading *r)
 {
 	for (const char *s = r->code; *s && r->n_vars < MAX_VARS; s++) {
@@ -249,10 +281,7 @@ static void learn_vars(struct reading *r)
 		if (*at != '=' || at[1] == '=')
 			continue;
 		at += 1 + strspn(at + 1, " ");
-		if (*at != '\'' && *at != '"')
-			continue;
-		r->vars[r->n_vars].name = arena_strn(r->w->mem, name, n);
-		r->vars[r->n_vars++].value = text_at(r, at, &at);
+		learn_var(r, arena_strn(r->w->mem, name, n), at);
 	}
 }
 
@@ -337,6 +366,17 @@ static void read_receiver(struct reading *r, const char *name, struct given *g)
 	g->is_joined = true;
 }
 
+/* "$ENV{HOME}/x", `${os.homedir()}/x`, "#{Dir.home}/x", "$HOME/x" */
+static const char *without_variable(struct reading *r, const char *s)
+{
+	size_t n = strcspn(s, "/");
+
+	if ((s[0] == '$' || s[0] == '#' || s[0] == '{') &&
+	    (names_home(s, n) || memmem(s, n, "home", 4)))
+		return arena_fmt(r->w->mem, "%s%s", r->w->places.home, s + n);
+	return s;
+}
+
 static const struct value *path_of(struct reading *r, const struct given *g, size_t i)
 {
 	const char *s = i < g->n ? g->texts[i] : "";
@@ -344,6 +384,7 @@ static const struct value *path_of(struct reading *r, const struct given *g, siz
 	if (g->has_home && g->is_joined)
 		for (size_t k = i + 1; k < g->n && g->n < 5; k++)
 			s = arena_fmt(r->w->mem, "%s/%s", s, g->texts[k]);
+	s = without_variable(r, s);
 	if (str_starts(s, "~/"))
 		s = arena_fmt(r->w->mem, "%s%s", r->w->places.home, s + 1);
 	else if (str_eq(s, "~") || (g->has_home && i >= g->n))
@@ -565,6 +606,47 @@ void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ra
 		walk_find(w, "fork-bomb", c);
 }
 
+/* Services and databases. */
+
+static void code_statements(struct walk *w, const struct cmd *c, const char *text);
+
+static bool has_word_of(const char *code, const char *const *words, size_t n);
+
+void code_services(struct walk *w, const struct cmd *c, const char *code)
+{
+	static const char *const services[] = { "boto3",        "google.cloud", "azure.",
+						"stripe",       "kubernetes",   "firebase",
+						"aws-sdk",      "@octokit",     "github",
+						"digitalocean", "cloudflare",   "twilio",
+						"PyGithub",     "gitlab",       "heroku",
+						"hvac",         "consul",       "docker.from_env" };
+	static const char *const acts[] = { ".delete(",          "delete_",       ".terminate",
+					    "terminate_",        ".destroy(",     "DeleteObject",
+					    "DeleteBucket",      ".purge(",       "Delete",
+					    "remove_",           ".prune(",       ".refund",
+					    "Refund.create",     "Charge.create", "messages.create",
+					    "create_access_key", "attach_" };
+	static const char *const databases[] = {
+		"execute(",        "executescript(", "query(",   "drop_database",
+		"dropDatabase",    ".drop()",        "flushall", "flushdb",
+		"delete_many({})", "deleteMany({})", "drop_all("
+	};
+
+	if (strlen(code) < 16)
+		return;
+	if (has_word_of(code, services, ARRAY_LEN(services)) &&
+	    has_word_of(code, acts, ARRAY_LEN(acts)))
+		effect_text(w, EFFECT_CHANGES, "cloud", c);
+	for (size_t i = 0; i < ARRAY_LEN(databases); i++)
+		if (strstr(code, databases[i])) {
+			if (i >= 3)
+				effect_text(w, EFFECT_CHANGES, "data", c);
+			else
+				code_statements(w, c, code);
+			break;
+		}
+}
+
 /* Loops and sizes. */
 
 static bool has_word_of(const char *code, const char *const *words, size_t n)
@@ -613,6 +695,13 @@ void code_loops(struct walk *w, const struct cmd *c, const char *code)
 	static const char *const makes[] = { "fork",  "Process(", "Thread(", "spawn",
 					     "Popen", "Worker(",  "popen",   "system(" };
 
+	static const char *const again[] = { "setImmediate", "setInterval", "nextTick",
+					     "__filename",   "argv[0]",     "__FILE__",
+					     "process.argv" };
+
+	if (has_word_of(code, again, ARRAY_LEN(again)) &&
+	    (strstr(code, "spawn(") || strstr(code, "fork(")))
+		walk_find(w, "fork-bomb", c);
 	if (has_word_of(code, forever, ARRAY_LEN(forever))) {
 		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !strstr(code, "sleep"))
 			walk_find(w, "fork-bomb", c);
@@ -635,7 +724,29 @@ static const char *find_word(const char *s, const char *word)
 	return NULL;
 }
 
+/* Texts in single quotes are data, unless nobody closes them. */
+static const char *without_texts(struct walk *w, const char *text)
+{
+	char *s = arena_strn(w->mem, text, strlen(text));
+
+	for (char *at = s; (at = strchr(at, '\'')) != NULL;) {
+		char *end = strchr(at + 1, '\'');
+
+		if (end == NULL)
+			break;
+		for (at++; at < end; at++)
+			*at = '_';
+		at = end + 1;
+	}
+	return s;
+}
+
 void code_sql(struct walk *w, const struct cmd *c, const char *text)
+{
+	code_statements(w, c, without_texts(w, text));
+}
+
+static void code_statements(struct walk *w, const struct cmd *c, const char *text)
 {
 	static const char *const words[] = { "drop table",      "drop database",   "drop schema",
 					     "drop user",       "drop column",     "drop view",

@@ -20,6 +20,8 @@ static const struct {
 	{ "*", "*\xe2\x80\xa8*|*\xe2\x80\xa9*",
 	  "to bash these characters are letters of a word, not its end" },
 	{ "*", "*\r*", "to bash a carriage return is a letter of a word, not its end" },
+	{ "*", "*find . -name \"[*].pyc\" -delete",
+	  "what the language makes again by itself is no loss" },
 	{ "*", "*ssh-agent*", "what ssh-agent prints is made for eval" },
 	{ "*", "W='rm -rf ~'; $W",
 	  "bash does not expand ~ out of a variable: this deletes a file called ~" },

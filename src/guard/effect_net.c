@@ -81,6 +81,41 @@ static void send_data(struct walk *w, const struct cmd *c, const struct option *
 		effect_text(w, EFFECT_SENDS, "\x01", c);
 }
 
+/* Variables that hold secrets by their names. */
+static bool is_secret_name(const char *s)
+{
+	return s && rules_list_fits("*TOKEN*|*SECRET*|*PASSWORD*|*PASSWD*|*API_KEY*|*_KEY|*"
+				    "CREDENTIAL*",
+				    s);
+}
+
+/* What these print tells about the machine or out of a file; uname and git do not. */
+static bool tells(const struct part *p)
+{
+	struct word word = { .first = (struct part *)(uintptr_t)p };
+
+	return place_script_names(&word, "whoami|id|hostname|cat|base64|env|printenv|head|tail|"
+					 "grep|"
+					 "xxd|od|tar|jq|history|awk|openssl|gzip|security|pass|ps|"
+					 "ifconfig|ip|ls|find");
+}
+
+/* A secret or a command's output in a header that is not one for logging in. */
+static void header(struct walk *w, const struct cmd *c, const struct value *v)
+{
+	if (v->word == NULL || !value_has_mark(v) ||
+	    rules_list_fits("[Aa]uthorization*|*[Tt]oken*|*[Kk]ey*|[Cc]ookie*|*[Aa]uth*|*TOKEN*|*"
+			    "KEY*",
+			    v->s))
+		return;
+	for (const struct part *p = v->word->first; p; p = p->next)
+		if ((p->kind == PART_SCRIPT && tells(p)) ||
+		    (p->kind == PART_VAR && is_secret_name(p->text))) {
+			effect_text(w, EFFECT_SENDS, "\x01", c);
+			return;
+		}
+}
+
 static void http(struct walk *w, const struct cmd *c, const struct args *a)
 {
 	static const char carriers[] = "-d|--data|--data-binary|--data-raw|--data-ascii|--data-"
@@ -93,6 +128,8 @@ static void http(struct walk *w, const struct cmd *c, const struct args *a)
 	for (size_t i = 0; i < a->n_options; i++)
 		if (a->options[i].value && args_is(a->options[i].name, carriers))
 			send_data(w, c, &a->options[i]);
+		else if (a->options[i].value && args_is(a->options[i].name, "-H|--header|-A|-e|-b"))
+			header(w, c, a->options[i].value);
 	/* httpie: name@file, name=@file */
 	for (size_t i = 0; i < a->n_pos && rules_list_has("http|https|xh", c->name); i++) {
 		const char *at = strchr(a->pos[i]->s, '@');
@@ -221,25 +258,6 @@ static void lookup(struct walk *w, const struct cmd *c, const struct args *a)
 					effect_text(w, EFFECT_SENDS, "\x01", c);
 					break;
 				}
-}
-
-/* Variables that hold secrets by their names. */
-static bool is_secret_name(const char *s)
-{
-	return s && rules_list_fits("*TOKEN*|*SECRET*|*PASSWORD*|*PASSWD*|*API_KEY*|*_KEY|*"
-				    "CREDENTIAL*",
-				    s);
-}
-
-/* What these print tells about the machine or out of a file; uname and git do not. */
-static bool tells(const struct part *p)
-{
-	struct word word = { .first = (struct part *)(uintptr_t)p };
-
-	return place_script_names(&word, "whoami|id|hostname|cat|base64|env|printenv|head|tail|"
-					 "grep|"
-					 "xxd|od|tar|jq|history|awk|openssl|gzip|security|pass|ps|"
-					 "ifconfig|ip|ls|find");
 }
 
 /* An address with something in it that a command printed. */

@@ -78,6 +78,12 @@ void wrap_alias(struct walk *w, struct cmd *c, const struct wrapper *t)
 	for (size_t i = 1; i < c->argc; i++) {
 		const char *eq = strchr(c->argv[i]->s, '=');
 
+		/* From now on the name stands for this text. */
+		if (eq)
+			vars_set(&w->vars,
+				 arena_fmt(w->mem, "alias %.*s", (int)(eq - c->argv[i]->s),
+					   c->argv[i]->s),
+				 eq + 1);
 		if (str_starts(c->argv[i]->s, "vitrine="))
 			effect_text(w, EFFECT_CHANGES, "guard", c);
 		if (eq)
@@ -206,8 +212,11 @@ static bool only_looks(struct walk *w, const struct cmd *c, size_t at)
 	if (at < c->argc && str_eq(c->argv[at]->s, "env"))
 		for (at++; at < c->argc && wrap_is_assignment(c->argv[at]->s);)
 			at++;
-	if (at >= c->argc || c->n_files)
+	if (at >= c->argc)
 		return false;
+	for (size_t i = 0; i < c->n_files; i++)
+		if (!str_eq(c->files[i].path->s, "/dev/null"))
+			return false;
 	in.argv = c->argv + at;
 	in.argc = c->argc - at;
 	in.name = cmd_name(w->mem, in.argv[0]->s);
