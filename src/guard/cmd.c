@@ -84,6 +84,16 @@ static const struct value *next_word(struct reading *r)
 	return r->at < r->c->argc ? r->c->argv[r->at++] : NULL;
 }
 
+/* The rest of a word is a value that comes from the same word. */
+static const struct value *attached(struct arena *mem, const struct value *v, const char *rest)
+{
+	struct value *x = value_text(mem, rest, strlen(rest));
+
+	x->word = v->word;
+	x->is_dynamic = v->is_dynamic && value_has_mark(x);
+	return x;
+}
+
 static void read_long(struct arena *mem, struct reading *r, const struct value *v)
 {
 	const char *eq = strchr(v->s, '=');
@@ -92,7 +102,7 @@ static void read_long(struct arena *mem, struct reading *r, const struct value *
 	if (strpbrk(name, VALUE_MARKS))
 		r->out->has_unknown_option = true;
 	if (eq)
-		add_option(r, name, value_text(mem, eq + 1, strlen(eq + 1)));
+		add_option(r, name, attached(mem, v, eq + 1));
 	else
 		add_option(r, name, takes_value(r, name) ? next_word(r) : NULL);
 }
@@ -112,7 +122,7 @@ static void read_letters(struct arena *mem, struct reading *r, const struct valu
 			add_option(r, name, NULL);
 			continue;
 		}
-		add_option(r, name, s[1] ? value_text(mem, s + 1, strlen(s + 1)) : next_word(r));
+		add_option(r, name, s[1] ? attached(mem, v, s + 1) : next_word(r));
 		return;
 	}
 }

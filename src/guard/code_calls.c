@@ -254,6 +254,7 @@ static void learn_var(struct reading *r, const char *name, const char *s)
 			return;
 		has_home = names_home(from, (size_t)(s - from));
 		if (!has_home && !memmem(from, (size_t)(s - from), "Path(", 5) &&
+		    !memmem(from, (size_t)(s - from), "expand_path(", 12) &&
 		    !memmem(from, (size_t)(s - from), "join(", 5))
 			return;
 		value = text_at(r, s, &s);
@@ -353,8 +354,18 @@ static void read_given(struct reading *r, const char *s, struct given *g)
 /* pathlib.Path('x').unlink(): the text stands in front of the dot. */
 static void read_receiver(struct reading *r, const char *name, struct given *g)
 {
-	const char *from = name, *s;
+	const char *from = name, *s, *dot = name, *known;
 
+	/* p.write_text(x): the variable stands in the name. */
+	while (is_name(*dot))
+		dot++;
+	while (dot > name && *dot != '.')
+		dot--;
+	known = var_of(r, name, (size_t)(dot - name));
+	if (known && g->n < MAX_TEXTS) {
+		g->texts[g->n++] = known;
+		return;
+	}
 	while (from > r->code && from[-1] != ';' && from[-1] != '\n' && name - from < 200)
 		from--;
 	for (s = from; s < name;)
@@ -405,6 +416,18 @@ static void do_run(struct reading *r, const struct given *g)
 			walk_text(r->w, g->texts[0], strlen(g->texts[0]), r->c, r->c->name);
 		return;
 	}
+	if (strchr(g->texts[0], ' ')) {
+		/* "rm -rf " + home + "/x": one text for a shell, put together. */
+		const char *s = g->texts[0];
+
+		if (g->has_home)
+			s = arena_fmt(r->w->mem, "%s%s", s, r->w->places.home);
+		for (size_t i = 1; i < g->n; i++)
+			if (!str_eq(g->texts[i], "HOME"))
+				s = arena_fmt(r->w->mem, "%s%s", s, g->texts[i]);
+		walk_text(r->w, s, strlen(s), r->c, r->c->name);
+		return;
+	}
 	if (g->has_home && g->n < MAX_TEXTS) {
 		/* spawn('rm', ['-rf', os.homedir()]) */
 		const char *words[MAX_TEXTS];
@@ -427,8 +450,8 @@ static bool is_write_mode(const struct given *g)
 
 static void do_send(struct reading *r, const struct given *g)
 {
-	static const char *const bodies[] = { "open(", "read", "environ", "process.env",
-					      "body",  "data", "files" };
+	static const char *const bodies[] = { "open(",  "read",  "environ", "process.env",
+					      "getenv", "$_ENV", "ENV.to_", "Deno.env" };
 
 	static const char *const shells[] = { "pty.", "dup2", "/bin/sh", "/bin/bash",
 					      "subprocess" };
@@ -444,7 +467,7 @@ static void do_send(struct reading *r, const struct given *g)
 			return;
 		}
 	for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
-		if (i < 4 && strstr(r->code, bodies[i]) && (is_url || is_host)) {
+		if (strstr(r->code, bodies[i]) && (is_url || is_host)) {
 			effect_text(r->w, EFFECT_SENDS, "\x01", r->c);
 			return;
 		}
@@ -497,7 +520,10 @@ static void act(struct reading *r, enum act a, const struct given *g)
 		effect_text(w, EFFECT_CHANGES, "rights", r->c);
 		break;
 	case ACT_READ:
-		if (g->n)
+		/* Fetching tells what is in the address. */
+		if (g->n && strstr(g->texts[0], "://") && strchr(g->texts[0], '?'))
+			do_send(r, g);
+		else if (g->n)
 			effect_add(w, EFFECT_READS, path_of(r, g, 0), r->c);
 		break;
 	case ACT_MODE:
@@ -680,6 +706,33 @@ static bool is_too_large(const char *code)
 	return false;
 }
 
+/* sleep(1), sleep 1, but not 'sleep' that is started or given to somebody. */
+static bool waits(const char *code)
+{
+	for (const char *at = code; (at = strstr(at, "sleep")) != NULL; at += 5) {
+		const char *s = at + 5 + strspn(at + 5, " ");
+
+		if ((at == code || !strchr("'\"`", at[-1])) &&
+		    (*s == '(' || isdigit((unsigned char)*s)))
+			return true;
+	}
+	return strstr(code, ".wait(") || strstr(code, "wait()") || strstr(code, ".join(");
+}
+
+/* os.kill(-1, 9), kill 9, -1 */
+static bool kills_all(const char *code)
+{
+	for (const char *at = code; (at = strstr(at, "kill")) != NULL; at += 4) {
+		const char *end = at + strcspn(at, ";\n"),
+			   *one = memmem(at, (size_t)(end - at), "-1", 2);
+
+		if (one && one - at < 24 && !isalnum((unsigned char)one[2]) &&
+		    strchr("(, '\"", one[-1]))
+			return true;
+	}
+	return false;
+}
+
 void code_loops(struct walk *w, const struct cmd *c, const char *code)
 {
 	static const char *const forever[] = {
@@ -688,10 +741,10 @@ void code_loops(struct walk *w, const struct cmd *c, const char *code)
 		"loop{",           "while true",      "until false", "iter(int, 1)", "iter(int,1)",
 		"itertools.count", "itertools.cycle", "} while 1",   "for {",        "while(!0)",
 	};
-	static const char *const ends[] = { "break", "sleep",   "input(",  "readline", "return",
-					    "exit",  "await",   "recv",    "accept",   "gets",
-					    "STDIN", "raise",   "getline", "wait",     "setTimeout",
-					    "poll",  "select(", "throw" };
+	static const char *const ends[] = { "break",      "input(", "readline", "return",
+					    "exit",       "await",  "recv",     "accept",
+					    "gets",       "STDIN",  "raise",    "getline",
+					    "setTimeout", "poll",   "select(",  "throw" };
 	static const char *const makes[] = { "fork",  "Process(", "Thread(", "spawn",
 					     "Popen", "Worker(",  "popen",   "system(" };
 
@@ -699,15 +752,20 @@ void code_loops(struct walk *w, const struct cmd *c, const char *code)
 					     "__filename",   "argv[0]",     "__FILE__",
 					     "process.argv" };
 
+	/* Nothing shorter is a loop with something in it. */
+	if (strlen(code) < 10)
+		return;
 	if (has_word_of(code, again, ARRAY_LEN(again)) &&
 	    (strstr(code, "spawn(") || strstr(code, "fork(")))
 		walk_find(w, "fork-bomb", c);
 	if (has_word_of(code, forever, ARRAY_LEN(forever))) {
-		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !strstr(code, "sleep"))
+		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !waits(code))
 			walk_find(w, "fork-bomb", c);
-		else if (!has_word_of(code, ends, ARRAY_LEN(ends)))
+		else if (!waits(code) && !has_word_of(code, ends, ARRAY_LEN(ends)))
 			walk_find(w, "endless", c);
 	}
+	if (kills_all(code))
+		effect_text(w, EFFECT_CHANGES, "processes", c);
 	if (is_too_large(code))
 		effect_text(w, EFFECT_STARTS, "large", c);
 }

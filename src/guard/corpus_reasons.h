@@ -22,6 +22,12 @@ static const struct {
 	{ "*", "*\r*", "to bash a carriage return is a letter of a word, not its end" },
 	{ "*", "*find . -name \"[*].pyc\" -delete",
 	  "what the language makes again by itself is no loss" },
+	{ "*", "uv pip install -e .",
+	  "the project itself, as it lies there: nothing foreign comes in" },
+	{ "*kubectl*",
+	  "*get secret|*get secrets|*get secret -n *|*get secrets -n *|*get secret ? kubectl "
+	  "apply*|*get secrets *",
+	  "without a name and without -o kubectl prints names and sizes, and no values" },
 	{ "*", "*ssh-agent*", "what ssh-agent prints is made for eval" },
 	{ "*", "W='rm -rf ~'; $W",
 	  "bash does not expand ~ out of a variable: this deletes a file called ~" },

@@ -160,7 +160,8 @@ static bool any_option_value(struct walk *w, const struct args *a, const char *c
 
 		if (v == NULL || !args_is(a->options[i].name, names))
 			continue;
-		if (cond[n] == '>' ? size_of(v->s) > size_of(want) : rules_list_fits(want, v->s))
+		if (cond[n] == '>' ? size_of(v->s) > size_of(want)
+				   : place_fits(&w->places, want, v))
 			return true;
 	}
 	return false;
@@ -443,7 +444,7 @@ static void database(struct walk *w, const struct cmd *c, const struct args *a)
 			    "shell|bq|snowsql",
 			    c->name))
 		return;
-	if (args_have(a, "-readonly|-safe|--readonly"))
+	if (args_have(a, "-readonly|-safe|--readonly") || any_text(a, ":memory:"))
 		return;
 	code_sql(w, c, walk_join(w, c, 1));
 	if (c->input == INPUT_TEXT && c->input_text)

@@ -130,6 +130,13 @@ static void http(struct walk *w, const struct cmd *c, const struct args *a)
 			send_data(w, c, &a->options[i]);
 		else if (a->options[i].value && args_is(a->options[i].name, "-H|--header|-A|-e|-b"))
 			header(w, c, a->options[i].value);
+	/* curl -K -: the address stands in what comes in. */
+	for (size_t i = 0; i < a->n_options; i++)
+		if (a->options[i].value && args_is(a->options[i].name, "-K|--config") &&
+		    rules_list_has("-|/dev/stdin", a->options[i].value->s) &&
+		    (c->input == INPUT_UNKNOWN ||
+		     (c->input_text && strpbrk(c->input_text, VALUE_MARKS))))
+			effect_text(w, EFFECT_SENDS, "\x01", c);
 	/* httpie: name@file, name=@file */
 	for (size_t i = 0; i < a->n_pos && rules_list_has("http|https|xh", c->name); i++) {
 		const char *at = strchr(a->pos[i]->s, '@');
@@ -326,7 +333,9 @@ void effect_network(struct walk *w, const struct cmd *c, const struct args *a)
 		bucket(w, c, a);
 	else if (rules_list_has("nc|ncat|netcat|socat|telnet|nc.openbsd|nc.traditional", c->name))
 		pipe_out(w, c, a);
-	else if (rules_list_has("dig|nslookup|host|ping|drill|getent", c->name))
+	else if (rules_list_has("dig|nslookup|host|ping|drill|getent|resolvectl|delv|kdig|doggo|"
+				"dog",
+				c->name))
 		lookup(w, c, a);
 	else if (str_eq(c->name, "ssh"))
 		ssh(w, c, a);

@@ -39,7 +39,7 @@ static char *next_field(char **line)
 
 static void unescape(char *s)
 {
-	static const char names[] = "\\ntr", values[] = "\\\n\t\r";
+	static const char names[] = "\\nt", values[] = "\\\n\t";
 	char *to = s;
 
 	for (; *s; s++)

@@ -86,6 +86,7 @@ enum pattern_list {
 	PATTERNS_SECRET,
 	PATTERNS_NOT_SECRET, /* names that are no secrets after all */
 	PATTERNS_STARTUP,    /* paths of what runs by itself later: shells, schedulers, logins */
+	PATTERNS_MADE,       /* names of files that tools make again by themselves */
 	PATTERNS_GUARD, /* paths of what says whether the guard is asked: agents' settings and ours */
 	PATTERNS_COUNT_
 };

@@ -194,10 +194,10 @@ static int get_field(struct loader *l, const struct json *v, struct rule *r)
 /* A class that does not exist would never fit, and nobody would notice. */
 static int check_classes(struct loader *l, const struct json *v, const char *list)
 {
-	static const char *const classes[] = { "@root",    "@home",    "@cwd",        "@git",
-					       "@outside", "@tmp",     "@secret",     "@device",
-					       "@unknown", "@dynamic", "@any",        "@system",
-					       "@startup", "@guard",   "@credentials" };
+	static const char *const classes[] = { "@root",    "@home",    "@cwd",         "@git",
+					       "@outside", "@tmp",     "@secret",      "@device",
+					       "@unknown", "@dynamic", "@any",         "@system",
+					       "@startup", "@guard",   "@credentials", "@made" };
 
 	for (const char *at = list; at && (at = strchr(at, '@')) != NULL; at++) {
 		size_t n = strcspn(at, "|");
@@ -336,6 +336,7 @@ static const struct {
 	[PATTERNS_SECRET] = { "secret_paths", false },
 	[PATTERNS_NOT_SECRET] = { "not_secret", true },
 	[PATTERNS_STARTUP] = { "startup_paths", false },
+	[PATTERNS_MADE] = { "made_names", true },
 	[PATTERNS_GUARD] = { "guard_paths", false },
 };
 

@@ -306,6 +306,11 @@ static const char *printed_by(struct walk *w, const struct cmd *c)
 	if (strstr(s, "\\n")) {
 		char *copy = arena_strn(w->mem, s, strlen(s));
 
+		for (char *at = copy; (at = strstr(at, "\\t")) != NULL; at += 2) {
+			at[0] = '\t';
+			at[1] = ' ';
+		}
+
 		for (char *at = copy; (at = strstr(at, "\\n")) != NULL; at += 2) {
 			at[0] = ' ';
 			at[1] = '\n';

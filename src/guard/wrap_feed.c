@@ -94,9 +94,13 @@ static const struct value *fed_value(struct walk *w)
 	const char *name = NULL;
 
 	for (size_t i = 0; i + 1 < w->n_piped && str_eq(w->piped[0], "find"); i++) {
-		if (rules_list_has("-o|-or|!|-not", w->piped[i]))
+		if (rules_list_has("!|-not", w->piped[i]))
 			name = "";
-		else if (rules_list_has("-name|-iname", w->piped[i]) && name == NULL)
+		if (!rules_list_has("-name|-iname", w->piped[i]))
+			continue;
+		/* Where several kinds are asked for, one that matters counts for all. */
+		if (name == NULL ||
+		    place_fits(&w->places, "@made", value_text(w->mem, name, strlen(name))))
 			name = w->piped[i + 1];
 	}
 	if (name == NULL || name[0] != '*' || strpbrk(name + 1, "*?["))
