@@ -25,6 +25,9 @@ const char *cmd_name(struct arena *mem, const char *word)
 	n = strlen(name);
 	if (n > 4 && str_eq(name + n - 4, ".exe"))
 		name[n - 4] = '\0';
+	/* npx rimraf@5 */
+	if (name[0] != '@' && strchr(name, '@'))
+		*strchr(name, '@') = '\0';
 	/* zsh: =rm is the path of rm. */
 	return name[0] == '=' ? name + 1 : name;
 }
@@ -81,6 +84,16 @@ static const struct value *next_word(struct reading *r)
 	return r->at < r->c->argc ? r->c->argv[r->at++] : NULL;
 }
 
+/* The rest of a word is a value that comes from the same word. */
+static const struct value *attached(struct arena *mem, const struct value *v, const char *rest)
+{
+	struct value *x = value_text(mem, rest, strlen(rest));
+
+	x->word = v->word;
+	x->is_dynamic = v->is_dynamic && value_has_mark(x);
+	return x;
+}
+
 static void read_long(struct arena *mem, struct reading *r, const struct value *v)
 {
 	const char *eq = strchr(v->s, '=');
@@ -89,7 +102,7 @@ static void read_long(struct arena *mem, struct reading *r, const struct value *
 	if (strpbrk(name, VALUE_MARKS))
 		r->out->has_unknown_option = true;
 	if (eq)
-		add_option(r, name, value_text(mem, eq + 1, strlen(eq + 1)));
+		add_option(r, name, attached(mem, v, eq + 1));
 	else
 		add_option(r, name, takes_value(r, name) ? next_word(r) : NULL);
 }
@@ -109,7 +122,7 @@ static void read_letters(struct arena *mem, struct reading *r, const struct valu
 			add_option(r, name, NULL);
 			continue;
 		}
-		add_option(r, name, s[1] ? value_text(mem, s + 1, strlen(s + 1)) : next_word(r));
+		add_option(r, name, s[1] ? attached(mem, v, s + 1) : next_word(r));
 		return;
 	}
 }
@@ -417,6 +430,8 @@ enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places
 	if (fit == FIT_NO || (r->args && a->n_pos - from < r->args))
 		return FIT_NO;
 	if (r->arg && !any_arg(a, from, p, r->arg) && !any_value(a, p, r->arg))
+		return FIT_NO;
+	if (r->no_value && any_value(a, p, r->no_value))
 		return FIT_NO;
 	if (r->no_arg && any_arg(a, from, p, r->no_arg))
 		return FIT_NO;

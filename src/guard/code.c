@@ -191,6 +191,12 @@ void code_scan(struct walk *w, const struct cmd *c, const char *text)
 
 	code_calls(w, c, text, &ran);
 	code_loops(w, c, text);
+	code_services(w, c, text);
+	if (str_eq(c->name, "osascript") && strcasestr(text, "login item"))
+		effect_text(w, EFFECT_CHANGES, "schedule", c);
+	if (str_eq(c->name, "osascript") &&
+	    (strcasestr(text, "shut down") || strcasestr(text, "to restart")))
+		effect_text(w, EFFECT_CHANGES, "system", c);
 	if (is_deleted)
 		enumerated(w, c, text);
 	for (unsigned n = 0; n < MAX_LITERALS && (s = next_literal(w, &at)) != NULL; n++) {
@@ -246,6 +252,9 @@ static bool takes_code(const struct interpreter *t, const char *s)
 		return t->words[0] && str_eq(s, "eval");
 	if (s[1] == '-')
 		return t->words[0] && rules_list_has(t->words, s);
+	/* -MFile::Path=rmtree: the value is attached. */
+	if (s[1] && s[2] && strchr("MIm", s[1]) && strchr(t->letters, 'E'))
+		return false;
 	return s[1] && strchr(t->letters, s[strlen(s) - 1]) != NULL;
 }
 
@@ -263,6 +272,10 @@ static bool interpret_option(struct walk *w, const struct cmd *c, const struct i
 {
 	const char *s = c->argv[*at]->s;
 	bool is_module = str_eq(s, "-m") && str_starts(c->name, "python");
+
+	/* python3 -m twine upload: the module is a program. */
+	if (is_module && *at + 1 < c->argc)
+		walk_inner(w, c, *at + 1, "python");
 
 	if (value_has_mark(c->argv[*at]))
 		walk_find(w, "unknown-source", c);
@@ -331,6 +344,8 @@ static void interpret(struct walk *w, const struct cmd *c, const struct interpre
 static void awk_program(struct walk *w, const struct cmd *c, const struct value *program)
 {
 	const char *text = program->s;
+	bool is_empty = strstr(text, "printf \"\"") != NULL;
+	unsigned written = 0;
 
 	if (text[0] == VALUE_UNKNOWN || text[0] == VALUE_MANY ||
 	    (c->is_fed && strpbrk(text, VALUE_MARKS)))
@@ -347,6 +362,27 @@ static void awk_program(struct walk *w, const struct cmd *c, const struct value 
 			walk_find(w, "code-runs", c);
 	}
 	code_scan(w, c, text);
+	/* print > "file" */
+	for (const char *at = text; (at = strchr(at, '>')) != NULL && written < MAX_LITERALS;) {
+		bool is_more = at[1] == '>';
+		const char *s = at + 1 + is_more + strspn(at + 1 + is_more, " "), *path;
+
+		bool is_home = str_starts(s, "ENVIRON[\"HOME\"]");
+
+		at += 1 + is_more;
+		s += is_home ? 15 + strspn(s + 15, " ") : 0;
+		if (*s != '"')
+			continue;
+		path = next_literal(w, &s);
+		if (path && is_home)
+			path = arena_fmt(w->mem, "%s%s", w->places.home, path);
+		if (path && path[0] && ++written)
+			effect_add(w,
+				   is_more    ? EFFECT_APPENDS
+				   : is_empty ? EFFECT_EMPTIES
+					      : EFFECT_WRITES,
+				   value_text(w->mem, path, strlen(path)), c);
+	}
 	/* print "rm " $1 | "sh" */
 	for (const char *at = text; (at = strchr(at, '|')) != NULL; at++) {
 		const char *s = at + 1 + strspn(at + 1, " ");
@@ -645,11 +681,19 @@ static void make(struct walk *w, const struct cmd *c)
 
 	for (size_t i = 1; i + 1 < c->argc; i++)
 		if (rules_list_has("-f|--file|--makefile", c->argv[i]->s) &&
-		    !str_eq(c->argv[i + 1]->s, "-"))
+		    !rules_list_has("-|/dev/stdin", c->argv[i + 1]->s))
 			text = walk_written(w, c->argv[i + 1]->s);
 	while (text && *text) {
 		size_t n = strcspn(text, "\n");
-		const char *tab = memchr(text, '\t', n);
+		const char *tab = memchr(text, '\t', n), *line = arena_strn(w->mem, text, n);
+		const char *recipe = strstr(line, ": ;");
+
+		/* all: ; command */
+		if (recipe)
+			walk_text(w, recipe + 3, strlen(recipe + 3), c, "make");
+		/* A recipe that starts itself in the background. */
+		if (strstr(line, "$(MAKE)") && strchr(line, '&'))
+			walk_find(w, "fork-bomb", c);
 
 		if (tab && tab[1] && tab + 1 < text + n)
 			walk_text(w, arena_strn(w->mem, tab + 1, n - (size_t)(tab + 1 - text)),

@@ -234,6 +234,39 @@ static const char *text_at(struct reading *r, const char *s, const char **at)
 	return t.p;
 }
 
+static bool names_home(const char *s, size_t n);
+
+/* p = 'x', p = os.path.expanduser('~/x'), p = process.env.HOME + '/x', p = Path('x') */
+static void learn_var(struct reading *r, const char *name, const char *s)
+{
+	const char *from = s, *value;
+	unsigned depth = 0;
+	bool has_home;
+
+	if (*s != '\'' && *s != '"') {
+		for (; *s && *s != '\'' && *s != '"' && s - from < 120; s++) {
+			if (*s == ';' || *s == '\n' || (*s == ',' && depth == 0))
+				return;
+			depth += *s == '(';
+			depth -= depth && *s == ')';
+		}
+		if (*s != '\'' && *s != '"')
+			return;
+		has_home = names_home(from, (size_t)(s - from));
+		if (!has_home && !memmem(from, (size_t)(s - from), "Path(", 5) &&
+		    !memmem(from, (size_t)(s - from), "expand_path(", 12) &&
+		    !memmem(from, (size_t)(s - from), "join(", 5))
+			return;
+		value = text_at(r, s, &s);
+		if (has_home && value[0] != '~')
+			value = arena_fmt(r->w->mem, "~%s%s", value[0] == '/' ? "" : "/", value);
+	} else {
+		value = text_at(r, s, &s);
+	}
+	r->vars[r->n_vars].name = name;
+	r->vars[r->n_vars++].value = value;
+}
+
 static void learn_vars(struct reading *r)
 {
 	for (const char *s = r->code; *s && r->n_vars < MAX_VARS; s++) {
@@ -249,10 +282,7 @@ static void learn_vars(struct reading *r)
 		if (*at != '=' || at[1] == '=')
 			continue;
 		at += 1 + strspn(at + 1, " ");
-		if (*at != '\'' && *at != '"')
-			continue;
-		r->vars[r->n_vars].name = arena_strn(r->w->mem, name, n);
-		r->vars[r->n_vars++].value = text_at(r, at, &at);
+		learn_var(r, arena_strn(r->w->mem, name, n), at);
 	}
 }
 
@@ -324,8 +354,18 @@ static void read_given(struct reading *r, const char *s, struct given *g)
 /* pathlib.Path('x').unlink(): the text stands in front of the dot. */
 static void read_receiver(struct reading *r, const char *name, struct given *g)
 {
-	const char *from = name, *s;
+	const char *from = name, *s, *dot = name, *known;
 
+	/* p.write_text(x): the variable stands in the name. */
+	while (is_name(*dot))
+		dot++;
+	while (dot > name && *dot != '.')
+		dot--;
+	known = var_of(r, name, (size_t)(dot - name));
+	if (known && g->n < MAX_TEXTS) {
+		g->texts[g->n++] = known;
+		return;
+	}
 	while (from > r->code && from[-1] != ';' && from[-1] != '\n' && name - from < 200)
 		from--;
 	for (s = from; s < name;)
@@ -337,6 +377,17 @@ static void read_receiver(struct reading *r, const char *name, struct given *g)
 	g->is_joined = true;
 }
 
+/* "$ENV{HOME}/x", `${os.homedir()}/x`, "#{Dir.home}/x", "$HOME/x" */
+static const char *without_variable(struct reading *r, const char *s)
+{
+	size_t n = strcspn(s, "/");
+
+	if ((s[0] == '$' || s[0] == '#' || s[0] == '{') &&
+	    (names_home(s, n) || memmem(s, n, "home", 4)))
+		return arena_fmt(r->w->mem, "%s%s", r->w->places.home, s + n);
+	return s;
+}
+
 static const struct value *path_of(struct reading *r, const struct given *g, size_t i)
 {
 	const char *s = i < g->n ? g->texts[i] : "";
@@ -344,6 +395,7 @@ static const struct value *path_of(struct reading *r, const struct given *g, siz
 	if (g->has_home && g->is_joined)
 		for (size_t k = i + 1; k < g->n && g->n < 5; k++)
 			s = arena_fmt(r->w->mem, "%s/%s", s, g->texts[k]);
+	s = without_variable(r, s);
 	if (str_starts(s, "~/"))
 		s = arena_fmt(r->w->mem, "%s%s", r->w->places.home, s + 1);
 	else if (str_eq(s, "~") || (g->has_home && i >= g->n))
@@ -362,6 +414,18 @@ static void do_run(struct reading *r, const struct given *g)
 			r->ran->texts[r->ran->n++] = g->texts[0];
 		if (g->texts[0][0])
 			walk_text(r->w, g->texts[0], strlen(g->texts[0]), r->c, r->c->name);
+		return;
+	}
+	if (strchr(g->texts[0], ' ')) {
+		/* "rm -rf " + home + "/x": one text for a shell, put together. */
+		const char *s = g->texts[0];
+
+		if (g->has_home)
+			s = arena_fmt(r->w->mem, "%s%s", s, r->w->places.home);
+		for (size_t i = 1; i < g->n; i++)
+			if (!str_eq(g->texts[i], "HOME"))
+				s = arena_fmt(r->w->mem, "%s%s", s, g->texts[i]);
+		walk_text(r->w, s, strlen(s), r->c, r->c->name);
 		return;
 	}
 	if (g->has_home && g->n < MAX_TEXTS) {
@@ -386,8 +450,8 @@ static bool is_write_mode(const struct given *g)
 
 static void do_send(struct reading *r, const struct given *g)
 {
-	static const char *const bodies[] = { "open(", "read", "environ", "process.env",
-					      "body",  "data", "files" };
+	static const char *const bodies[] = { "open(",  "read",  "environ", "process.env",
+					      "getenv", "$_ENV", "ENV.to_", "Deno.env" };
 
 	static const char *const shells[] = { "pty.", "dup2", "/bin/sh", "/bin/bash",
 					      "subprocess" };
@@ -403,7 +467,7 @@ static void do_send(struct reading *r, const struct given *g)
 			return;
 		}
 	for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
-		if (i < 4 && strstr(r->code, bodies[i]) && (is_url || is_host)) {
+		if (strstr(r->code, bodies[i]) && (is_url || is_host)) {
 			effect_text(r->w, EFFECT_SENDS, "\x01", r->c);
 			return;
 		}
@@ -456,7 +520,10 @@ static void act(struct reading *r, enum act a, const struct given *g)
 		effect_text(w, EFFECT_CHANGES, "rights", r->c);
 		break;
 	case ACT_READ:
-		if (g->n)
+		/* Fetching tells what is in the address. */
+		if (g->n && strstr(g->texts[0], "://") && strchr(g->texts[0], '?'))
+			do_send(r, g);
+		else if (g->n)
 			effect_add(w, EFFECT_READS, path_of(r, g, 0), r->c);
 		break;
 	case ACT_MODE:
@@ -565,6 +632,47 @@ void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ra
 		walk_find(w, "fork-bomb", c);
 }
 
+/* Services and databases. */
+
+static void code_statements(struct walk *w, const struct cmd *c, const char *text);
+
+static bool has_word_of(const char *code, const char *const *words, size_t n);
+
+void code_services(struct walk *w, const struct cmd *c, const char *code)
+{
+	static const char *const services[] = { "boto3",        "google.cloud", "azure.",
+						"stripe",       "kubernetes",   "firebase",
+						"aws-sdk",      "@octokit",     "github",
+						"digitalocean", "cloudflare",   "twilio",
+						"PyGithub",     "gitlab",       "heroku",
+						"hvac",         "consul",       "docker.from_env" };
+	static const char *const acts[] = { ".delete(",          "delete_",       ".terminate",
+					    "terminate_",        ".destroy(",     "DeleteObject",
+					    "DeleteBucket",      ".purge(",       "Delete",
+					    "remove_",           ".prune(",       ".refund",
+					    "Refund.create",     "Charge.create", "messages.create",
+					    "create_access_key", "attach_" };
+	static const char *const databases[] = {
+		"execute(",        "executescript(", "query(",   "drop_database",
+		"dropDatabase",    ".drop()",        "flushall", "flushdb",
+		"delete_many({})", "deleteMany({})", "drop_all("
+	};
+
+	if (strlen(code) < 16)
+		return;
+	if (has_word_of(code, services, ARRAY_LEN(services)) &&
+	    has_word_of(code, acts, ARRAY_LEN(acts)))
+		effect_text(w, EFFECT_CHANGES, "cloud", c);
+	for (size_t i = 0; i < ARRAY_LEN(databases); i++)
+		if (strstr(code, databases[i])) {
+			if (i >= 3)
+				effect_text(w, EFFECT_CHANGES, "data", c);
+			else
+				code_statements(w, c, code);
+			break;
+		}
+}
+
 /* Loops and sizes. */
 
 static bool has_word_of(const char *code, const char *const *words, size_t n)
@@ -598,6 +706,33 @@ static bool is_too_large(const char *code)
 	return false;
 }
 
+/* sleep(1), sleep 1, but not 'sleep' that is started or given to somebody. */
+static bool waits(const char *code)
+{
+	for (const char *at = code; (at = strstr(at, "sleep")) != NULL; at += 5) {
+		const char *s = at + 5 + strspn(at + 5, " ");
+
+		if ((at == code || !strchr("'\"`", at[-1])) &&
+		    (*s == '(' || isdigit((unsigned char)*s)))
+			return true;
+	}
+	return strstr(code, ".wait(") || strstr(code, "wait()") || strstr(code, ".join(");
+}
+
+/* os.kill(-1, 9), kill 9, -1 */
+static bool kills_all(const char *code)
+{
+	for (const char *at = code; (at = strstr(at, "kill")) != NULL; at += 4) {
+		const char *end = at + strcspn(at, ";\n"),
+			   *one = memmem(at, (size_t)(end - at), "-1", 2);
+
+		if (one && one - at < 24 && !isalnum((unsigned char)one[2]) &&
+		    strchr("(, '\"", one[-1]))
+			return true;
+	}
+	return false;
+}
+
 void code_loops(struct walk *w, const struct cmd *c, const char *code)
 {
 	static const char *const forever[] = {
@@ -606,19 +741,31 @@ void code_loops(struct walk *w, const struct cmd *c, const char *code)
 		"loop{",           "while true",      "until false", "iter(int, 1)", "iter(int,1)",
 		"itertools.count", "itertools.cycle", "} while 1",   "for {",        "while(!0)",
 	};
-	static const char *const ends[] = { "break", "sleep",   "input(",  "readline", "return",
-					    "exit",  "await",   "recv",    "accept",   "gets",
-					    "STDIN", "raise",   "getline", "wait",     "setTimeout",
-					    "poll",  "select(", "throw" };
+	static const char *const ends[] = { "break",      "input(", "readline", "return",
+					    "exit",       "await",  "recv",     "accept",
+					    "gets",       "STDIN",  "raise",    "getline",
+					    "setTimeout", "poll",   "select(",  "throw" };
 	static const char *const makes[] = { "fork",  "Process(", "Thread(", "spawn",
 					     "Popen", "Worker(",  "popen",   "system(" };
 
+	static const char *const again[] = { "setImmediate", "setInterval", "nextTick",
+					     "__filename",   "argv[0]",     "__FILE__",
+					     "process.argv" };
+
+	/* Nothing shorter is a loop with something in it. */
+	if (strlen(code) < 10)
+		return;
+	if (has_word_of(code, again, ARRAY_LEN(again)) &&
+	    (strstr(code, "spawn(") || strstr(code, "fork(")))
+		walk_find(w, "fork-bomb", c);
 	if (has_word_of(code, forever, ARRAY_LEN(forever))) {
-		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !strstr(code, "sleep"))
+		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !waits(code))
 			walk_find(w, "fork-bomb", c);
-		else if (!has_word_of(code, ends, ARRAY_LEN(ends)))
+		else if (!waits(code) && !has_word_of(code, ends, ARRAY_LEN(ends)))
 			walk_find(w, "endless", c);
 	}
+	if (kills_all(code))
+		effect_text(w, EFFECT_CHANGES, "processes", c);
 	if (is_too_large(code))
 		effect_text(w, EFFECT_STARTS, "large", c);
 }
@@ -635,7 +782,29 @@ static const char *find_word(const char *s, const char *word)
 	return NULL;
 }
 
+/* Texts in single quotes are data, unless nobody closes them. */
+static const char *without_texts(struct walk *w, const char *text)
+{
+	char *s = arena_strn(w->mem, text, strlen(text));
+
+	for (char *at = s; (at = strchr(at, '\'')) != NULL;) {
+		char *end = strchr(at + 1, '\'');
+
+		if (end == NULL)
+			break;
+		for (at++; at < end; at++)
+			*at = '_';
+		at = end + 1;
+	}
+	return s;
+}
+
 void code_sql(struct walk *w, const struct cmd *c, const char *text)
+{
+	code_statements(w, c, without_texts(w, text));
+}
+
+static void code_statements(struct walk *w, const struct cmd *c, const char *text)
 {
 	static const char *const words[] = { "drop table",      "drop database",   "drop schema",
 					     "drop user",       "drop column",     "drop view",

@@ -25,18 +25,31 @@ static enum verdict acted(const struct walk *w, const char *kind, enum verdict v
 	return v;
 }
 
-static bool rule_fits(const struct walk *w, const struct rule *r, const struct value *what,
+/* A command with thousands of arguments asks the same thousands of times. */
+static bool has_option(struct walk *w, const struct cmd *c, const char *list)
+{
+	if (c->args == NULL)
+		return false;
+	if (w->asked.args != c->args || w->asked.list != list) {
+		w->asked.args = c->args;
+		w->asked.list = list;
+		w->asked.is_given = args_have(c->args, list);
+	}
+	return w->asked.is_given;
+}
+
+static bool rule_fits(struct walk *w, const struct rule *r, const struct value *what,
 		      const struct cmd *c)
 {
 	if ((r->program && !rules_list_has(r->program, c->name)) ||
 	    (r->no_program && rules_list_has(r->no_program, c->name)) ||
 	    !cmd_context_fits(c, &w->places, r))
 		return false;
-	if (r->option[0] && !(c->args && args_have(c->args, r->option[0])))
-		return false;
 	if (r->at && !place_fits(&w->places, r->at, what))
 		return false;
-	return !(r->no_at && place_fits(&w->places, r->no_at, what));
+	if (r->no_at && place_fits(&w->places, r->no_at, what))
+		return false;
+	return r->option[0] == NULL || has_option(w, c, r->option[0]);
 }
 
 static void note(struct walk *w, const struct effect *f)
@@ -147,7 +160,8 @@ static bool any_option_value(struct walk *w, const struct args *a, const char *c
 
 		if (v == NULL || !args_is(a->options[i].name, names))
 			continue;
-		if (cond[n] == '>' ? size_of(v->s) > size_of(want) : rules_list_fits(want, v->s))
+		if (cond[n] == '>' ? size_of(v->s) > size_of(want)
+				   : place_fits(&w->places, want, v))
 			return true;
 	}
 	return false;
@@ -238,13 +252,23 @@ static void run_from(struct walk *w, const struct cmd *c, const struct value *v,
 		}
 }
 
+/* --dry-run=none is none. */
+static bool is_trial(const struct args *a)
+{
+	for (size_t i = 0; i < a->n_options; i++)
+		if (args_is(a->options[i].name, "--help|--dry-run|--dryrun"))
+			return !(a->options[i].value &&
+				 rules_list_has("none|false|no|0", a->options[i].value->s));
+	return false;
+}
+
 static void clause_do(struct walk *w, const struct cmd *c, const struct args *a,
 		      const struct clause *l)
 {
 	enum effect_kind k = effect_find(l->verb, strlen(l->verb));
 	bool is_done = false;
 
-	if (k == EFFECT_CHANGES && args_have(a, "--help"))
+	if (k == EFFECT_CHANGES && is_trial(a))
 		return;
 	if ((l->when && !holds(w, c, a, l->when)) || (l->unless && holds(w, c, a, l->unless)))
 		return;
@@ -320,6 +344,18 @@ static void redirections(struct walk *w, const struct cmd *c)
 	}
 }
 
+/* Few options are worth a rule's look. */
+static bool is_loud(const char *option)
+{
+	static const char *const words[] = { "delete", "destroy", "purge", "wipe",      "erase",
+					     "drop",   "reset",   "zero",  "unregister" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words) && str_starts(option, "--"); i++)
+		if (strstr(option, words[i]))
+			return true;
+	return false;
+}
+
 /* A program that no table knows, given a place that matters. */
 static void unknown(struct walk *w, const struct cmd *c, const struct args *a)
 {
@@ -327,7 +363,7 @@ static void unknown(struct walk *w, const struct cmd *c, const struct args *a)
 		if (!strpbrk(a->pos[i]->s, " *"))
 			effect_add(w, EFFECT_USES, a->pos[i], c);
 	for (size_t i = 0; i < a->n_options; i++) {
-		if (str_starts(a->options[i].name, "--") && a->options[i].name[2])
+		if (is_loud(a->options[i].name))
 			effect_text(w, EFFECT_USES, a->options[i].name, c);
 		if (a->options[i].value && !strpbrk(a->options[i].value->s, " *"))
 			effect_add(w, EFFECT_USES, a->options[i].value, c);
@@ -408,7 +444,7 @@ static void database(struct walk *w, const struct cmd *c, const struct args *a)
 			    "shell|bq|snowsql",
 			    c->name))
 		return;
-	if (args_have(a, "-readonly|-safe|--readonly"))
+	if (args_have(a, "-readonly|-safe|--readonly") || any_text(a, ":memory:"))
 		return;
 	code_sql(w, c, walk_join(w, c, 1));
 	if (c->input == INPUT_TEXT && c->input_text)
@@ -423,6 +459,14 @@ static void database(struct walk *w, const struct cmd *c, const struct args *a)
 			effect_text(w, EFFECT_CHANGES, "data", c);
 }
 
+static bool pipe_has(const struct walk *w, const char *words)
+{
+	for (size_t i = 0; i < w->n_piped; i++)
+		if (rules_list_has(words, w->piped[i]))
+			return true;
+	return false;
+}
+
 /* kill 1, kill $(pgrep vitrine), kill $(pgrep -u me) */
 static void kills(struct walk *w, const struct cmd *c, const struct args *a)
 {
@@ -431,11 +475,28 @@ static void kills(struct walk *w, const struct cmd *c, const struct args *a)
 
 		if (str_eq(a->pos[i]->s, "1") && !args_have(a, "-0"))
 			effect_text(w, EFFECT_CHANGES, "processes", c);
+		/* ps -e | xargs kill: nobody picked these. */
+		if (c->is_fed && value_begins_open(a->pos[i]) && pipe_has(w, "ps") &&
+		    !pipe_has(w, "grep|egrep|awk|rg|-C|-p"))
+			effect_text(w, EFFECT_CHANGES, "processes", c);
 		if (word && place_script_names(word, "vitrine"))
 			effect_text(w, EFFECT_CHANGES, "guard", c);
 		else if (word && place_script_names(word, "-u|-U|--uid|--user|-U0|ps|-e|aux|-A"))
 			effect_text(w, EFFECT_CHANGES, "processes", c);
 	}
+}
+
+/* seq 100000 | xargs -P 0: one for each, all at once. */
+static void all_at_once(struct walk *w, const struct cmd *c, const struct args *a)
+{
+	bool is_many = false;
+
+	for (size_t i = 0; i < w->n_piped; i++)
+		is_many |= size_of(w->piped[i]) >= 300 && w->piped[i][0] != '-';
+	for (size_t i = 0; i < a->n_options && is_many; i++)
+		if (a->options[i].value && str_eq(a->options[i].value->s, "0") &&
+		    args_is(a->options[i].name, "-P|--max-procs|-j|--jobs"))
+			effect_text(w, EFFECT_STARTS, "load", c);
 }
 
 void effect_read(struct walk *w, struct cmd *c, const struct args *a)
@@ -450,6 +511,8 @@ void effect_read(struct walk *w, struct cmd *c, const struct args *a)
 	database(w, c, a);
 	if (str_eq(c->name, "kill"))
 		kills(w, c, a);
+	if (rules_list_has("xargs|parallel", c->name))
+		all_at_once(w, c, a);
 	if (does == NULL) {
 		if ((a->syntax == NULL || !a->syntax->has_sub) && !wrap_is(c->name))
 			unknown(w, c, a);

@@ -81,6 +81,41 @@ static void send_data(struct walk *w, const struct cmd *c, const struct option *
 		effect_text(w, EFFECT_SENDS, "\x01", c);
 }
 
+/* Variables that hold secrets by their names. */
+static bool is_secret_name(const char *s)
+{
+	return s && rules_list_fits("*TOKEN*|*SECRET*|*PASSWORD*|*PASSWD*|*API_KEY*|*_KEY|*"
+				    "CREDENTIAL*",
+				    s);
+}
+
+/* What these print tells about the machine or out of a file; uname and git do not. */
+static bool tells(const struct part *p)
+{
+	struct word word = { .first = (struct part *)(uintptr_t)p };
+
+	return place_script_names(&word, "whoami|id|hostname|cat|base64|env|printenv|head|tail|"
+					 "grep|"
+					 "xxd|od|tar|jq|history|awk|openssl|gzip|security|pass|ps|"
+					 "ifconfig|ip|ls|find");
+}
+
+/* A secret or a command's output in a header that is not one for logging in. */
+static void header(struct walk *w, const struct cmd *c, const struct value *v)
+{
+	if (v->word == NULL || !value_has_mark(v) ||
+	    rules_list_fits("[Aa]uthorization*|*[Tt]oken*|*[Kk]ey*|[Cc]ookie*|*[Aa]uth*|*TOKEN*|*"
+			    "KEY*",
+			    v->s))
+		return;
+	for (const struct part *p = v->word->first; p; p = p->next)
+		if ((p->kind == PART_SCRIPT && tells(p)) ||
+		    (p->kind == PART_VAR && is_secret_name(p->text))) {
+			effect_text(w, EFFECT_SENDS, "\x01", c);
+			return;
+		}
+}
+
 static void http(struct walk *w, const struct cmd *c, const struct args *a)
 {
 	static const char carriers[] = "-d|--data|--data-binary|--data-raw|--data-ascii|--data-"
@@ -93,6 +128,15 @@ static void http(struct walk *w, const struct cmd *c, const struct args *a)
 	for (size_t i = 0; i < a->n_options; i++)
 		if (a->options[i].value && args_is(a->options[i].name, carriers))
 			send_data(w, c, &a->options[i]);
+		else if (a->options[i].value && args_is(a->options[i].name, "-H|--header|-A|-e|-b"))
+			header(w, c, a->options[i].value);
+	/* curl -K -: the address stands in what comes in. */
+	for (size_t i = 0; i < a->n_options; i++)
+		if (a->options[i].value && args_is(a->options[i].name, "-K|--config") &&
+		    rules_list_has("-|/dev/stdin", a->options[i].value->s) &&
+		    (c->input == INPUT_UNKNOWN ||
+		     (c->input_text && strpbrk(c->input_text, VALUE_MARKS))))
+			effect_text(w, EFFECT_SENDS, "\x01", c);
 	/* httpie: name@file, name=@file */
 	for (size_t i = 0; i < a->n_pos && rules_list_has("http|https|xh", c->name); i++) {
 		const char *at = strchr(a->pos[i]->s, '@');
@@ -223,25 +267,6 @@ static void lookup(struct walk *w, const struct cmd *c, const struct args *a)
 				}
 }
 
-/* Variables that hold secrets by their names. */
-static bool is_secret_name(const char *s)
-{
-	return s && rules_list_fits("*TOKEN*|*SECRET*|*PASSWORD*|*PASSWD*|*API_KEY*|*_KEY|*"
-				    "CREDENTIAL*",
-				    s);
-}
-
-/* What these print tells about the machine or out of a file; uname and git do not. */
-static bool tells(const struct part *p)
-{
-	struct word word = { .first = (struct part *)(uintptr_t)p };
-
-	return place_script_names(&word, "whoami|id|hostname|cat|base64|env|printenv|head|tail|"
-					 "grep|"
-					 "xxd|od|tar|jq|history|awk|openssl|gzip|security|pass|ps|"
-					 "ifconfig|ip|ls|find");
-}
-
 /* An address with something in it that a command printed. */
 static void address(struct walk *w, const struct cmd *c, const struct args *a)
 {
@@ -308,7 +333,9 @@ void effect_network(struct walk *w, const struct cmd *c, const struct args *a)
 		bucket(w, c, a);
 	else if (rules_list_has("nc|ncat|netcat|socat|telnet|nc.openbsd|nc.traditional", c->name))
 		pipe_out(w, c, a);
-	else if (rules_list_has("dig|nslookup|host|ping|drill|getent", c->name))
+	else if (rules_list_has("dig|nslookup|host|ping|drill|getent|resolvectl|delv|kdig|doggo|"
+				"dog",
+				c->name))
 		lookup(w, c, a);
 	else if (str_eq(c->name, "ssh"))
 		ssh(w, c, a);

@@ -37,13 +37,14 @@ static char *next_field(char **line)
 	return s;
 }
 
-static void unescape_newlines(char *s)
+static void unescape(char *s)
 {
+	static const char names[] = "\\nt", values[] = "\\\n\t";
 	char *to = s;
 
 	for (; *s; s++)
-		if (s[0] == '\\' && s[1] == 'n' && (s[2] == '\0' || !strchr("'\"", s[2])))
-			*to++ = *++s == 'n' ? '\n' : *s;
+		if (s[0] == '\\' && s[1] && strchr(names, s[1]))
+			*to++ = values[strchr(names, *++s) - names];
 		else
 			*to++ = *s;
 	*to = '\0';
@@ -71,8 +72,8 @@ static void judge_line(struct sums *s, char *line)
 
 	CHECK(is_dangerous || str_eq(want, "harmless"));
 	(void)next_field(&line);
-	unescape_newlines(line);
-	guard_init_plain(&g, "/home/u", "/home/u/project");
+	unescape(line);
+	guard_init_plain(&g, "/home/dev", "/home/dev/project");
 	guard_command(&g, &mem, line, strlen(line), &j);
 	is_wrong = is_dangerous == (j.verdict == VERDICT_ALLOW);
 	c->n++;

@@ -193,7 +193,7 @@ static bool is_device(const char *path)
 
 static bool is_star(char c)
 {
-	return c == '*' || c == '?' || c == '[' || c == ']';
+	return c == '*' || c == '?' || c == '[' || c == ']' || c == '\\';
 }
 
 static char lower(char c)
@@ -450,9 +450,21 @@ static bool class_fits(const struct places *p, const char *class, const struct v
 		return v->is_dynamic;
 	if (str_eq(class, "@secret"))
 		return place_is_secret(p, v);
+	if (str_eq(class, "@made")) {
+		const char *name = strrchr(v->s, '/');
+
+		return any_name(p, PATTERNS_MADE, name ? name + 1 : v->s, false);
+	}
 	if (str_eq(class, "@credentials"))
 		return place_is_secret(p, v) || holds_secrets(p, v);
 	return spot_fits(p, class, v);
+}
+
+/* Letters that differ at the beginning or the end turn most patterns down. */
+static bool text_fits(const char *pattern, const struct value *v)
+{
+	return may_fit(pattern, v->s, false) && may_end(pattern, v->s, v->n) &&
+	       fnmatch(pattern, v->s, 0) == 0;
 }
 
 bool place_fits(const struct places *p, const char *list, const struct value *v)
@@ -465,7 +477,7 @@ bool place_fits(const struct places *p, const char *list, const struct value *v)
 		if (n < sizeof(one)) {
 			memcpy(one, list, n);
 			one[n] = '\0';
-			if (one[0] == '@' ? class_fits(p, one, v) : fnmatch(one, v->s, 0) == 0)
+			if (one[0] == '@' ? class_fits(p, one, v) : text_fits(one, v))
 				return true;
 		}
 		list += n + (list[n] == '|');

@@ -13,6 +13,7 @@
  *   @guard    what says whether the guard is asked, or a directory that holds it: agents' settings and ours
  *   @system   below a directory of the system
  *   @device   a disk
+ *   @made     a file that tools make again by themselves (rules/files.json)
  *   @unknown  begins with something made at run time
  *   @dynamic  has something made at run time anywhere
  *   @any      every argument

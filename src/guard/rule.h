@@ -14,6 +14,7 @@
  *   no_option  none of these may be given
  *   arg        at least one argument fits: a pattern, or a class of paths with '@' (guard/place.h)
  *   no_arg     no argument fits
+ *   no_value   no option's value fits
  *   args       at least so many arguments
  *   env        variables set for the command ("GIT_SSH*")
  *   via        it is started by one of these (xargs, parallel, find, ssh, sudo, ...)
@@ -48,7 +49,7 @@ enum intent {
 struct rule {
 	const char *id;
 	const char *program, *no_program, *sub, *option[RULE_OPTIONS], *no_option, *arg, *no_arg,
-		*env, *via, *no_via, *target, *source;
+		*no_value, *env, *via, *no_via, *target, *source;
 	const char *finding;
 	const char *effect, *at, *no_at;
 	const char *say;
@@ -85,6 +86,7 @@ enum pattern_list {
 	PATTERNS_SECRET,
 	PATTERNS_NOT_SECRET, /* names that are no secrets after all */
 	PATTERNS_STARTUP,    /* paths of what runs by itself later: shells, schedulers, logins */
+	PATTERNS_MADE,       /* names of files that tools make again by themselves */
 	PATTERNS_GUARD, /* paths of what says whether the guard is asked: agents' settings and ours */
 	PATTERNS_COUNT_
 };

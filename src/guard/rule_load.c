@@ -140,6 +140,7 @@ static const struct {
 	{ "no_option", offsetof(struct rule, no_option) },
 	{ "arg", offsetof(struct rule, arg) },
 	{ "no_arg", offsetof(struct rule, no_arg) },
+	{ "no_value", offsetof(struct rule, no_value) },
 	{ "env", offsetof(struct rule, env) },
 	{ "via", offsetof(struct rule, via) },
 	{ "no_via", offsetof(struct rule, no_via) },
@@ -193,10 +194,10 @@ static int get_field(struct loader *l, const struct json *v, struct rule *r)
 /* A class that does not exist would never fit, and nobody would notice. */
 static int check_classes(struct loader *l, const struct json *v, const char *list)
 {
-	static const char *const classes[] = { "@root",    "@home",    "@cwd",        "@git",
-					       "@outside", "@tmp",     "@secret",     "@device",
-					       "@unknown", "@dynamic", "@any",        "@system",
-					       "@startup", "@guard",   "@credentials" };
+	static const char *const classes[] = { "@root",    "@home",    "@cwd",         "@git",
+					       "@outside", "@tmp",     "@secret",      "@device",
+					       "@unknown", "@dynamic", "@any",         "@system",
+					       "@startup", "@guard",   "@credentials", "@made" };
 
 	for (const char *at = list; at && (at = strchr(at, '@')) != NULL; at++) {
 		size_t n = strcspn(at, "|");
@@ -212,7 +213,8 @@ static int check_classes(struct loader *l, const struct json *v, const char *lis
 
 static int check_lists(struct loader *l, const struct json *v, const struct rule *r)
 {
-	const char *const lists[] = { r->arg, r->no_arg, r->target, r->source, r->at, r->no_at };
+	const char *const lists[] = { r->arg,    r->no_arg, r->no_value, r->target,
+				      r->source, r->at,     r->no_at };
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		if (check_classes(l, v, lists[i]) < 0)
@@ -334,6 +336,7 @@ static const struct {
 	[PATTERNS_SECRET] = { "secret_paths", false },
 	[PATTERNS_NOT_SECRET] = { "not_secret", true },
 	[PATTERNS_STARTUP] = { "startup_paths", false },
+	[PATTERNS_MADE] = { "made_names", true },
 	[PATTERNS_GUARD] = { "guard_paths", false },
 };
 

@@ -9,8 +9,8 @@
 
 struct rule_row {
 	uint32_t id;
-	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, env, via,
-		no_via, target, source;
+	uint32_t program, no_program, sub, option[RULE_OPTIONS], no_option, arg, no_arg, no_value,
+		env, via, no_via, target, source;
 	uint32_t finding;
 	uint32_t effect, at, no_at;
 	uint32_t say;
@@ -47,6 +47,7 @@ static void make_rules(struct rule *to, const struct rule_row *from, size_t n)
 			.no_option = text(r->no_option),
 			.arg = text(r->arg),
 			.no_arg = text(r->no_arg),
+			.no_value = text(r->no_value),
 			.env = text(r->env),
 			.via = text(r->via),
 			.no_via = text(r->no_via),

@@ -79,6 +79,7 @@ static void put_rule(struct buf *out, const struct rule *r)
 	put_text(out, ".no_option", r->no_option);
 	put_text(out, ".arg", r->arg);
 	put_text(out, ".no_arg", r->no_arg);
+	put_text(out, ".no_value", r->no_value);
 	put_text(out, ".env", r->env);
 	put_text(out, ".via", r->via);
 	put_text(out, ".no_via", r->no_via);

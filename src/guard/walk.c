@@ -306,6 +306,11 @@ static const char *printed_by(struct walk *w, const struct cmd *c)
 	if (strstr(s, "\\n")) {
 		char *copy = arena_strn(w->mem, s, strlen(s));
 
+		for (char *at = copy; (at = strstr(at, "\\t")) != NULL; at += 2) {
+			at[0] = '\t';
+			at[1] = ' ';
+		}
+
 		for (char *at = copy; (at = strstr(at, "\\n")) != NULL; at += 2) {
 			at[0] = ' ';
 			at[1] = '\n';
@@ -431,7 +436,7 @@ static unsigned calls_of(const struct node *n, const char *names)
 /* Words of a command in a pipe: files that the last one must not write to. */
 static void remember_piped(struct walk *w, const struct node *n)
 {
-	const struct word *word = n->kind == NODE_SIMPLE && n->words ? n->words->next : NULL;
+	const struct word *word = n->kind == NODE_SIMPLE ? n->words : NULL;
 
 	if (is_call(n, "echo|printf"))
 		return;
@@ -615,6 +620,18 @@ static void look_at_loop(struct walk *w, const struct node *n)
 		walk_find(w, "endless", NULL);
 }
 
+/* What a pattern outside finds: a name that nobody knows, in a place that everybody knows. */
+static const char *one_of(struct walk *w, const struct value *v)
+{
+	size_t n = strcspn(v->s, "*?[");
+
+	if (!v->is_glob)
+		return v->s;
+	while (n && v->s[n - 1] != '/')
+		n--;
+	return arena_fmt(w->mem, "%.*sunknown", (int)n, v->s);
+}
+
 static void walk_loop(struct walk *w, const struct node *n, enum input_kind input, const char *text)
 {
 	const struct value **v;
@@ -635,11 +652,16 @@ static void walk_loop(struct walk *w, const struct node *n, enum input_kind inpu
 		return;
 	}
 	v = expand(w, n->words, &count);
-	for (size_t i = 0; i < count; i++)
-		known += !v[i]->is_dynamic && !v[i]->is_glob;
+	for (size_t i = 0; i < count; i++) {
+		known += !v[i]->is_dynamic && (!v[i]->is_glob || v[i]->s[0] == '/');
+		/* for p in /proc/[0-9]*; do kill ... */
+		if (str_starts(v[i]->s, "/proc/") && calls_of(n, "kill"))
+			effect_text(w, EFFECT_CHANGES, "processes",
+				    &(struct cmd){ .via = "", .name = "kill" });
+	}
 	if (known == count && count && count <= 6 && w->branches < 2) {
 		for (size_t i = 0; i < count; i++) {
-			vars_set(&w->vars, n->name, v[i]->s);
+			vars_set(&w->vars, n->name, one_of(w, v[i]));
 			walk_maybe(w, n, input, text);
 		}
 	} else {

@@ -71,6 +71,11 @@ struct walk {
 	size_t n_effect_rules[EFFECT_COUNT_];
 	struct effect effects[WALK_MAX_EFFECTS];
 	size_t n_effects;
+	struct {
+		const struct args *args;
+		const char *list;
+		bool is_given;
+	} asked;         /* the last option that a rule asked for */
 	bool is_inside;  /* a sandbox of ours */
 	bool is_bounded; /* what is printed now goes to something that stops reading */
 	bool is_piped;   /* what is printed now goes into a pipe */
@@ -110,6 +115,8 @@ struct ran {
 void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ran *ret);
 /* Loops without an end, and sizes that no memory holds. */
 void code_loops(struct walk *w, const struct cmd *c, const char *code);
+/* Libraries of services and databases. */
+void code_services(struct walk *w, const struct cmd *c, const char *code);
 void code_ssh(struct walk *w, const struct cmd *c);
 void code_sql(struct walk *w, const struct cmd *c, const char *text);
 

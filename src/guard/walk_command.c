@@ -127,6 +127,8 @@ static void try_rules(struct walk *w, struct cmd *c)
 	c->args = &a;
 	effect_read(w, c, &a);
 	c->args = NULL;
+	/* The next command's arguments may lie at the same address. */
+	w->asked.args = NULL;
 }
 
 /* Commands. */
@@ -182,6 +184,31 @@ static void try_as_wrapper(struct walk *w, struct cmd *c)
 		w->ceiling = before;
 		return;
 	}
+}
+
+/* alias tidy='rm -rf'; tidy ~ */
+static void try_as_alias(struct walk *w, struct cmd *c)
+{
+	const char *text = vars_get(&w->vars, arena_fmt(w->mem, "alias %s", c->argv[0]->s));
+	struct cmd in = *c;
+
+	if (text == NULL || strlen(text) > 1024)
+		return;
+	in.argv = arena_take(w->mem, (strlen(text) + c->argc + 1) * sizeof(const struct value *));
+	in.argc = 0;
+	while (*text) {
+		size_t n = strcspn(text, " \t\n");
+
+		if (n)
+			in.argv[in.argc++] = value_text(w->mem, text, n);
+		text += n + (text[n] != '\0');
+	}
+	/* alias ls='ls -l' */
+	if (in.argc == 0 || str_eq(in.argv[0]->s, c->argv[0]->s))
+		return;
+	for (size_t i = 1; i < c->argc; i++)
+		in.argv[in.argc++] = c->argv[i];
+	walk_command(w, &in);
 }
 
 /* ./x.sh that was written earlier in the same text. */
@@ -248,6 +275,7 @@ void walk_command(struct walk *w, struct cmd *c)
 			code_open(w, c);
 			try_as_wrapper(w, c);
 			try_as_script(w, c);
+			try_as_alias(w, c);
 		}
 	}
 	w->depth--;

@@ -88,6 +88,27 @@ static size_t add_seen(struct walk *w, struct cmd *in, const char *text)
 	return n;
 }
 
+/* find -name '*.orig' | xargs: nobody knows the names, but how they end. */
+static const struct value *fed_value(struct walk *w)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i + 1 < w->n_piped && str_eq(w->piped[0], "find"); i++) {
+		if (rules_list_has("!|-not", w->piped[i]))
+			name = "";
+		if (!rules_list_has("-name|-iname", w->piped[i]))
+			continue;
+		/* Where several kinds are asked for, one that matters counts for all. */
+		if (name == NULL ||
+		    place_fits(&w->places, "@made", value_text(w->mem, name, strlen(name))))
+			name = w->piped[i + 1];
+	}
+	if (name == NULL || name[0] != '*' || strpbrk(name + 1, "*?["))
+		return value_text(w->mem, "\x02", 1);
+	name = arena_fmt(w->mem, "\x02%s", name + 1);
+	return value_text(w->mem, name, strlen(name));
+}
+
 void wrap_xargs(struct walk *w, struct cmd *c, const struct wrapper *t)
 {
 	struct xargs x = { 0 };
@@ -103,7 +124,7 @@ void wrap_xargs(struct walk *w, struct cmd *c, const struct wrapper *t)
 			x.replace ? replaced(w, c->argv[i], x.replace, "\x01") : c->argv[i];
 	if (x.replace == NULL && (c->input != INPUT_TEXT || c->input_text == NULL ||
 				  add_seen(w, &in, c->input_text) == 0))
-		in.argv[in.argc++] = value_text(w->mem, "\x02", 1);
+		in.argv[in.argc++] = fed_value(w);
 	walk_command(w, &in);
 }
 
@@ -114,6 +135,22 @@ static bool starts_exec(const char *s)
 	return rules_list_has("-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch", s);
 }
 
+/* Where one -name is all that is asked for, what is found ends as the pattern does. */
+static const char *found_name(struct walk *w, const struct cmd *c)
+{
+	const char *name = NULL;
+
+	for (size_t i = 1; i + 1 < c->argc; i++) {
+		if (rules_list_has("-o|-or|!|-not|,", c->argv[i]->s))
+			return "";
+		if (rules_list_has("-name|-iname", c->argv[i]->s))
+			name = c->argv[i + 1]->s;
+	}
+	if (name == NULL || strpbrk(name + (name[0] == '*'), "*?[" VALUE_MARKS))
+		return "";
+	return name[0] == '*' ? name + 1 : arena_fmt(w->mem, "/%s", name);
+}
+
 /* The file found lies below where the search began. */
 static const char *found_path(struct walk *w, const struct cmd *c)
 {
@@ -122,8 +159,8 @@ static const char *found_path(struct walk *w, const struct cmd *c)
 	while (at < c->argc && rules_list_has("-H|-L|-P|-E|-X|-d|-s|-x", c->argv[at]->s))
 		at++;
 	if (at >= c->argc || c->argv[at]->s[0] == '-' || rules_list_has("(|!", c->argv[at]->s))
-		return "./\x01";
-	return arena_fmt(w->mem, "%s/\x01", c->argv[at]->s);
+		return arena_fmt(w->mem, "./\x01%s", found_name(w, c));
+	return arena_fmt(w->mem, "%s/\x01%s", c->argv[at]->s, found_name(w, c));
 }
 
 static size_t find_exec(struct walk *w, const struct cmd *c, size_t at, const char *path)

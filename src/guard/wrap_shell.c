@@ -78,6 +78,12 @@ void wrap_alias(struct walk *w, struct cmd *c, const struct wrapper *t)
 	for (size_t i = 1; i < c->argc; i++) {
 		const char *eq = strchr(c->argv[i]->s, '=');
 
+		/* From now on the name stands for this text. */
+		if (eq)
+			vars_set(&w->vars,
+				 arena_fmt(w->mem, "alias %.*s", (int)(eq - c->argv[i]->s),
+					   c->argv[i]->s),
+				 eq + 1);
 		if (str_starts(c->argv[i]->s, "vitrine="))
 			effect_text(w, EFFECT_CHANGES, "guard", c);
 		if (eq)
@@ -206,8 +212,11 @@ static bool only_looks(struct walk *w, const struct cmd *c, size_t at)
 	if (at < c->argc && str_eq(c->argv[at]->s, "env"))
 		for (at++; at < c->argc && wrap_is_assignment(c->argv[at]->s);)
 			at++;
-	if (at >= c->argc || c->n_files)
+	if (at >= c->argc)
 		return false;
+	for (size_t i = 0; i < c->n_files; i++)
+		if (!str_eq(c->files[i].path->s, "/dev/null"))
+			return false;
 	in.argv = c->argv + at;
 	in.argc = c->argc - at;
 	in.name = cmd_name(w->mem, in.argv[0]->s);
@@ -280,8 +289,25 @@ static bool env_is_split(struct walk *w, const struct cmd *c, size_t at)
 	return false;
 }
 
+/* env -C dir: where the command runs from then on; returns where it ran before. */
+static const char *env_directory(struct walk *w, const struct cmd *c, size_t end)
+{
+	const char *cwd = w->places.cwd, *to = NULL;
+
+	for (size_t i = 1; i < end && i < c->argc; i++) {
+		if (rules_list_has("-C|--chdir", c->argv[i]->s) && i + 1 < c->argc)
+			to = c->argv[i + 1]->s;
+		else if (str_starts(c->argv[i]->s, "--chdir="))
+			to = c->argv[i]->s + 8;
+	}
+	if (to)
+		w->places.cwd = w->vars.cwd = to[0] == '/' && !strpbrk(to, VALUE_MARKS) ? to : NULL;
+	return cwd;
+}
+
 void wrap_env(struct walk *w, struct cmd *c, const struct wrapper *t)
 {
+	const char *cwd;
 	struct cmd inner = *c;
 	size_t at = wrap_skip_options(c, 1, "-u|--unset|-C|--chdir|-P|-S|--split-string");
 
@@ -299,7 +325,9 @@ void wrap_env(struct walk *w, struct cmd *c, const struct wrapper *t)
 	}
 	if (at >= c->argc && c->is_fed)
 		walk_find(w, "dynamic-command", c);
+	cwd = env_directory(w, c, at);
 	walk_inner(w, &inner, at, t->name);
+	w->places.cwd = w->vars.cwd = cwd;
 }
 
 void wrap_ssh(struct walk *w, struct cmd *c, const struct wrapper *t)
