@@ -79,7 +79,30 @@ def wait_for_a_lost_one(box):
     eq(box.run("-d", "--name", "box", "--", "sleep", "60").rc, 0)
     os.kill(next(p for p in below(os.getpid()) if is_keeper(p, "box")), 9)
     soon(lambda: json.loads(box.cli("ls", "--json").out)[0]["status"] == "lost", "its keeper is dead")
-    refused(box.cli("wait", "box"), "was lost", rc=125)
+    for words in ["box"], ["box", "1"]:
+        refused(box.cli("wait", *words), "session 1 of 'box' has no exit status", "'vitrine inspect box'", rc=125)
+    # A keeper that runs by then does not know the session.
+    eq(box.cli("start", "box").rc, 0)
+    for words in ["box"], ["box", "1"]:
+        refused(box.cli("wait", *words), "session 1 of 'box' has no exit status", rc=125)
+    eq(box.run("box", "--", "sh", "-c", "exit 4").rc, 4)
+    eq(box.cli("wait", "box").out, "4\n")
+    refused(box.cli("wait", "box", "1"), "session 1 of 'box' has no exit status", rc=125)
+    eq(box.cli("stop", "--time", "1s", "box").rc, 0)
+
+
+@test
+def wait_while_it_is_stopped(box):
+    """The command ignores SIGTERM for a while: the keeper no longer answers, and the status is known when it has ended."""
+    script = "trap 'echo heard >heard; sleep 1; exit 6' TERM; echo up >up; while :; do sleep 0.05; done"
+    eq(box.run("-d", "--name", "box", "--", "sh", "-c", script).rc, 0)
+    soon((box.ws / "up").exists, "the command runs")
+    stop = box.start("stop", "--time", "10s", "box")
+    soon((box.ws / "heard").exists, "the sandbox is being stopped")
+    r = box.cli("wait", "box")
+    eq((r.rc, r.out, r.err), (0, "6\n", ""))
+    eq(box.cli("wait", "box", "1").out, "6\n")
+    eq(box.finish(stop).rc, 0)
 
 
 def is_keeper(pid, name):

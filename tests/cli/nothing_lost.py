@@ -77,6 +77,20 @@ def force_removes_it(box):
 
 
 @test
+def an_option_behind_a_name(box):
+    """It is no second name: nothing is removed before the words are understood."""
+    review(box)
+    box.ok("true", "--name", "plain")
+    box.cli("rm", "plain", "--dry-run")
+    eq(waits(box, "plain"), None, "it is there")
+    box.cli("rm", "plain", "box", "--no-such-option")
+    eq((waits(box, "plain"), waits(box, "box")), (None, "3 changes"))
+    for words in ["rm", "plain", "--", "--dry-run"], ["rm", "--", "plain", "-n"], ["reset", "--force", "--", "plain", "--dry-run"]:
+        refused(box.cli(*words), "begins with '-' and is no name of a sandbox", "nothing was done")
+    eq((waits(box, "plain"), waits(box, "box")), (None, "3 changes"))
+
+
+@test
 def report_for_machines(box):
     r = box.cli("run", "--json", "--name", "box", "--mode", "review", "--", "sh", "-c", "echo 1 >a")
     eq(r.json["waits"], "1 change")
