@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness import below, eq, has, main, refused, soon, test
+from harness import below, eq, has, has_not, main, refused, soon, test
 
 # ---------------------------------------------------------------------------------------- wait
 
@@ -234,6 +234,14 @@ def agent_that_does_not_start(box):
     eq(box.run("box", "--", "no-such-program").rc, 127)
     eq(box.cli("ls", "-q").out, "box\n")
     # A loop finds out before its first iteration.
+    # Of a clone, which would be fetched from when it ends, and in which nothing waits.
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "first", "--allow-empty")
+    for more in [], ["--json"]:
+        r = box.run("--name", "twin", "--mode", "clone", *more, "--", "no-such-program")
+        eq((r.rc, r.out, r.err.count("\n")), (127, "", 1), r.err)
+        has_not(r.err, "there is no sandbox")
+        eq(box.cli("ls", "-q").out, "box\n")
     refused(box.cli("loop", "ghost", ".", "--prompt", "do it"), "'no-such-agent' is not there inside", "'get ghost' installs it", rc=125)
     eq(box.cli("ls", "-q").out, "box\n")
 
