@@ -155,7 +155,12 @@ def quarantined_is_not_gone(box):
     (box.ws / ".envrc").unlink()
     p = box.named("other")
     soon((box.state / "sandboxes" / "other" / "control").exists, "its door is open")
-    refused(box.cli("quarantine", "restore", "box", ".envrc"), "a sandbox runs", rc=125)
+    for words in [], ["--workspace", "."], ["--workspace", str(box.home / "link")]:
+        if words:
+            (box.home / "link").unlink(missing_ok=True)
+            (box.home / "link").symlink_to(box.ws)
+        refused(box.cli("quarantine", "restore", *words, "box", ".envrc"), f"sandbox 'other' is running in '{box.ws}'",
+                "'vitrine stop other' first", rc=125)
     box.stop(p)
     r = box.cli("quarantine", "restore", "box", ".envrc", ".vscode")
     eq(r.rc, 0, r.err)
@@ -165,6 +170,36 @@ def quarantined_is_not_gone(box):
     refused(box.cli("quarantine", "ls", "nobody"), "nothing of 'nobody'", rc=125)
     refused(box.cli("quarantine", "show", "../sandboxes", "x"), "nothing of", rc=125)
     refused(box.cli("quarantine", "restore", "box"), "which?")
+
+
+@test
+def restored_while_others_run(box):
+    """A run elsewhere is no reason to wait; one here is, whether it has a name or not. A removed sandbox has no workspace."""
+    eq(box.cli("run", "--name", "box", "--", "sh", "-c", PLANT).rc, 0)
+    away = box.home / "away"
+    away.mkdir()
+    box.own(away)
+    for ws, is_here in (away, False), (box.ws, True):
+        p = box.start("run", "--workspace", str(ws), "--", "sh", "-c", "echo up; exec sleep 30")
+        eq(p.stdout.readline(), b"up\n")
+        soon(lambda: box.cli("ls", "--all", "-q").out.startswith(("run-", "box\nrun-")), "it can be found")
+        name = next(n for n in box.cli("ls", "--all", "-q").out.split() if n.startswith("run-"))
+        r = box.cli("quarantine", "restore", "box", ".envrc" if not is_here else ".vscode")
+        if is_here:
+            refused(r, f"sandbox '{name}' is running in '{box.ws}'", f"'vitrine stop {name}' first", rc=125)
+        else:
+            eq((r.rc, r.out), (0, f"restored {box.ws}/.envrc; programs on this host can now execute it\n"), r.err)
+        box.stop(p)
+    eq(box.cli("rm", "box").rc, 0)
+    refused(box.cli("quarantine", "restore", "box", ".vscode", cwd=away), "the workspace of 'box' is not known", "--workspace DIR")
+    eq(list(away.iterdir()), [])
+    eq(box.cli("quarantine", "restore", "--workspace", str(box.ws), "box", ".vscode", cwd=away).rc, 0)
+    eq((box.ws / ".vscode/tasks.json").exists(), True)
+    # The directory that the file lay in is gone.
+    box.cli("run", "--name", "box", "--", "sh", "-c", "mkdir sub; echo 1 >sub/.envrc")
+    (box.ws / "sub").rmdir()
+    refused(box.cli("quarantine", "restore", "box", "sub/.envrc"), "'sub/.envrc' cannot be restored: its directory 'sub' does not exist",
+            "create it first", rc=125)
 
 
 @test
