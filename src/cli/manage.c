@@ -363,8 +363,9 @@ static int check_waits(const struct manage *m, const char *name, const char *wor
 		return 0;
 	how = waits_how(&w, name);
 	return err_set(e, ERR_CONFLICT, EBUSY,
-		       "'%s' stays, it keeps %.100s: %s; --force removes it all the same", name,
-		       text, how);
+		       "'%s' was not removed: it holds %.150s. %s. 'vitrine rm --force %s' removes "
+		       "it with that work",
+		       name, text, how, name);
 }
 
 static int rm_one(struct manage *m, const char *name, struct err *e)

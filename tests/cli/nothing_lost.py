@@ -34,22 +34,22 @@ def changes_under_review(box):
     eq(r.err, "vitrine: 'box' keeps 3 changes: 'vitrine diff box' shows them, 'vitrine apply box' takes them over\n")
     eq(waits(box, "box"), "3 changes")
     has(box.cli("ls").out, "WAITS", "3 changes")
-    refused(box.cli("rm", "box"), "'box' stays, it keeps 3 changes: 'vitrine diff box' shows them", "'vitrine apply box'",
-            "--force", rc=125)
+    refused(box.cli("rm", "box"), "'box' was not removed: it holds 3 changes. 'vitrine diff box' shows them", "'vitrine apply box'",
+            "'vitrine rm --force box' removes it with that work", rc=125)
     box.ok("true", "--name", "plain")
     r = box.cli("rm", "--all")
     eq((r.rc, r.out), (125, ""))
-    has(r.err, "'box' stays")
+    has(r.err, "'box' was not removed")
     eq((waits(box, "box"), waits(box, "plain")), ("3 changes", "gone"))
     # prune says the same, asks in the same words, and takes what is left.
     box.ok("true", "--name", "plain")
     r = box.cli("prune", "--dry-run")
     eq((r.rc, r.out), (0, "plain\n"))
-    has(r.err, "'box' stays, it keeps 3 changes")
+    has(r.err, "'box' was not removed: it holds 3 changes")
     refused(box.cli("prune"), "nothing removed", "--yes", "--force")
     r = box.cli("prune", "--yes")
     eq((r.rc, r.out), (0, "plain\n"))
-    has(r.err, "'box' stays")
+    has(r.err, "'box' was not removed")
     eq(waits(box, "box"), "3 changes")
     # A reset empties the home and nothing else.
     eq(box.cli("reset", "--dry-run", "box").out, "box\n")
@@ -119,7 +119,7 @@ def what_cannot_be_read_waits(box):
     review(box)
     f = box.state / "sandboxes" / "box" / "sandbox.json"
     f.write_text("{}")
-    refused(box.cli("rm", "box"), "something that cannot be read", rc=125)
+    refused(box.cli("rm", "box"), "it holds work that cannot be listed (its definition is damaged)", "'vitrine inspect box'", rc=125)
     eq(box.cli("rm", "--force", "box").rc, 0)
 
 
@@ -262,8 +262,8 @@ def commits_of_a_clone(box):
     r = box.cli("run", "box", "--", "sh", "-c", f"echo two >>a; {COMMIT} second")
     eq(r.rc, 0, r.err)
     has(r.err, "'box' keeps commits on main: 'vitrine fetch box'", "'git fetch vitrine/box'")
-    refused(box.cli("rm", "box"), "'box' stays, it keeps commits on main", "'git fetch vitrine/box'", rc=125)
-    has(box.cli("prune", "--yes").err, "'box' stays")
+    refused(box.cli("rm", "box"), "'box' was not removed: it holds commits on main", "'git fetch vitrine/box'", rc=125)
+    has(box.cli("prune", "--yes").err, "'box' was not removed")
     # Taken is what a ref of the repository names, loose or packed.
     git(box, "fetch", "-q", "vitrine/box")
     eq(waits(box, "box"), None)
