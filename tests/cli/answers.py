@@ -209,7 +209,7 @@ def port_that_is_taken(box):
         s.listen()
         port = s.getsockname()[1]
         for options in ([], ["--name", "box"]):
-            refused(box.run(*options, "-p", f"{port}:8080", "--", "touch", "ran"), f"-p: port {port} of this host",
+            refused(box.run(*options, "-p", f"{port}:8080", "--", "touch", "ran"), f"-p: host port {port} cannot be opened",
                     "in use", "'-p OTHER:8080'", rc=125)
         eq((box.ws / "ran").exists(), False)
         eq(box.cli("ls", "-q").out, "", "no sandbox is left")

@@ -230,7 +230,8 @@ def copies_into_memory(box):
     f = box.write("f", "hello")
     box.ok("true", "--name", "box")
     for to in ("/tmp/f", "/var/tmp/f", "/dev/shm/f"):
-        refused(box.cli("cp", f, f"box:{to}"), f"'{to}' lies in memory, and 'box' does not run", "'vitrine start box'", rc=125)
+        refused(box.cli("cp", f, f"box:{to}"), f"'{to}' is on a temporary file system, and sandbox 'box' is not running",
+                "'vitrine start box'", rc=125)
     eq(box.cli("cp", f, f"box:{box.home}/f").rc, 0)
     eq(box.cli("cp", f, f"box:{box.ws}/g").rc, 0)
     eq(box.cli("start", "box").rc, 0)
