@@ -10,11 +10,18 @@
 #include "agent/preset.h"
 #include "core/facts.h"
 
-/* Questions that --notify has told about. */
+#define LOOP_TOLD_MAX 64
+#define LOOP_NOTIFIERS_MAX 8
+
+/* Questions that --notify has reported, the newest LOOP_TOLD_MAX of them, and the commands that still report one. */
 struct loop_asked {
-	char ids[64][9];
-	size_t n;
-	time_t looked;
+	char ids[LOOP_TOLD_MAX][9];
+	size_t n; /* all that were reported */
+	uint64_t looked;
+	struct {
+		pid_t pid; /* 0: free */
+		uint64_t until;
+	} running[LOOP_NOTIFIERS_MAX];
 };
 
 struct loop {
@@ -52,9 +59,10 @@ int loop_tool(const struct loop *l, const struct tool *t, struct err *e);
 
 /* ---- loop_notify.c ---- */
 
-/* what: end, question, limit. Waits for the command, some seconds at most; a failure is a complaint. */
+/* what: end, limit. Waits for the command, some seconds at most, and for those that report questions; a failure is a
+ * complaint. */
 void loop_notify(const struct loop *l, const char *what, const char *reason, const char *sentence);
-/* Tells about the broker's questions that are new; looks once a second at most. */
+/* Reports the broker's questions that are new, without waiting for the commands; looks once a second at most. */
 void loop_look_for_questions(const struct loop *l);
 
 /* ---- loop_run.c ---- */

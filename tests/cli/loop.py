@@ -421,8 +421,9 @@ def a_question_is_told(box):
     box.host("git", "init", "-q", "--bare", "-b", "main", up)
     box.host("git", "init", "-q", "-b", "main", ".")
     box.host("git", "remote", "add", "origin", up)
-    prompt = f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x"
-    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--notify", f"cat >>{told}", "--",
+    prompt = f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x; echo answered; sleep 3"
+    slow = f"cat >>{told}; sleep 4; echo x >>{told}.end"
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--notify", slow, "--",
                   "--broker-push", f"{up} refs/heads/agent/* create approve")
     soon(lambda: told.exists() and told.read_text().endswith("\n"), "the question", 30)
     q = json.loads(told.read_text().splitlines()[0])
@@ -461,8 +462,12 @@ def the_morning_after(box):
     p = box.start("loop", "shell", ".", "--prompt", "sleep 20", "--json")
     soon((loops(box) / "1" / "runs" / "0001" / "begin.json").exists, "an iteration", 10)
     box.stop(p, signal.SIGTERM)
+    output = loops(box) / "1" / "runs" / "0001" / "output.txt"
+    soon(lambda: "answered" in output.read_text(), "the output")
+    eq((box.dir / "told.end").exists(), False, "the output is read while the command runs")
     s, name = since(box), name_of(box, "mine")
     ran = {x["name"]: x["what"] for x in s["ran"]}
+    eq((box.dir / "told.end").read_text(), "x\nx\n", "both commands were waited for")
     has(ran[name], "loop of mine (max): 2 iterations")
     has(ran["other"], "1 session, 1 failed: sh -c exit 3")
     has(ran[f"in {box.ws}"], "a run: sh -c echo x")
