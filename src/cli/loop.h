@@ -82,6 +82,8 @@ uint64_t loop_tree_compare(const char *before, const char *now, size_t max, char
 int loop_summary(const struct loop *l, enum loop_stop why, struct err *e);
 int loop_report(const struct loop *l, struct err *e);
 void loop_put_record(const struct loop *l, const struct loop_record *r, struct buf *out);
+/* A line where the record that was folded last is the second failure of the same kind in a row. */
+void loop_put_repeated(const struct loop *l, const struct loop_sum *s, struct buf *out);
 /* 0: the goal was reached; 3: it stopped before; 128+n: a signal. */
 int loop_exit_status(const struct loop *l, enum loop_stop why);
 

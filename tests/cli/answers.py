@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import sys
 import time
@@ -233,7 +234,6 @@ def agent_that_does_not_start(box):
     box.ok("true", "--name", "box")
     eq(box.run("box", "--", "no-such-program").rc, 127)
     eq(box.cli("ls", "-q").out, "box\n")
-    # A loop finds out before its first iteration.
     # Of a clone, which would be fetched from when it ends, and in which nothing waits.
     box.host("git", "init", "-q", "-b", "main", ".")
     box.host("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "first", "--allow-empty")
@@ -242,20 +242,61 @@ def agent_that_does_not_start(box):
         eq((r.rc, r.out, r.err.count("\n")), (127, "", 1), r.err)
         has_not(r.err, "there is no sandbox")
         eq(box.cli("ls", "-q").out, "box\n")
-    refused(box.cli("loop", "ghost", ".", "--prompt", "do it"), "'no-such-agent' is not there inside", "'get ghost' installs it", rc=125)
+    # A loop finds out before its first iteration.
+    refused(box.cli("loop", "ghost", ".", "--prompt", "do it"), "the program 'no-such-agent' was not found in sandbox 'loop-ghost-proj'",
+            "Install it on this host: get ghost", rc=125)
     eq(box.cli("ls", "-q").out, "box\n")
+
+
+@test(timeout=60)
+def loops_that_cannot_look_for_the_agent(box):
+    """What fails is not taken for a program that is not there; Ctrl-C is Ctrl-C."""
+    seen = box.home / "seen"
+    seen.mkdir()
+    box.own(seen)
+    eq(box.cli("create", "--name", "box", "--read", str(seen), "shell", ".").rc, 0)
+    seen.rmdir()
+    refused(box.cli("loop", "shell", ".", "--name", "box", "--prompt", "echo x"), "could not be looked for in sandbox 'box'",
+            str(seen), rc=125)
+    eq(box.cli("ls", "-q").out, "box\n", "it was there before")
+    # The keeper stands still, so the question inside is not answered.
+    eq(box.cli("create", "--name", "still", "shell", ".").rc, 0)
+    eq(box.cli("start", "still").rc, 0)
+    keeper = next(p for p in below(os.getpid()) if is_keeper(p, "still"))
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        p = box.start("loop", "shell", ".", "--name", "still", "--prompt", "echo x")
+        time.sleep(0.5)
+        r = box.stop(p, signal.SIGINT)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    eq((r.rc, r.out, r.err), (130, "", ""))
+    eq(box.cli("stop", "--time", "1s", "still").rc, 0)
+
+
+@test
+def slash_commands_are_prompts(box):
+    for text, rc in ("/review", 0), ("/no/such", 125), ("./none", 125), ("/none.md", 125):
+        r = box.cli("loop", "shell", ".", "--name", "box", "--prompt", text, "--max", "1", "--json")
+        if rc:
+            refused(r, f"the file '{text}' does not exist", rc=rc)
+        else:
+            eq(json.loads(r.out)["iterations"], 1, r.err)
 
 
 @test
 def loops_that_reach_nothing(box):
     r = box.cli("loop", "shell", ".", "--prompt", "PROMPT.md")
-    refused(r, "--prompt 'PROMPT.md' is the name of a file, and there is none", rc=125)
+    refused(r, "--prompt: the file 'PROMPT.md' does not exist", "a sentence with spaces", rc=125)
     refused(box.cli("loop", "shell", ".", "--prompt", "/no/such"), "'/no/such'", rc=125)
     eq(box.cli("ls", "-q").out, "")
     r = box.cli("loop", "shell", ".", "--prompt", "echo broken; exit 7", "--max", "2")
     eq(r.rc, 3, "every iteration failed")
-    has(r.err, "the same failure twice")
-    eq(r.err.count("the same failure twice"), 1)
+    eq(r.err.count("failed in the same way"), 1)
+    has(r.err, "'vitrine loop report loop-shell-proj' shows the output")
+    has(box.cli("loop", "report", "loop-shell-proj").out, "    broken")
+    logs = box.cli("loop", "logs", "loop-shell-proj").out
+    eq((logs.count("failed in the same way"), logs.count("loop report")), (1, 1), logs)
     r = box.cli("loop", "shell", ".", "--prompt", "test $VITRINE_ITERATION = 2", "--max", "2", "--new")
     eq(r.rc, 0, "one worked")
 
