@@ -8,6 +8,7 @@
 
 #include "agent/loopdir.h"
 #include "agent/preset.h"
+#include "cli/pending.h"
 #include "core/facts.h"
 
 #define LOOP_TOLD_MAX 64
@@ -15,7 +16,7 @@
 
 /* Questions that --notify has reported, the newest LOOP_TOLD_MAX of them, and the commands that still report one. */
 struct loop_asked {
-	char ids[LOOP_TOLD_MAX][9];
+	char ids[LOOP_TOLD_MAX][PENDING_ID_CHARS + 1];
 	size_t n; /* all that were reported */
 	uint64_t looked;
 	struct {

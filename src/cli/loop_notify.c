@@ -14,10 +14,10 @@
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "cli/loop.h"
+#include "cli/pending.h"
 
 #define PATIENCE_S 30
 #define LOOK_NS NS_PER_SEC
-#define ID_CHARS 8
 
 static void put_facts(const struct loop *l, const char *what, const char *reason,
 		      const char *sentence, struct buf *out)
@@ -127,10 +127,9 @@ void loop_notify(const struct loop *l, const char *what, const char *reason, con
 
 /* ---- questions ---- */
 
-/* A name of 8 hex digits is a question (broker/approve.c); what stands beside it has a longer one. */
 static bool is_new(const struct loop_asked *a, const char *id)
 {
-	if (strlen(id) != ID_CHARS || strspn(id, "0123456789abcdef") != ID_CHARS)
+	if (!pending_is_id(id))
 		return false;
 	for (size_t i = 0; i < LOOP_TOLD_MAX; i++)
 		if (str_eq(a->ids[i], id))
@@ -157,14 +156,13 @@ static void report(const struct loop *l, const char *id)
 		i++;
 	if (i == LOOP_NOTIFIERS_MAX)
 		return;
-	memcpy(a->ids[a->n++ % LOOP_TOLD_MAX], id, ID_CHARS + 1);
+	memcpy(a->ids[a->n++ % LOOP_TOLD_MAX], id, PENDING_ID_CHARS + 1);
 	a->running[i].pid = start(l, "question", id, sentence);
 	a->running[i].until = clock_now() + PATIENCE_S * NS_PER_SEC;
 }
 
 void loop_look_for_questions(const struct loop *l)
 {
-	_free_ char *path = mem_fmt("%s/sandboxes/%s/broker/pending", l->host.state_dir, l->name);
 	int fd;
 	DIR *d;
 
@@ -172,7 +170,7 @@ void loop_look_for_questions(const struct loop *l)
 		return;
 	l->asked->looked = clock_now();
 	reap(l->asked);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = pending_open(l->host.state_dir, l->name);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	for (struct dirent *en; d && (en = readdir(d));)
 		if (is_new(l->asked, en->d_name))

@@ -5,6 +5,8 @@
 import json
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from harness import eq, has, has_not, main, refused, soon, test
 
@@ -234,6 +236,13 @@ def copies_into_memory(box):
                 "'vitrine start box'", rc=125)
     eq(box.cli("cp", f, f"box:{box.home}/f").rc, 0)
     eq(box.cli("cp", f, f"box:{box.ws}/g").rc, 0)
+    # A volume lasts, at the place it has inside; where it lies on the host there is nothing inside.
+    with tempfile.TemporaryDirectory(dir="/tmp") as host:
+        box.own(Path(host))
+        eq(box.cli("create", "--name", "vol", "--volume", f"{host}:/tmp/inside", "shell", ".").rc, 0)
+        refused(box.cli("cp", f, f"vol:{host}/f"), "is on a temporary file system", rc=125)
+        r = box.cli("cp", f, "vol:/tmp/inside/f")
+        eq((r.rc, (Path(host) / "f").read_text()), (0, "hello"), r.err)
     eq(box.cli("start", "box").rc, 0)
     eq(box.cli("cp", f, "box:/tmp/f").rc, 0)
     eq(box.cli("exec", "box", "--", "cat", "/tmp/f").out, "hello")
