@@ -319,6 +319,19 @@ static int check_agent(const struct loop *l, struct err *e)
 		       l->preset.install ? l->preset.install : "");
 }
 
+/* Makes the sandbox where it does not exist, and looks for the agent in it. */
+static int prepare_sandbox(struct loop *l, const struct wish *w, bool exists, struct err *e)
+{
+	bool is_made = false;
+	int r = exists ? 0 : make_sandbox(l, w, &is_made, e);
+
+	if (r == 0)
+		r = check_agent(l, e);
+	if (r < 0 && is_made)
+		remove_sandbox(l);
+	return r;
+}
+
 /* ---- begin or go on ---- */
 
 /* One word that is written like a path: no user wants an agent to read "PROMPT.md" as its task. "/review" is a command of
@@ -399,7 +412,7 @@ static int check_budgets(const struct loop *l, const struct wish *w, struct err 
 static int begin(struct loop *l, const struct wish *w, struct err *e)
 {
 	const char *path = w->n_words > 1 ? w->words[1] : ".";
-	bool exists = false, is_made = false;
+	bool exists = false;
 	int r;
 
 	if (w->n_words == 0)
@@ -438,12 +451,8 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 			    "the sandbox '%s' exists already, with the options it was made with; "
 			    "'vitrine rm %s' first",
 			    l->name, l->name);
-	if (r == 0 && !exists)
-		r = make_sandbox(l, w, &is_made, e);
 	if (r == 0)
-		r = check_agent(l, e);
-	if (r < 0 && is_made)
-		remove_sandbox(l);
+		r = prepare_sandbox(l, w, exists, e);
 	if (r == 0)
 		r = loopdir_create(l->host.state_dir, l->name, &l->def, &l->dir, e);
 	return r;

@@ -213,7 +213,7 @@ static int copy_file(const char *place, int dir, const struct taken *t, int to, 
 	_close_ int in = openat(dir, t->saved, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	_cleanup_(buf_done) struct buf b = BUF(FILE_MAX);
 	_close_ int out = FD_NONE;
-	struct stat st;
+	struct stat st = { 0 };
 	int r = in < 0 || fstat(in, &st) < 0 ? err_sys(e, "'%s'", t->saved) : 0;
 
 	if (r == 0 && !S_ISREG(st.st_mode))

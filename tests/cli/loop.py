@@ -243,14 +243,14 @@ def busy_services_are_waited_for(box):
     assert time.monotonic() - from_ > 0.45, "150 ms, then 300 ms"
 
 
-@test(timeout=60)
+@test(timeout=120)
 def resumed_when_the_service_is_free_again(box):
     """Twelve busy answers end the loop; --resume tries again, and a hint for that is taken."""
     preset(box)
     box.write("agent.sh", 'test -e ~/n || echo 0 > ~/n; n=$(($(cat ~/n) + 1)); echo $n > ~/n\n'
               'test $n -gt 13 || { echo "error: come back later"; exit 1; }\n'
               'echo $VITRINE_ITERATION >> log; echo \'{"type":"result","result":"DONE"}\'\n')
-    s = loop(box, "mine", ".", "--prompt", "work", "--marker", "DONE", "--backoff", "0s", rc=3, timeout=40)
+    s = loop(box, "mine", ".", "--prompt", "work", "--marker", "DONE", "--backoff", "0s", rc=3)
     eq((s["reason"], s["tries"], s["iterations"]), ("busy", 12, 0))
     r = box.cli("hint", s["name"], "take your time")
     eq(r.rc, 0, r.err)
