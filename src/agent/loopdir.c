@@ -136,11 +136,24 @@ int loopdir_open_old(const char *state_dir, const char *name, uint64_t number, s
 	return 0;
 }
 
+static int write_def(int dir, const struct loop_def *d, struct err *e)
+{
+	_cleanup_(buf_done) struct buf text = BUF(2 * LOOPDIR_TEXT_MAX);
+
+	loop_def_print(d, &text);
+	return text.is_over ? err_set(e, ERR_USAGE, E2BIG, "the prompt is too long")
+			    : loopdir_put(dir, "loop.json", text.p, text.n, e);
+}
+
+int loopdir_write_def(const struct loopdir *l, const struct loop_def *d, struct err *e)
+{
+	return write_def(l->fd, d, e);
+}
+
 int loopdir_create(const char *state_dir, const char *name, const struct loop_def *d,
 		   struct loopdir *ret, struct err *e)
 {
 	_close_ int loops = open_loops(state_dir, name, true, e), fd = FD_NONE;
-	_cleanup_(buf_done) struct buf text = BUF(2 * LOOPDIR_TEXT_MAX);
 	_free_ char *number = NULL;
 	uint64_t next;
 	int r;
@@ -154,9 +167,7 @@ int loopdir_create(const char *state_dir, const char *name, const struct loop_de
 		return fd;
 	if ((mkdirat(fd, "runs", 0700) < 0 || mkdirat(fd, "hints", 0700) < 0) && errno != EEXIST)
 		return err_sys(e, "loop");
-	loop_def_print(d, &text);
-	r = text.is_over ? err_set(e, ERR_USAGE, E2BIG, "the prompt is too long")
-			 : loopdir_put(fd, "loop.json", text.p, text.n, e);
+	r = write_def(fd, d, e);
 	if (r < 0)
 		return r;
 	(void)fsync(loops);
@@ -177,17 +188,27 @@ int loopdir_lock(struct loopdir *l, struct err *e)
 	return 0;
 }
 
-pid_t loopdir_holder(const struct loopdir *l)
+static struct flock ask_lock(const struct loopdir *l)
 {
 	_close_ int fd = openat(l->fd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	struct flock held = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	return fd >= 0 && fcntl(fd, F_GETLK, &held) == 0 && held.l_type != F_UNLCK ? held.l_pid : 0;
+	if (fd < 0 || fcntl(fd, F_GETLK, &held) < 0)
+		held.l_type = F_UNLCK;
+	return held;
 }
 
+pid_t loopdir_holder(const struct loopdir *l)
+{
+	struct flock held = ask_lock(l);
+
+	return held.l_type != F_UNLCK ? held.l_pid : 0;
+}
+
+/* The pid is 0 where the holder is a process of another pid namespace. */
 bool loopdir_is_locked(const struct loopdir *l)
 {
-	return loopdir_holder(l) != 0;
+	return ask_lock(l).l_type != F_UNLCK;
 }
 
 int loopdir_def(const struct loopdir *l, struct loop_def *ret, struct err *e)

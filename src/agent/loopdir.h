@@ -79,9 +79,11 @@ void loopdir_close(struct loopdir *l);
 int loopdir_lock(struct loopdir *l, struct err *e);
 /* By another process. Not to be asked by the one that has the lock: looking would give it up. */
 bool loopdir_is_locked(const struct loopdir *l);
-/* Who runs it; 0: nobody. */
+/* The process that runs the loop; 0: none, or one of another pid namespace. */
 pid_t loopdir_holder(const struct loopdir *l);
 
+/* Replaces loop.json. */
+int loopdir_write_def(const struct loopdir *l, const struct loop_def *d, struct err *e);
 int loopdir_def(const struct loopdir *l, struct loop_def *ret, struct err *e);
 
 /* The folder of a try, made where it is not there. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent/loopdir_test.c - a loop on disk: what is written is read, tries, sums, hints, locks, damage */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -109,6 +110,56 @@ TEST(one_at_a_time_and_no_longer_than_it_lives)
 		fd_close(ready[i]);
 		fd_close(go_on[i]);
 	}
+	teardown();
+}
+
+/* From inside a pid namespace the holder outside has no number: 0 if the lock is seen, 2 if not, 3 where the host has no
+ * such namespaces for us. */
+static int ask_from_elsewhere(const struct loopdir *l)
+{
+	pid_t pid;
+	int status;
+
+	if (unshare(geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWUSER | CLONE_NEWPID) < 0)
+		return 3;
+	pid = fork();
+	if (pid == 0)
+		_exit(loopdir_is_locked(l) && loopdir_holder(l) == 0 ? 0 : 2);
+	return pid < 0 || waitpid(pid, &status, 0) != pid ? 3 : WEXITSTATUS(status);
+}
+
+TEST(a_lock_of_another_pid_namespace)
+{
+	_cleanup_(loopdir_close) struct loopdir l = LOOPDIR_NONE;
+	_cleanup_(loop_def_done) struct loop_def d = a_def();
+	struct err e = ERR_INIT;
+	int status = 0;
+	pid_t pid;
+
+	setup();
+	CHECK_INT(loopdir_create(dir, "box", &d, &l, &e), 0);
+	CHECK_INT(loopdir_lock(&l, &e), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(ask_from_elsewhere(&l));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3);
+	teardown();
+}
+
+TEST(another_definition)
+{
+	_cleanup_(loopdir_close) struct loopdir l = LOOPDIR_NONE;
+	_cleanup_(loop_def_done) struct loop_def d = a_def(), got = { 0 };
+	struct err e = ERR_INIT;
+
+	setup();
+	CHECK_INT(loopdir_create(dir, "box", &d, &l, &e), 0);
+	d.notify = mem_str("cat >facts");
+	CHECK_INT(loopdir_write_def(&l, &d, &e), 0);
+	CHECK_INT(loopdir_def(&l, &got, &e), 0);
+	CHECK_STR(got.notify, "cat >facts");
+	CHECK_STR(got.until, "make test");
 	teardown();
 }
 

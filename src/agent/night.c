@@ -58,23 +58,16 @@ bool night_commit(const char *line, size_t n, struct night_commit *ret)
 
 /* ---- events ---- */
 
-static const char *text_of(const struct json *data, const char *key)
-{
-	const struct json *v = json_get(data, key);
-
-	return v && v->type == JSON_STRING && v->text[0] ? v->text : NULL;
-}
-
 static bool is_denied(const struct json *data)
 {
-	const char *verdict = text_of(data, "verdict");
+	const char *verdict = json_text(data, "verdict", NULL);
 
 	return verdict && str_eq(verdict, "deny");
 }
 
 static void put_host(const struct json *data, struct buf *out)
 {
-	const char *host = text_of(data, "host");
+	const char *host = json_text(data, "host", NULL);
 	uint64_t port;
 
 	buf_printf(out, "network: %.*s", WORDS_MAX, host ? host : "?");
@@ -95,7 +88,7 @@ static void put_one(const char *what, const struct json *data, const char *const
 	const char *text = NULL;
 
 	for (; text == NULL && *keys; keys++)
-		text = text_of(data, *keys);
+		text = json_text(data, *keys, NULL);
 	buf_printf(out, "%s: %.*s", what, WORDS_MAX, text ? text : "?");
 }
 
@@ -105,7 +98,7 @@ bool night_refusal(const struct json *event, struct buf *out)
 	static const char *const guard[] = { "input", "rule", "message", NULL };
 	static const char *const path[] = { "path", NULL }, *const limit[] = { "limit", NULL };
 	const struct json *data = json_get(event, "data");
-	const char *type = text_of(event, "type");
+	const char *type = json_text(event, "type", NULL);
 
 	if (type == NULL || data == NULL || data->type != JSON_OBJECT)
 		return false;
@@ -149,13 +142,13 @@ bool night_spent(const struct json *event, struct night_spent *ret)
 {
 	_cleanup_(json_done) struct json_doc doc = { 0 };
 	const struct json *data = json_get(event, "data");
-	const char *type = text_of(event, "type"), *signal, *attributes, *cost;
+	const char *type = json_text(event, "type", NULL), *signal, *attributes, *cost;
 	struct err none = ERR_INIT;
 
 	if (type == NULL || !str_eq(type, "otel") || data == NULL || data->type != JSON_OBJECT)
 		return false;
-	signal = text_of(data, "signal");
-	attributes = text_of(data, "attributes");
+	signal = json_text(data, "signal", NULL);
+	attributes = json_text(data, "attributes", NULL);
 	/* Metrics say the same once more, summed up. */
 	if (signal == NULL || !str_eq(signal, "logs") || attributes == NULL ||
 	    json_parse_foreign(attributes, strlen(attributes), &doc, &none) < 0 ||

@@ -675,3 +675,10 @@ const struct json *json_get(const struct json *object, const char *key)
 			return m;
 	return NULL;
 }
+
+const char *json_text(const struct json *object, const char *key, const char *otherwise)
+{
+	const struct json *v = object ? json_get(object, key) : NULL;
+
+	return v && v->type == JSON_STRING && v->text[0] ? v->text : otherwise;
+}

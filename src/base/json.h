@@ -58,6 +58,9 @@ void json_done(struct json_doc *doc);
 /* The member called key, or NULL. */
 const struct json *json_get(const struct json *object, const char *key);
 
+/* The string that the member called key is; `otherwise` where there is none, or it is empty. `object` may be NULL. */
+const char *json_text(const struct json *object, const char *key, const char *otherwise);
+
 /* Exact whole numbers; false for NULL, decimals, other types and values that do not fit. */
 bool json_u64(const struct json *v, uint64_t *ret);
 bool json_i64(const struct json *v, int64_t *ret);

@@ -198,6 +198,23 @@ TEST(exact_integers)
 	CHECK(!json_u64(v->next, &u) && !json_i64(v->next, &i));
 }
 
+TEST(text_of_a_member)
+{
+	static const char text[] = "{\"a\":\"x\",\"empty\":\"\",\"n\":1,\"o\":{\"a\":\"y\"}}";
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	struct err e = ERR_INIT;
+
+	CHECK(json_parse(text, strlen(text), &doc, &e) == 0);
+	CHECK(str_eq(json_text(doc.root, "a", NULL), "x"));
+	CHECK(json_text(doc.root, "empty", NULL) == NULL);
+	CHECK(json_text(doc.root, "n", NULL) == NULL);
+	CHECK(json_text(doc.root, "none", NULL) == NULL);
+	CHECK(str_eq(json_text(doc.root, "none", ""), ""));
+	CHECK(str_eq(json_text(json_get(doc.root, "o"), "a", NULL), "y"));
+	CHECK(json_text(json_get(doc.root, "n"), "a", NULL) == NULL);
+	CHECK(json_text(NULL, "a", NULL) == NULL);
+}
+
 TEST(duplicate_keys)
 {
 	check_bad("{\"a\":1,\n \"b\":2,\n \"a\":3}", "3:2: duplicate key; it stands at 1:2");

@@ -278,7 +278,7 @@ void run_begin_not(struct run *r)
 	r->saver = 0;
 }
 
-/* Another program may take it a moment later; then an event says so. */
+/* A port may be taken between this check and the gate's bind(); the gate then records an event. */
 static int check_ports(const struct run *r, struct err *e)
 {
 	for (size_t i = 0; i < r->plan.net.n_ports; i++) {
@@ -295,9 +295,8 @@ static int check_ports(const struct run *r, struct err *e)
 		if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) == 0 && listen(fd, 1) == 0)
 			continue;
 		return err_set(e, ERR_CONFLICT, errno,
-			       "-p: port %u of this host cannot be had: %s; '-p OTHER:%u' shows "
-			       "the "
-			       "port inside under another number",
+			       "-p: host port %u cannot be opened: %s. Choose another: '-p "
+			       "OTHER:%u'",
 			       port.outside, strerrordesc_np(errno), port.inside);
 	}
 	return 0;

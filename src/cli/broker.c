@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/sha256.h"
 #include "cli/cli.h"
+#include "cli/pending.h"
 #include "cli/table.h"
 #include "core/facts.h"
 
@@ -21,18 +22,6 @@ const struct opt broker_opts[] = {
 	TABLE_OPTS("ls: print JSON", "ls: print the ids only"),
 	{ NULL, 0, NULL, NULL, 0 },
 };
-
-static bool is_id(const char *s)
-{
-	return strlen(s) == 8 && strspn(s, "0123456789abcdef") == 8;
-}
-
-static int open_pending(const struct host *h, const char *name)
-{
-	_free_ char *path = mem_fmt("%s/sandboxes/%s/broker/pending", h->state_dir, name);
-
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
 
 static int read_question(int dir, const char *id, struct buf *out, struct err *e)
 {
@@ -65,12 +54,12 @@ static void add_row(struct table *t, int dir, const char *name, const char *id)
 
 static void list_one(const struct host *h, const char *name, struct table *t)
 {
-	int dir = open_pending(h, name);
+	int dir = pending_open(h->state_dir, name);
 	DIR *d = dir < 0 ? NULL : fdopendir(dir);
 	struct dirent *en;
 
 	while (d && (en = readdir(d)) != NULL)
-		if (is_id(en->d_name))
+		if (pending_is_id(en->d_name))
 			add_row(t, dirfd(d), name, en->d_name);
 	if (d)
 		(void)closedir(d);
@@ -113,12 +102,14 @@ static int question_open(struct question *q, const struct host *h, const char *n
 {
 	int r;
 
-	*q = (struct question){
-		.dir = open_pending(h, name), .name = name, .id = id, .text = BUF(8 * MIB)
-	};
-	r = is_id(id) && q->dir >= 0 ? read_question(q->dir, id, &q->text, e)
-				     : err_set(e, ERR_NOTFOUND, ENOENT,
-					       "nothing of '%.64s' waits as '%.20s'", name, id);
+	*q = (struct question){ .dir = pending_open(h->state_dir, name),
+				.name = name,
+				.id = id,
+				.text = BUF(8 * MIB) };
+	r = pending_is_id(id) && q->dir >= 0
+		    ? read_question(q->dir, id, &q->text, e)
+		    : err_set(e, ERR_NOTFOUND, ENOENT, "nothing of '%.64s' waits as '%.20s'", name,
+			      id);
 	if (r == 0)
 		sha256_hex(buf_cstr(&q->text), q->text.n, q->hash);
 	return r;

@@ -127,6 +127,12 @@ static int on_message(int conn, const struct talk *t, struct outcome *out, struc
 
 	for (int i = 0; i < PACKET_FDS; i++)
 		fd_close(fds[i]);
+	/* The request was never received, so the command cannot have begun: the caller tries again. */
+	if (r <= 0 && t->is_unsent && !out->has_begun) {
+		out->why = END_CLOSING;
+		out->status = 125;
+		return 1;
+	}
 	/* Before the command began the connection also ends when somebody stopped the sandbox first. */
 	if (r <= 0)
 		return err_set(e, ERR_SYSTEM, EPIPE,
@@ -227,8 +233,8 @@ static void fill_talk(struct keep_msg *m, const struct talk *t)
 	}
 }
 
-int client_exec(int conn, const struct talk *t, char *const *argv, char *const *env,
-		const char *cwd, struct err *e)
+int client_exec(int conn, struct talk *t, char *const *argv, char *const *env, const char *cwd,
+		struct err *e)
 {
 	_close_ int request = request_make(argv, env, cwd, e);
 	struct keep_msg m = { .type = KEEP_EXEC };
@@ -240,9 +246,9 @@ int client_exec(int conn, const struct talk *t, char *const *argv, char *const *
 	fill_talk(&m, t);
 	r = keep_send(conn, &m, fds, PACKET_FDS);
 	/* A keeper that is ending has closed the connection; what it sent before that waits to be read. */
-	if (r == -EPIPE || r == -ECONNRESET)
-		return 0;
-	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer") : 0;
+	t->is_unsent = r == -EPIPE || r == -ECONNRESET;
+	return r < 0 && !t->is_unsent ? err_set(e, ERR_SYSTEM, -r, "the keeper does not answer")
+				      : 0;
 }
 
 int client_attach(int conn, const struct talk *t, uint32_t session, struct err *e)

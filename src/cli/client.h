@@ -26,15 +26,17 @@ struct talk {
 	unsigned flags; /* enum keep_flags */
 	const uint8_t *keys;
 	bool leaves_on_hangup; /* a terminal that closes leaves the session running */
+	bool is_unsent; /* set by client_exec(): the keeper closed the connection before the request */
 };
 
 /* Serves until the session ends or is left. Signals go to the command; a terminal is raw meanwhile and restored
  * after. */
 int client_serve(int conn, const struct talk *t, struct outcome *out, struct err *e);
 
-/* Asks the keeper behind conn for another command. */
-int client_exec(int conn, const struct talk *t, char *const *argv, char *const *env,
-		const char *cwd, struct err *e);
+/* Asks the keeper behind conn for another command. A keeper that is ending may have closed the connection: that is no
+ * failure, and client_serve() then ends with END_CLOSING where the keeper did not answer before. */
+int client_exec(int conn, struct talk *t, char *const *argv, char *const *env, const char *cwd,
+		struct err *e);
 
 /* Asks to see a session that runs; 0: the newest. */
 int client_attach(int conn, const struct talk *t, uint32_t session, struct err *e);

@@ -757,20 +757,36 @@ static bool split(const char *word, char **ret_name, char **ret_path)
 	return true;
 }
 
-/* "--write=DIR", "--volume=FROM:TO:ro": does one of them show a place of the host at or above this path? */
+/* Where a flag of the definition shows a place of the host inside: "--write=DIR", "--read=DIR", or
+ * "--volume=HOST[:INSIDE][:ro]". NULL: it shows none. */
+static char *shown_place(const char *flag)
+{
+	const char *value = strchr(flag, '=');
+	size_t n;
+
+	if (value == NULL)
+		return NULL;
+	value++;
+	if (str_starts(flag, "--write=") || str_starts(flag, "--read="))
+		return mem_str(value);
+	if (!str_starts(flag, "--volume="))
+		return NULL;
+	n = strcspn(value, ":");
+	if (value[n] == ':' && value[n + 1] == '/') {
+		value += n + 1;
+		n = strcspn(value, ":");
+	}
+	return mem_strn(value, n);
+}
+
+/* Does a flag show a place of the host at or above this path? */
 static bool is_granted(const struct def *d, const char *path)
 {
 	for (size_t i = 0; i < d->n_flags; i++) {
-		const char *p = strchr(d->flags[i], '=');
+		_free_ char *place = shown_place(d->flags[i]);
 
-		while (p && *p) {
-			size_t n = strcspn(p + 1, ":");
-			_free_ char *one = mem_strn(p + 1, n);
-
-			if (one[0] == '/' && path_is_beneath(path, one))
-				return true;
-			p += 1 + n;
-		}
+		if (place && place[0] == '/' && path_is_beneath(path, place))
+			return true;
 	}
 	return false;
 }
@@ -792,9 +808,9 @@ static int check_lasts(const struct host *h, const struct def *d, const char *pa
 	if (conn >= 0)
 		return 0;
 	return err_set(e, ERR_CONFLICT, ESRCH,
-		       "cp: '%.100s' lies in memory, and '%s' does not run: the copy would be gone "
-		       "at "
-		       "once. 'vitrine start %s' first, or copy into its home or workspace",
+		       "cp: '%.100s' is on a temporary file system, and sandbox '%s' is not "
+		       "running: the copy would be deleted when cp ends. 'vitrine start %s' first, "
+		       "or copy into its home or workspace",
 		       path, d->name, d->name);
 }
 

@@ -13,13 +13,6 @@
 
 #define LOG_MAX_BYTES (16 * MIB)
 
-static const char *text_of(const struct json *o, const char *key)
-{
-	const struct json *v = json_get(o, key);
-
-	return v && v->type == JSON_STRING ? v->text : "";
-}
-
 /* "1794765757.182": seconds and thousandths. */
 static uint64_t time_of(const struct json *o)
 {
@@ -48,11 +41,11 @@ static int tell(const struct guard_events *g, const struct json *o, uint32_t num
 
 	if (ev.head.time_ns < g->since_ns)
 		return 0;
-	ev.fields[ev.n++] = EVENT_STR(VERDICT, text_of(o, "verdict"));
-	ev.fields[ev.n++] = EVENT_STR(TOOL, text_of(o, "tool"));
-	ev.fields[ev.n++] = EVENT_STR(AGENT, text_of(o, "agent"));
-	ev.fields[ev.n++] = EVENT_STR(RULE, text_of(o, "rule"));
-	ev.fields[ev.n++] = EVENT_STR(INPUT, text_of(o, "command"));
+	ev.fields[ev.n++] = EVENT_STR(VERDICT, json_text(o, "verdict", ""));
+	ev.fields[ev.n++] = EVENT_STR(TOOL, json_text(o, "tool", ""));
+	ev.fields[ev.n++] = EVENT_STR(AGENT, json_text(o, "agent", ""));
+	ev.fields[ev.n++] = EVENT_STR(RULE, json_text(o, "rule", ""));
+	ev.fields[ev.n++] = EVENT_STR(INPUT, json_text(o, "command", ""));
 	return g->tell(g->arg, &ev, &from);
 }
 

@@ -261,9 +261,13 @@ static size_t tell_objected(const struct fetch *f)
 		cli_complain(f->objected[i]);
 	if (f->n > 0)
 		cli_complain(sum);
-	if (f->looks > LOOKS_MAX)
-		cli_complain("so many branches bring such paths that not all were looked at; those "
-			     "are held back too");
+	if (f->looks > LOOKS_MAX) {
+		_free_ char *cut = mem_fmt("only %d groups of branches were checked; all unchecked "
+					   "branches are held back",
+					   LOOKS_MAX);
+
+		cli_complain(cut);
+	}
 	for (size_t i = 0; i < f->n_branches; i++)
 		if (f->branches[i].is_held && held++ < NAMED_MAX)
 			tell_held(f, &f->branches[i]);
@@ -362,7 +366,7 @@ static size_t print_people(const struct fetch *f, struct buf *out)
 	return n;
 }
 
-static int tell(const struct fetch *f, struct err *e)
+static int tell(const struct fetch *f, size_t held, struct err *e)
 {
 	_cleanup_(buf_done) struct buf out = BUF(64 * MIB);
 	size_t n;
@@ -374,7 +378,10 @@ static int tell(const struct fetch *f, struct err *e)
 	n = print_people(f, &out);
 	if (f->is_quiet)
 		return 0;
-	if (n == 0)
+	if (n == 0 && held > 0)
+		buf_printf(&out, "no commits were taken; %zu branch%s held back\n", held,
+			   held == 1 ? " is" : "es are");
+	else if (n == 0)
 		buf_puts(&out, "no new commits\n");
 	else
 		buf_printf(&out,
@@ -443,7 +450,7 @@ static int fetch(struct fetch *f, const char *name, struct err *e)
 	if (r < 0)
 		return r;
 	held = tell_objected(f);
-	r = tell(f, e);
+	r = tell(f, held, e);
 	return r < 0 ? r : held > 0;
 }
 

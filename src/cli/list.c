@@ -201,7 +201,8 @@ static int ls_row(struct list *l, const char *name, struct table *t, struct err 
 	row[LS_AGENT].text = d.agent ? mem_str(d.agent) : NULL;
 	row[LS_STATUS].text = mem_str(status_of(&live, past, n_past));
 	row[LS_EXIT] = last_exit(past, n_past);
-	row[LS_WAITS].text = is_run ? NULL : what_waits(l, name, d.workspace);
+	if (!is_run && table_wants(&l->how, "Waits"))
+		row[LS_WAITS].text = what_waits(l, name, d.workspace);
 	past_free(past, n_past);
 	row[LS_SESSIONS].num = live.n;
 	row[LS_CREATED].num = d.id ? d.created : live.state.v[VALUE_STARTED];

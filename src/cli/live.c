@@ -2,6 +2,7 @@
 /* cli/live.c - see live.h */
 #include <poll.h>
 
+#include "base/loop.h"
 #include "base/path.h"
 #include "cli/live.h"
 
@@ -243,6 +244,27 @@ int live_ask(const char *state_dir, const char *name, struct live *ret, struct e
 	}
 	ret->is_running = r == 0;
 	return r;
+}
+
+int live_wait_free(const char *state_dir, const char *name, uint64_t wait_ns, struct err *e)
+{
+	uint64_t end = clock_now() + wait_ns;
+
+	for (;;) {
+		struct owned o = OWNED_NONE;
+		int r;
+
+		*e = ERR_INIT;
+		r = def_own(state_dir, name, &o, e);
+		def_let_go(&o);
+		if (r == -ENOENT) {
+			*e = ERR_INIT;
+			return 0;
+		}
+		if (r != -EBUSY || clock_now() >= end)
+			return r;
+		(void)usleep(10000);
+	}
 }
 
 void live_done(struct live *l)

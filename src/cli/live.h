@@ -42,6 +42,10 @@ struct live {
 
 /* is_running is false when nobody answers. */
 int live_ask(const char *state_dir, const char *name, struct live *ret, struct err *e);
+
+/* Waits until no process holds the lock of the sandbox's folder, or the folder is gone: 0. -EBUSY: a process holds it for
+ * longer than `wait_ns`. */
+int live_wait_free(const char *state_dir, const char *name, uint64_t wait_ns, struct err *e);
 void live_done(struct live *l);
 
 #endif

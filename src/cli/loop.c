@@ -132,7 +132,6 @@ static int parse(struct loop *l, struct wish *w, int argc, char **argv, struct e
 	int id, r = 0;
 
 	*w = (struct wish){
-		.mode = "review",
 		.conf = { .max = 30, .still = 3, .failures = 3, .backoff = 30 * NS_PER_SEC }
 	};
 	opts_init(&o, loop_opts, argc, argv);
@@ -219,7 +218,7 @@ static int find_named(struct loop *l, const char *name, const char *agent, const
 
 /* Made as `vitrine create` makes it, started once: so that it has layers to keep changes in, and what cannot work is
  * known before the night. */
-static int make_sandbox(struct loop *l, const struct wish *w, struct err *e)
+static int make_sandbox(struct loop *l, const struct wish *w, bool *ret_is_made, struct err *e)
 {
 	char create[] = "create", name[] = "--name", mode[] = "--mode", run[] = "run",
 	     dash[] = "--", command[] = "true";
@@ -241,6 +240,7 @@ static int make_sandbox(struct loop *l, const struct wish *w, struct err *e)
 	argv[n++] = l->def.agent;
 	argv[n] = l->def.workspace;
 	r = loop_tool(l, &(struct tool){ .argv = argv, .out = FD_NONE, .err = 2 }, e);
+	*ret_is_made = r == 0;
 	if (r == 0)
 		r = loop_tool(l, &(struct tool){ .argv = first, .out = FD_NONE, .err = 2 }, e);
 	return r > 0 ? err_set(e, r == 2 ? ERR_USAGE : ERR_SYSTEM, EINVAL,
@@ -248,8 +248,41 @@ static int make_sandbox(struct loop *l, const struct wish *w, struct err *e)
 		     : r;
 }
 
-/* Asked inside, where the agent will be looked for. A sandbox that was made for it goes again. */
-static int check_agent(const struct loop *l, bool is_new, struct err *e)
+/* Of a sandbox that was made for this loop, when the loop does not begin. */
+static void remove_sandbox(const struct loop *l)
+{
+	const char *rm[] = { "rm", "--force", l->name, NULL };
+	struct tool t = { .argv = (char *const *)(uintptr_t)rm,
+			  .out = FD_NONE,
+			  .err = FD_NONE,
+			  .is_last = true };
+	struct err ignored = ERR_INIT;
+
+	(void)loop_tool(l, &t, &ignored); /* it was never used, and 'vitrine ls' lists it */
+}
+
+/* Why `run --json` failed: the message of its last line, else what it printed first. */
+static char *failure_of(struct buf *errors)
+{
+	_cleanup_(json_done) struct json_doc doc = { 0 };
+	struct err none = ERR_INIT;
+	const char *text = buf_cstr(errors), *last;
+	size_t n = errors->n;
+
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	last = n ? memrchr(text, '\n', n) : NULL;
+	last = last ? last + 1 : text;
+	if (json_parse_foreign(last, (size_t)(text + n - last), &doc, &none) == 0 &&
+	    json_text(doc.root, "message", NULL))
+		return mem_str(json_text(doc.root, "message", NULL));
+	if (str_starts(text, "vitrine: "))
+		text += strlen("vitrine: ");
+	return mem_strn(text, strcspn(text, "\n"));
+}
+
+/* Asked inside, where the agent will be looked for. */
+static int check_agent(const struct loop *l, struct err *e)
 {
 	_free_ const char **words = NULL;
 	const char *script = "command -v -- \"$1\" >/dev/null";
@@ -259,37 +292,55 @@ static int check_agent(const struct loop *l, bool is_new, struct err *e)
 		return r;
 	const char *find[] = { "run", l->name, "--json", "--",     "sh",
 			       "-c",  script,  "sh",     words[0], NULL };
-	const char *rm[] = { "rm", "--force", l->name, NULL };
-	_cleanup_(buf_done) struct buf ignored = BUF(MIB);
+	_cleanup_(buf_done) struct buf errors = BUF(MIB);
 
 	r = loop_tool(l,
 		      &(struct tool){ .argv = (char *const *)(uintptr_t)find,
 				      .out = FD_NONE,
 				      .err = FD_NONE,
-				      .errors = &ignored },
+				      .errors = &errors },
 		      e);
+	if (loop_signal)
+		return err_set(e, ERR_SYSTEM, EINTR, "interrupted");
 	if (r <= 0)
 		return r;
-	if (is_new)
-		(void)loop_tool(l,
-				&(struct tool){ .argv = (char *const *)(uintptr_t)rm,
-						.out = FD_NONE,
-						.err = FD_NONE },
-				e);
+	/* What `command -v` ends with, by the shell, where the program is not found. */
+	if (r != 1 && r != 127) {
+		_free_ char *why = failure_of(&errors);
+
+		return err_set(e, ERR_SYSTEM, EIO,
+			       "the program '%.64s' could not be looked for in sandbox '%s': "
+			       "%.300s (exit %d)",
+			       words[0], l->name, why, r);
+	}
 	return err_set(e, ERR_NOTFOUND, ENOENT,
-		       "the agent's program '%.64s' is not there inside%s%.200s%s", words[0],
-		       l->preset.install ? "; '" : "", l->preset.install ? l->preset.install : "",
-		       l->preset.install ? "' installs it" : "");
+		       "the program '%.64s' was not found in sandbox '%s'%s%.200s", words[0],
+		       l->name, l->preset.install ? ". Install it on this host: " : "",
+		       l->preset.install ? l->preset.install : "");
+}
+
+/* Makes the sandbox where it does not exist, and looks for the agent in it. */
+static int prepare_sandbox(struct loop *l, const struct wish *w, bool exists, struct err *e)
+{
+	bool is_made = false;
+	int r = exists ? 0 : make_sandbox(l, w, &is_made, e);
+
+	if (r == 0)
+		r = check_agent(l, e);
+	if (r < 0 && is_made)
+		remove_sandbox(l);
+	return r;
 }
 
 /* ---- begin or go on ---- */
 
-/* One word that is written like a path: nobody means an agent to read "PROMPT.md" as its task. */
+/* One word that is written like a path: no user wants an agent to read "PROMPT.md" as its task. "/review" is a command of
+ * the agent. */
 static bool is_file_name(const char *text)
 {
 	static const char *const ends[] = { ".md", ".txt", ".markdown", ".prompt" };
-	bool is_like = text[0] == '/' || str_starts(text, "./") || str_starts(text, "../") ||
-		       str_starts(text, "~/");
+	bool is_like = (text[0] == '/' && strchr(text + 1, '/')) || str_starts(text, "./") ||
+		       str_starts(text, "../") || str_starts(text, "~/");
 
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
 		is_like |= str_ends(text, ends[i]);
@@ -304,8 +355,8 @@ static int take_prompt(struct loop *l, const char *text, struct err *e)
 		return err_set(e, ERR_USAGE, EINVAL, "loop: --prompt FILE or TEXT says what to do");
 	if (is_file_name(text) && stat(text, &st) < 0)
 		return err_set(e, ERR_NOTFOUND, ENOENT,
-			       "--prompt '%.200s' is the name of a file, and there is none; a text "
-			       "has a blank in it",
+			       "--prompt: the file '%.200s' does not exist. To give a text, write "
+			       "a sentence with spaces",
 			       text);
 	if (stat(text, &st) == 0 && S_ISREG(st.st_mode)) {
 		_free_ char *cwd = getcwd(NULL, 0);
@@ -317,7 +368,7 @@ static int take_prompt(struct loop *l, const char *text, struct err *e)
 	return 0;
 }
 
-static int check_unfinished(const struct loop *l, struct err *e)
+static int check_unfinished(const struct loop *l, const struct wish *w, struct err *e)
 {
 	_cleanup_(loopdir_close) struct loopdir old = LOOPDIR_NONE;
 	struct err none = ERR_INIT;
@@ -330,9 +381,12 @@ static int check_unfinished(const struct loop *l, struct err *e)
 			       l->name);
 	if (loopdir_is_interrupted(&old))
 		return err_set(e, ERR_CONFLICT, EBUSY,
-			       "the loop in '%s' was interrupted; 'vitrine loop --resume %s' goes "
-			       "on, --new begins another in a sandbox of its own",
-			       l->name, l->name);
+			       "the loop in '%s' was interrupted. 'vitrine loop --resume %s' "
+			       "continues it; %s",
+			       l->name, l->name,
+			       w->name ? "for a separate loop choose another --name"
+				       : "'vitrine loop --new ...' starts a separate loop in a new "
+					 "sandbox");
 	return 0;
 }
 
@@ -343,14 +397,14 @@ static int check_budgets(const struct loop *l, const struct wish *w, struct err 
 
 	if (w->conf.cost && says->cost == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "--cost: the agent '%s' does not report what it spends, so the "
-			       "budget "
-			       "would never be used up; %s--time holds for every agent",
-			       w->words[0], says->tokens_in ? "--tokens works with it, " : "");
+			       "--cost: the agent '%s' does not report what it spends, so --cost "
+			       "cannot be enforced. Use --time, which works with every agent%s",
+			       w->words[0],
+			       says->tokens_in ? ", or --tokens, which this agent reports" : "");
 	if (w->conf.tokens && says->tokens_in == NULL && says->tokens_out == NULL)
 		return err_set(e, ERR_USAGE, EINVAL,
-			       "--tokens: the agent '%s' does not report its tokens, so the budget "
-			       "would never be used up; --time holds for every agent",
+			       "--tokens: the agent '%s' does not report its tokens, so --tokens "
+			       "cannot be enforced. Use --time, which works with every agent",
 			       w->words[0]);
 	return 0;
 }
@@ -379,7 +433,7 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 		return r;
 	}
 	l->def.agent = mem_str(w->words[0]);
-	l->def.mode = mem_str(w->mode);
+	l->def.mode = mem_str(w->mode ? w->mode : "review");
 	l->def.until = w->until ? mem_str(w->until) : NULL;
 	l->def.marker = w->marker ? mem_str(w->marker) : NULL;
 	l->def.notify = w->notify ? mem_str(w->notify) : NULL;
@@ -391,16 +445,14 @@ static int begin(struct loop *l, const struct wish *w, struct err *e)
 	r = w->name ? find_named(l, w->name, l->def.agent, l->def.workspace, &exists, e)
 		    : find_name(l, l->def.agent, l->def.workspace, w->is_new, &exists, e);
 	if (r == 0)
-		r = check_unfinished(l, e);
+		r = check_unfinished(l, w, e);
 	if (r == 0 && exists && w->run_opts[0])
 		r = err_set(e, ERR_CONFLICT, EEXIST,
 			    "the sandbox '%s' exists already, with the options it was made with; "
 			    "'vitrine rm %s' first",
 			    l->name, l->name);
-	if (r == 0 && !exists)
-		r = make_sandbox(l, w, e);
 	if (r == 0)
-		r = check_agent(l, !exists, e);
+		r = prepare_sandbox(l, w, exists, e);
 	if (r == 0)
 		r = loopdir_create(l->host.state_dir, l->name, &l->def, &l->dir, e);
 	return r;
@@ -449,16 +501,24 @@ static int go_on(struct loop *l, const struct wish *w, struct err *e)
 {
 	int r = find_old(l, w, e);
 
-	if (r == 0 && (w->prompt || w->until || w->marker || w->has_limits || w->run_opts[0]))
+	if (r == 0 && (w->prompt || w->until || w->marker || w->mode || w->is_new ||
+		       w->has_limits || w->run_opts[0]))
 		r = err_set(e, ERR_USAGE, EINVAL,
-			    "--resume goes on with what the loop was begun with; --new begins "
-			    "another");
+			    "--resume continues a loop with the options it was begun with, and "
+			    "takes only --notify, --name, --detach, --json and --quiet; 'vitrine "
+			    "loop --new ...' starts a separate loop in a new sandbox");
 	if (r == 0)
 		r = loopdir_open(l->host.state_dir, l->name, &l->dir, e);
 	if (r == 0)
 		r = loopdir_def(&l->dir, &l->def, e);
 	if (r == 0)
 		r = preset_load(l->host.config_dir, l->def.agent, &l->preset, e);
+	/* A loop that runs keeps its command: this --resume fails when it asks for the lock. */
+	if (r == 0 && w->notify && !loopdir_is_locked(&l->dir)) {
+		free(l->def.notify);
+		l->def.notify = mem_str(w->notify);
+		r = loopdir_write_def(&l->dir, &l->def, e);
+	}
 	return r == -ENOENT && e->msg[0] == '\0'
 		       ? err_set(e, ERR_CONFIG, ENOENT, "the agent '%s' is not known any more",
 				 l->def.agent)
@@ -477,6 +537,20 @@ int loop_exit_status(const struct loop *l, enum loop_stop why)
 	return why == LOOP_MARKER || why == LOOP_CHECK ? 0 : 3;
 }
 
+static int say_detached(const struct loop *l, struct err *e)
+{
+	_cleanup_(buf_done) struct buf out = BUF(4 * KIB);
+
+	if (l->as_json) {
+		buf_puts(&out, "{\"name\":");
+		buf_json(&out, l->name);
+		buf_printf(&out, ",\"loop\":%llu}\n", (unsigned long long)l->dir.number);
+	} else {
+		buf_printf(&out, "%s\n", l->name);
+	}
+	return cli_print(&out, e);
+}
+
 /* From its beginning to its end, or to where another process goes on with it. */
 static int work(struct loop *l, const struct wish *w, struct err *e)
 {
@@ -486,15 +560,16 @@ static int work(struct loop *l, const struct wish *w, struct err *e)
 		loopdir_forget_stop(&l->dir);
 	if (r == 0 && w->is_detached) {
 		r = loop_detach(l, e);
-		if (r == 0) {
-			(void)printf("%s\n", l->name);
-			return 0;
-		}
+		if (r == 0)
+			return say_detached(l, e);
 	} else if (r == 0) {
 		r = loopdir_lock(&l->dir, e);
 	}
+	/* The loop has not begun, so there is nothing to continue and nothing to report. */
+	if (r < 0 && loop_signal)
+		*e = ERR_INIT;
 	if (r < 0)
-		return r;
+		return loop_signal ? 128 + loop_signal : r;
 	why = loop_drive(l, e);
 	loop_notify(l, "end", why < 0 ? "error" : loop_stop_name((enum loop_stop)why),
 		    why < 0 ? e->msg : loop_stop_sentence((enum loop_stop)why));
@@ -563,6 +638,19 @@ static void done(struct loop *l)
 	free(l->program);
 }
 
+/* `loop --json ls`: the options before the word `ls` are options of the list. */
+static int list_loops(int argc, char **argv, const char *word, struct err *e)
+{
+	_free_ char **v = mem_new((size_t)argc + 1, sizeof(*v));
+	int n = 1;
+
+	v[0] = (char *)(uintptr_t)word;
+	for (int i = 1; i < argc; i++)
+		if (argv[i] != word)
+			v[n++] = argv[i];
+	return cmd_loop_ls(n, v, e);
+}
+
 int cmd_loop(int argc, char **argv, struct err *e)
 {
 	struct loop_asked asked = { 0 };
@@ -574,6 +662,8 @@ int cmd_loop(int argc, char **argv, struct err *e)
 	if (argc > 1 && str_eq(argv[1], "ls"))
 		return cmd_loop_ls(argc - 1, argv + 1, e);
 	r = parse(&l, &w, argc, argv, e);
+	if (r == 0 && w.n_words > 0 && str_eq(w.words[0], "ls"))
+		return list_loops(argc, argv, w.words[0], e);
 	while (i < ARRAY_LEN(words) && !(w.n_words > 0 && str_eq(w.words[0], words[i].name)))
 		i++;
 	if (r == 0)
@@ -603,6 +693,7 @@ static int check_listens(struct loop *l, struct err *e)
 		r = loopdir_sum(&l->dir, &l->sum, e);
 	if (r < 0)
 		return r;
+	l->sum.busy = 0; /* --resume continues such a loop */
 	why = loop_decide(&l->def.conf, &l->sum, &wait);
 	if (why != LOOP_GOES_ON)
 		return err_set(e, ERR_CONFLICT, ESRCH,

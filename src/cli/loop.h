@@ -8,13 +8,21 @@
 
 #include "agent/loopdir.h"
 #include "agent/preset.h"
+#include "cli/pending.h"
 #include "core/facts.h"
 
-/* Questions that --notify has told about. */
+#define LOOP_TOLD_MAX 64
+#define LOOP_NOTIFIERS_MAX 8
+
+/* Questions that --notify has reported, the newest LOOP_TOLD_MAX of them, and the commands that still report one. */
 struct loop_asked {
-	char ids[64][9];
-	size_t n;
-	time_t looked;
+	char ids[LOOP_TOLD_MAX][PENDING_ID_CHARS + 1];
+	size_t n; /* all that were reported */
+	uint64_t looked;
+	struct {
+		pid_t pid; /* 0: free */
+		uint64_t until;
+	} running[LOOP_NOTIFIERS_MAX];
 };
 
 struct loop {
@@ -52,9 +60,10 @@ int loop_tool(const struct loop *l, const struct tool *t, struct err *e);
 
 /* ---- loop_notify.c ---- */
 
-/* what: end, question, limit. Waits for the command, some seconds at most; a failure is a complaint. */
+/* what: end, limit. Waits for the command, some seconds at most, and for those that report questions; a failure is a
+ * complaint. */
 void loop_notify(const struct loop *l, const char *what, const char *reason, const char *sentence);
-/* Tells about the broker's questions that are new; looks once a second at most. */
+/* Reports the broker's questions that are new, without waiting for the commands; looks once a second at most. */
 void loop_look_for_questions(const struct loop *l);
 
 /* ---- loop_run.c ---- */
@@ -74,6 +83,8 @@ uint64_t loop_tree_compare(const char *before, const char *now, size_t max, char
 int loop_summary(const struct loop *l, enum loop_stop why, struct err *e);
 int loop_report(const struct loop *l, struct err *e);
 void loop_put_record(const struct loop *l, const struct loop_record *r, struct buf *out);
+/* A line where the record that was folded last is the second failure of the same kind in a row. */
+void loop_put_repeated(const struct loop *l, const struct loop_sum *s, struct buf *out);
 /* 0: the goal was reached; 3: it stopped before; 128+n: a signal. */
 int loop_exit_status(const struct loop *l, enum loop_stop why);
 

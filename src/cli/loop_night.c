@@ -59,13 +59,15 @@ static int settle(struct loop *l, int to)
 }
 
 /* "" or "!" and then a sentence, each with its NUL; nothing: it was killed before. */
-static int heard(const struct buf *said, struct err *e)
+static int heard(const struct loop *l, const struct buf *said, struct err *e)
 {
 	const char *text = buf_cstr(said);
 
 	if (said->n < 2)
 		return err_set(e, ERR_SYSTEM, ECHILD,
-			       "the process that was to go on with the loop ended at once");
+			       "the background process of loop '%s' ended before it took over; "
+			       "run the command without -d to see why",
+			       l->name);
 	if (text[0] == '!')
 		return err_set(e, ERR_SYSTEM, EBUSY, "%.400s", text + 2);
 	if (text[1])
@@ -94,15 +96,16 @@ int loop_detach(struct loop *l, struct err *e)
 	fd_close(ends[1]);
 	r = pid < 0 ? err_sys(e, "fork") : io_read_fd(ends[0], &said, e);
 	fd_close(ends[0]);
-	return r < 0 ? r : heard(&said, e);
+	return r < 0 ? r : heard(l, &said, e);
 }
 
 /* ---- looking at it ---- */
 
 /* How far somebody has read. */
 struct reader {
-	uint64_t next; /* number of the record */
-	off_t at;      /* in the output of the try that has none yet */
+	uint64_t next;       /* number of the record */
+	struct loop_sum sum; /* of those before */
+	off_t at;            /* in the output of the try that has none yet */
 };
 
 /* Lines and tabs stay what they are; whatever else a terminal would obey is shown. */
@@ -157,7 +160,10 @@ static int put_news(const struct loop *l, struct reader *at, bool has_output, st
 		if (r < 0 || found < 0)
 			return r < 0 ? r : found == -ENOENT ? 0 : found;
 		loop_put_record(l, &rec, out);
-		*at = (struct reader){ .next = at->next + 1 };
+		loop_fold(&at->sum, &rec.result);
+		loop_put_repeated(l, &at->sum, out);
+		at->next++;
+		at->at = 0;
 	}
 }
 
@@ -216,16 +222,21 @@ static int interrupt(const struct loop *l, struct err *e)
 {
 	pid_t pid = loopdir_holder(&l->dir);
 	_close_ int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : FD_NONE;
+	const char *why = pid == 0 ? "it is a process of another pid namespace"
+			  : fd < 0 ? strerrordesc_np(errno)
+				   : "another process took over";
 
-	if (fd < 0 || loopdir_holder(&l->dir) != pid)
-		return loopdir_is_locked(&l->dir) ? err_set(e, ERR_SYSTEM, ESRCH,
-							    "the loop in '%s' could not be "
-							    "reached; run the command again",
-							    l->name)
-						  : 0;
-	if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) < 0)
-		return err_sys(e, "the loop in '%s'", l->name);
-	return 0;
+	if (fd >= 0 && loopdir_holder(&l->dir) == pid) {
+		if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) == 0)
+			return 0;
+		why = strerrordesc_np(errno);
+	}
+	if (!loopdir_is_locked(&l->dir))
+		return 0;
+	return err_set(e, ERR_SYSTEM, ESRCH,
+		       "loop '%s' runs, but its process could not be signalled (%s); run 'vitrine "
+		       "loop stop --now %s' again",
+		       l->name, why, l->name);
 }
 
 int loop_ask_stop(struct loop *l, bool is_now, struct err *e)

@@ -9,22 +9,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/io.h"
+#include "base/loop.h"
 #include "cli/cli.h"
 #include "cli/loop.h"
+#include "cli/pending.h"
 
 #define PATIENCE_S 30
-#define ID_CHARS 8
-
-static time_t now_s(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
+#define LOOK_NS NS_PER_SEC
 
 static void put_facts(const struct loop *l, const char *what, const char *reason,
 		      const char *sentence, struct buf *out)
@@ -67,24 +60,30 @@ static _Noreturn void child(const char *command, const char *title, const char *
 	_exit(127);
 }
 
-/* Its status; -1: it took too long and was ended, with all that it had started. */
-static int wait_for(pid_t pid)
+/* The process has ended, or its time is over: then it is killed, with all that it had started. A failure is a complaint. */
+static bool has_ended(pid_t pid, uint64_t until)
 {
-	time_t end = now_s() + PATIENCE_S;
-	int status;
+	_free_ char *text = NULL;
+	int status = 0;
 
-	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (now_s() > end) {
-			(void)kill(-pid, SIGKILL);
-			(void)waitpid(pid, &status, 0);
-			return -1;
-		}
-		(void)poll(NULL, 0, 20);
+	if (waitpid(pid, &status, WNOHANG) == 0) {
+		if (clock_now() <= until)
+			return false;
+		(void)kill(-pid, SIGKILL);
+		(void)waitpid(pid, &status, 0);
+		text = mem_fmt("--notify: the command took longer than %d s and was ended",
+			       PATIENCE_S);
+	} else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		text = mem_fmt("--notify: the command failed (exit %d)",
+			       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (text)
+		cli_complain(text);
+	return true;
 }
 
-static int run(const struct loop *l, const char *what, const char *reason, const char *sentence)
+/* The process, or < 0. */
+static pid_t start(const struct loop *l, const char *what, const char *reason, const char *sentence)
 {
 	_cleanup_(buf_done) struct buf facts = BUF(64 * KIB);
 	_free_ char *title = mem_fmt("Vitrine: %s", l->name);
@@ -94,7 +93,7 @@ static int run(const struct loop *l, const char *what, const char *reason, const
 	put_facts(l, what, reason, sentence, &facts);
 	/* A pipe holds 64 KiB, so nobody has to read for us to go on. */
 	if (facts.is_over || pipe2(ends, O_CLOEXEC) < 0)
-		return 127;
+		return -1;
 	pid = fork();
 	if (pid == 0)
 		child(l->def.notify, title, sentence, ends[0]);
@@ -102,58 +101,80 @@ static int run(const struct loop *l, const char *what, const char *reason, const
 	if (pid > 0)
 		(void)io_write_all(ends[1], facts.p, facts.n);
 	fd_close(ends[1]);
-	return pid < 0 ? 127 : wait_for(pid);
+	if (pid < 0)
+		cli_complain("--notify: the command could not be started");
+	return pid;
+}
+
+static void wait_for(pid_t pid, uint64_t until)
+{
+	while (!has_ended(pid, until))
+		(void)poll(NULL, 0, 20);
 }
 
 void loop_notify(const struct loop *l, const char *what, const char *reason, const char *sentence)
 {
-	int status = l->def.notify ? run(l, what, reason, sentence) : 0;
+	pid_t pid = l->def.notify ? start(l, what, reason, sentence) : -1;
 
-	if (status != 0) {
-		_free_ char *text =
-			status < 0 ? mem_fmt("--notify: the command took longer than %d s and was "
-					     "ended",
-					     PATIENCE_S)
-				   : mem_fmt("--notify: the command failed (exit %d)", status);
-
-		cli_complain(text);
-	}
+	if (pid > 0)
+		wait_for(pid, clock_now() + PATIENCE_S * NS_PER_SEC);
+	for (size_t i = 0; l->asked && i < LOOP_NOTIFIERS_MAX; i++)
+		if (l->asked->running[i].pid > 0) {
+			wait_for(l->asked->running[i].pid, l->asked->running[i].until);
+			l->asked->running[i].pid = 0;
+		}
 }
 
 /* ---- questions ---- */
 
-/* A name of 8 hex digits is a question (broker/approve.c); what stands beside it has a longer one. */
-static bool is_new(struct loop_asked *a, const char *id)
+static bool is_new(const struct loop_asked *a, const char *id)
 {
-	if (strlen(id) != ID_CHARS || strspn(id, "0123456789abcdef") != ID_CHARS)
+	if (!pending_is_id(id))
 		return false;
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; i < LOOP_TOLD_MAX; i++)
 		if (str_eq(a->ids[i], id))
 			return false;
-	memcpy(a->ids[a->n % ARRAY_LEN(a->ids)], id, ID_CHARS + 1);
-	a->n = a->n < ARRAY_LEN(a->ids) ? a->n + 1 : a->n;
 	return true;
+}
+
+static void reap(struct loop_asked *a)
+{
+	for (size_t i = 0; i < LOOP_NOTIFIERS_MAX; i++)
+		if (a->running[i].pid > 0 && has_ended(a->running[i].pid, a->running[i].until))
+			a->running[i].pid = 0;
+}
+
+/* Where as many commands run as may, the question waits for the next look. */
+static void report(const struct loop *l, const char *id)
+{
+	_free_ char *sentence =
+		mem_fmt("A question waits: 'vitrine broker show %s %s'", l->name, id);
+	struct loop_asked *a = l->asked;
+	size_t i = 0;
+
+	while (i < LOOP_NOTIFIERS_MAX && a->running[i].pid > 0)
+		i++;
+	if (i == LOOP_NOTIFIERS_MAX)
+		return;
+	memcpy(a->ids[a->n++ % LOOP_TOLD_MAX], id, PENDING_ID_CHARS + 1);
+	a->running[i].pid = start(l, "question", id, sentence);
+	a->running[i].until = clock_now() + PATIENCE_S * NS_PER_SEC;
 }
 
 void loop_look_for_questions(const struct loop *l)
 {
-	_free_ char *path = mem_fmt("%s/sandboxes/%s/broker/pending", l->host.state_dir, l->name);
 	int fd;
 	DIR *d;
 
-	if (l->def.notify == NULL || l->asked == NULL || now_s() == l->asked->looked)
+	if (l->def.notify == NULL || l->asked == NULL || clock_now() < l->asked->looked + LOOK_NS)
 		return;
-	l->asked->looked = now_s();
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	l->asked->looked = clock_now();
+	reap(l->asked);
+	fd = pending_open(l->host.state_dir, l->name);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	for (struct dirent *en; d && (en = readdir(d));)
-		if (is_new(l->asked, en->d_name)) {
-			_free_ char *sentence = mem_fmt("A question waits: 'vitrine broker show %s "
-							"%s'",
-							l->name, en->d_name);
-
-			loop_notify(l, "question", en->d_name, sentence);
-		}
+		if (is_new(l->asked, en->d_name))
+			report(l, en->d_name);
 	if (d)
 		(void)closedir(d);
 }

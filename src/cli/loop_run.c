@@ -12,6 +12,7 @@
 
 #include "agent/report.h"
 #include "base/io.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "cli/cli.h"
 #include "cli/loop.h"
@@ -39,14 +40,6 @@ static void try_done(struct try *t)
 	loop_begin_done(&t->begin);
 	loop_record_done(&t->record);
 	buf_done(&t->prompt);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
 /* ---- the prompt ---- */
@@ -511,7 +504,7 @@ static int one_try(struct loop *l, struct err *e)
 		r = preset_prompt(&l->preset, buf_cstr(&t.prompt), &words, e);
 	if (r < 0)
 		return r;
-	from = now_ns();
+	from = clock_now();
 	r = session(l, &t, words, "output", e);
 	if (r < 0 || loop_signal)
 		return r < 0 ? r : 0;
@@ -526,7 +519,7 @@ static int one_try(struct loop *l, struct err *e)
 	t.record.attempt = t.begin.attempt;
 	t.record.checkpoint = t.begin.checkpoint;
 	t.record.started = t.begin.started;
-	t.record.result.duration = now_ns() - from;
+	t.record.result.duration = clock_now() - from;
 	r = loopdir_write_record(&l->dir, &t.record, e);
 	if (r < 0)
 		return r;
@@ -536,11 +529,7 @@ static int one_try(struct loop *l, struct err *e)
 		_cleanup_(buf_done) struct buf line = BUF(64 * KIB);
 
 		loop_put_record(l, &t.record, &line);
-		if (l->sum.same == 2)
-			buf_printf(&line,
-				   "loop %s: that was the same failure twice; its output is "
-				   "what 'vitrine loop logs %s' shows\n",
-				   l->name, l->name);
+		loop_put_repeated(l, &l->sum, &line);
 		(void)fputs(buf_cstr(&line), stderr);
 	}
 	return 0;
@@ -562,7 +551,7 @@ static void thin_out(const struct loop *l, struct err *e)
 
 static void wait_ns(const struct loop *l, uint64_t ns)
 {
-	uint64_t end = now_ns() + ns;
+	uint64_t end = clock_now() + ns;
 
 	if (l->sum.busy == 1)
 		loop_notify(l, "limit", "busy",
@@ -570,8 +559,8 @@ static void wait_ns(const struct loop *l, uint64_t ns)
 	if (ns && !l->is_quiet)
 		(void)fprintf(stderr, "loop: the service is busy; trying again in %llu s\n",
 			      (unsigned long long)((ns + NS_PER_SEC - 1) / NS_PER_SEC));
-	while (now_ns() < end && !loop_signal && !loopdir_is_asked(&l->dir)) {
-		uint64_t left = end - now_ns();
+	while (clock_now() < end && !loop_signal && !loopdir_is_asked(&l->dir)) {
+		uint64_t left = end - clock_now();
 		uint64_t step = left < 200 * NS_PER_MS ? left : 200 * NS_PER_MS;
 
 		(void)nanosleep(&(struct timespec){ .tv_nsec = (long)step }, NULL);
@@ -582,6 +571,8 @@ int loop_drive(struct loop *l, struct err *e)
 {
 	int r = loopdir_sum(&l->dir, &l->sum, e);
 
+	/* A loop that ended because the service was busy tries again: the busy answers before --resume do not count. */
+	l->sum.busy = 0;
 	while (r == 0) {
 		uint64_t wait;
 		enum loop_stop why = loop_decide(&l->def.conf, &l->sum, &wait);

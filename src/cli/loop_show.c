@@ -61,6 +61,15 @@ void loop_put_record(const struct loop *l, const struct loop_record *r, struct b
 	buf_putc(out, '\n');
 }
 
+void loop_put_repeated(const struct loop *l, const struct loop_sum *s, struct buf *out)
+{
+	if (s->busy == 0 && s->same == 2)
+		buf_printf(out,
+			   "loop %s: the last two iterations failed in the same way; 'vitrine loop "
+			   "report %s' shows the output\n",
+			   l->name, l->name);
+}
+
 /* ---- summary ---- */
 
 static const struct column columns[] = {
@@ -472,7 +481,8 @@ struct status {
 	struct table_how how;
 	bool has_tasks, is_watched;
 	bool is_list;   /* rows for people too */
-	uint64_t since; /* a summary of all that happened; 0: not asked for */
+	bool has_since; /* a summary of all that happened since then is asked for */
+	uint64_t since;
 	struct table rows;
 	struct buf out;
 };
@@ -535,6 +545,12 @@ static int status_all(const struct loop *base, const char *name, struct status *
 	return r;
 }
 
+static int take_since(struct status *s, const char *text, struct err *e)
+{
+	s->has_since = true;
+	return cli_since(text, &s->since, e);
+}
+
 /* Options up to a word that is none, which is the name; and behind it. */
 static int status_parse(struct status *s, int argc, char **argv, const char **name, struct err *e)
 {
@@ -551,7 +567,7 @@ static int status_parse(struct status *s, int argc, char **argv, const char **na
 		else if (id == LOOP_OPT_TASKS)
 			s->has_tasks = true;
 		else if (id == LOOP_OPT_SINCE)
-			r = cli_since(o.value, &s->since, e);
+			r = take_since(s, o.value, e);
 		else if (id > 0)
 			(void)table_opt(&s->how, &o, id);
 		else if (o.at >= argc)
@@ -561,7 +577,7 @@ static int status_parse(struct status *s, int argc, char **argv, const char **na
 		else
 			*name = argv[o.at++];
 	}
-	if (s->since &&
+	if (s->has_since &&
 	    (*name || s->is_watched || s->has_tasks || s->is_list || table_is_asked(&s->how)))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "status --since is about everything that happened; it takes only "
@@ -598,7 +614,7 @@ static int show_status(struct status s, int argc, char **argv, struct err *e)
 	if (r < 0)
 		return r;
 	r = host_init(&l.host, NULL, e);
-	if (r == 0 && s.since) {
+	if (r == 0 && s.has_since) {
 		r = program_find("vitrine", &l.program, e);
 		if (r == 0)
 			r = loop_since(&l, s.since, s.how.as_json, e);

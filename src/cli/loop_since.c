@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/loop.h"
 #include "cli/table.h"
+#include "cli/waits.h"
 #include "core/def.h"
 #include "core/layers.h"
 
@@ -109,16 +110,9 @@ static struct night_place *place_of(struct night *n, const char *name)
 	return &n->places[n->n_places++];
 }
 
-static const char *text_of(const struct json *o, const char *key)
-{
-	const struct json *v = o && o->type == JSON_OBJECT ? json_get(o, key) : NULL;
-
-	return v && v->type == JSON_STRING ? v->text : NULL;
-}
-
 static uint64_t time_of(const struct json *o, const char *key, uint64_t otherwise)
 {
-	const char *text = text_of(o, key);
+	const char *text = json_text(o, key, NULL);
 	struct tm tm = { 0 };
 
 	return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (uint64_t)timegm(&tm) : otherwise;
@@ -126,8 +120,8 @@ static uint64_t time_of(const struct json *o, const char *key, uint64_t otherwis
 
 static void take_session(struct night *n, const struct json *v)
 {
-	const char *name = text_of(v, "sandbox"), *command = text_of(v, "command"),
-		   *state = text_of(v, "state");
+	const char *name = json_text(v, "sandbox", NULL), *command = json_text(v, "command", NULL),
+		   *state = json_text(v, "state", NULL);
 	const struct json *named = json_get(v, "named"), *status = json_get(v, "status");
 	struct night_place *p;
 	uint64_t code;
@@ -151,13 +145,13 @@ static void take_session(struct night *n, const struct json *v)
 static void take_event(struct night *n, const struct json *v)
 {
 	_cleanup_(buf_done) struct buf what = BUF(4 * KIB);
-	const char *type = text_of(v, "type"), *name = text_of(v, "sandbox");
+	const char *type = json_text(v, "type", NULL), *name = json_text(v, "sandbox", NULL);
 	struct night_spent s;
 
 	if (type == NULL || name == NULL)
 		return;
 	if (str_eq(type, "sandbox.started")) {
-		const char *workspace = text_of(json_get(v, "data"), "workspace");
+		const char *workspace = json_text(json_get(v, "data"), "workspace", NULL);
 		struct night_place *p = place_of(n, name);
 
 		free(p->workspace);
@@ -470,7 +464,11 @@ static void each_row(struct night *n, char *const *argv,
 	if (loop_tool(n->l, &t, &e) != 0 ||
 	    json_parse_foreign(buf_cstr(&text), text.n, &doc, &e) < 0 ||
 	    doc.root->type != JSON_ARRAY) {
-		add(n, &n->waits, "", "unknown: the list could not be read", argv[0]);
+		_free_ char *what =
+			mem_fmt("'vitrine %s' failed, so waiting work is not shown", argv[0]);
+		_free_ char *how = mem_fmt("vitrine %s", argv[0]);
+
+		add(n, &n->waits, "", what, how);
 		return;
 	}
 	for (const struct json *v = doc.root->first; v; v = v->next)
@@ -479,12 +477,13 @@ static void each_row(struct night *n, char *const *argv,
 
 static void take_waiting(struct night *n, const struct json *v)
 {
-	const char *name = text_of(v, "name"), *waits = text_of(v, "waits");
+	const char *name = json_text(v, "name", NULL), *waits = json_text(v, "waits", NULL);
 	_free_ char *how = NULL;
 
 	if (name == NULL || waits == NULL || waits[0] == '\0')
 		return;
-	how = str_starts(waits, "commits")
+	how = str_starts(waits, WAITS_UNKNOWN) ? mem_fmt("vitrine inspect %s", name)
+	      : str_starts(waits, WAITS_COMMITS)
 		      ? mem_fmt("vitrine fetch %s", name)
 		      : mem_fmt("vitrine diff %s; vitrine apply %s", name, name);
 	add(n, &n->waits, name, waits, how);
@@ -492,8 +491,8 @@ static void take_waiting(struct night *n, const struct json *v)
 
 static void take_question(struct night *n, const struct json *v)
 {
-	const char *name = text_of(v, "sandbox"), *id = text_of(v, "id"),
-		   *title = text_of(v, "title");
+	const char *name = json_text(v, "sandbox", NULL), *id = json_text(v, "id", NULL),
+		   *title = json_text(v, "title", NULL);
 	_free_ char *how = name && id ? mem_fmt("vitrine broker show %s %s", name, id) : NULL;
 	_free_ char *what = mem_fmt("the question '%s'", title ? title : "?");
 
@@ -542,16 +541,17 @@ static void put_section(const char *title, const char *none, const struct night_
 
 static void put_text(const struct night *n, struct buf *out)
 {
-	char at[64] = "";
+	char at[64] = "", utc[64] = "";
 	time_t then = (time_t)(n->since / NS_PER_SEC);
 	struct tm tm;
 
 	if (localtime_r(&then, &tm))
 		(void)strftime(at, sizeof(at), "%Y-%m-%d %H:%M", &tm);
+	if (gmtime_r(&then, &tm))
+		(void)strftime(utc, sizeof(utc), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	buf_printf(out, "Since %s\n\n", at);
 	put_section("What ran", "nothing", &n->ran, out);
-	put_section("What was done", "no commit and no changed file of a loop is on record",
-		    &n->done, out);
+	put_section("What was done", "no commits, and no files changed by loops", &n->done, out);
 	put_section("What was refused", "nothing", &n->refused, out);
 	put_section("What waits for you", "nothing", &n->waits, out);
 	buf_puts(out, "What it cost\n  ");
@@ -565,8 +565,10 @@ static void put_text(const struct night *n, struct buf *out)
 		buf_puts(out, "no agent said what it spent\n");
 	}
 	if (n->is_cut)
-		buf_puts(out, "\nThere is more than fits here; 'vitrine events --since' has all of "
-			      "it.\n");
+		buf_printf(out,
+			   "\nThis page is incomplete (too many events). 'vitrine events --since "
+			   "%s' lists all of them\n",
+			   utc);
 }
 
 static void put_entries(const char *key, const char *text, const char *more,

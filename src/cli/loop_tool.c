@@ -8,9 +8,9 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/io.h"
+#include "base/loop.h"
 #include "cli/loop.h"
 
 #define GRACE_S 10
@@ -76,22 +76,14 @@ static bool pump(struct stream *s)
 	return true;
 }
 
-static time_t now_s(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
-/* Hands a signal on, again and again: what is just being started inside does not hear it. Later the last one. */
-static void hand_on(pid_t pid, time_t *told)
+/* Forward the signal every 200 ms, because a session that is still starting ignores it; after GRACE_S send SIGKILL. */
+static void hand_on(pid_t pid, uint64_t *told)
 {
 	if (loop_signal == 0)
 		return;
 	if (*told == 0)
-		*told = now_s();
-	(void)kill(pid, now_s() - *told > GRACE_S ? SIGKILL : SIGTERM);
+		*told = clock_now();
+	(void)kill(pid, clock_now() - *told > GRACE_S * NS_PER_SEC ? SIGKILL : SIGTERM);
 }
 
 /* Ended by the signal while what it had started inside still holds the pipes. */
@@ -104,7 +96,7 @@ static bool is_gone(pid_t pid)
 
 static void relay(const struct loop *l, const struct tool *t, struct stream *s, pid_t pid)
 {
-	time_t told = 0;
+	uint64_t told = 0;
 
 	for (int open = 2; open > 0 && !(told && is_gone(pid));) {
 		struct pollfd p[2] = { { .fd = s[0].from, .events = POLLIN },

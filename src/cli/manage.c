@@ -25,6 +25,7 @@
 enum { OPT_TIME = 1, OPT_FORCE, OPT_ALL, OPT_DRY, OPT_FILTER, OPT_YES };
 
 #define GRACE 10
+#define FREE_WAIT (5 * NS_PER_SEC)
 
 const struct opt start_opts[] = {
 	{ NULL, 0, NULL, NULL, 0 },
@@ -96,6 +97,13 @@ static int parse(struct manage *m, const struct opt *opts, int argc, char **argv
 		return id;
 	m->names = argv + o.at;
 	m->n = (size_t)(argc - o.at);
+	/* Before the first sandbox is touched: a word like this is a mistyped option, and that option may be --dry-run. */
+	for (size_t i = 0; i < m->n; i++)
+		if (m->names[i][0] == '-')
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "'%.64s' begins with '-' and is no name of a sandbox; "
+				       "nothing was done",
+				       m->names[i]);
 	return host_init(&m->host, NULL, e);
 }
 
@@ -193,21 +201,15 @@ static int recv_end(int conn, int timeout_ms)
 	}
 }
 
-/* Waits until the folder is nobody's: the keeper's very last act. */
+/* Waits until the keeper has released the folder's lock, its last act. */
 static int wait_free(const struct manage *m, const char *name, struct err *e)
 {
-	for (int i = 0; i < 500; i++) {
-		struct owned o = OWNED_NONE;
-		int x = def_own(m->host.state_dir, name, &o, e);
+	int x = live_wait_free(m->host.state_dir, name, FREE_WAIT, e);
 
-		def_let_go(&o);
-		if (x != -EBUSY) {
-			*e = ERR_INIT;
-			return 0;
-		}
-		(void)usleep(10000);
-	}
-	return -EBUSY;
+	if (x == -EBUSY)
+		return x;
+	*e = ERR_INIT; /* the folder is gone, or its next user reports what is wrong with it */
+	return 0;
 }
 
 static int stop_one(struct manage *m, const char *name, struct err *e)
@@ -382,8 +384,9 @@ static int check_waits(const struct manage *m, const char *name, const char *wor
 		return 0;
 	how = waits_how(&w, name);
 	return err_set(e, ERR_CONFLICT, EBUSY,
-		       "'%s' stays, it keeps %.100s: %s; --force removes it all the same", name,
-		       text, how);
+		       "'%s' was not removed: it holds %.150s. %s. 'vitrine rm --force %s' removes "
+		       "it with that work",
+		       name, text, how, name);
 }
 
 static int rm_one(struct manage *m, const char *name, struct err *e)

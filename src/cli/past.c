@@ -9,11 +9,9 @@
 #include "base/num.h"
 #include "cli/past.h"
 
-static char *text_of(const struct json *root, const char *key)
+static char *copy_of(const char *text)
 {
-	const struct json *v = json_get(root, key);
-
-	return v && v->type == JSON_STRING ? mem_str(v->text) : NULL;
+	return text ? mem_str(text) : NULL;
 }
 
 static bool read_one(int dir, const char *path, struct past *ret)
@@ -31,8 +29,8 @@ static bool read_one(int dir, const char *path, struct past *ret)
 	(void)json_u64(json_get(doc.root, "first"), &ret->first);
 	(void)json_u64(json_get(doc.root, "cpu_ns"), &ret->cpu_ns);
 	(void)json_i64(json_get(doc.root, "exit"), &ret->status);
-	ret->command = text_of(doc.root, "command");
-	ret->reason = text_of(doc.root, "reason");
+	ret->command = copy_of(json_text(doc.root, "command", NULL));
+	ret->reason = copy_of(json_text(doc.root, "reason", NULL));
 	return true;
 }
 

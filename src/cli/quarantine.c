@@ -76,25 +76,18 @@ static int open_place(const char *state_dir, const char *name, struct err *e)
 				 name);
 }
 
-static const char *text_of(const struct json *v, const char *key)
-{
-	const struct json *x = v->type == JSON_OBJECT ? json_get(v, key) : NULL;
-
-	return x && x->type == JSON_STRING ? x->text : "";
-}
-
 /* What was restored or removed since is still in the list, and no longer in the folder. */
 static void add(int dir, const struct json *v, struct taken_list *l)
 {
-	const char *saved = text_of(v, "saved");
+	const char *saved = json_text(v, "saved", "");
 	struct stat st;
 
 	if (!is_one_name(saved) || fstatat(dir, saved, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	l->v = mem_grow(l->v, l->n + 1, sizeof(*l->v));
 	l->v[l->n++] = (struct taken){ .saved = mem_str(saved),
-				       .path = mem_str(text_of(v, "path")),
-				       .rule = mem_str(text_of(v, "rule")),
+				       .path = mem_str(json_text(v, "path", "")),
+				       .rule = mem_str(json_text(v, "rule", "")),
 				       .when = (uint64_t)st.st_ctime };
 }
 
@@ -229,18 +222,19 @@ static int show(int dir, const struct taken *t, struct err *e)
 /* ---- restore, rm ---- */
 
 /* On another file system: a file is copied, a directory is left where it lies. */
-static int copy_file(int dir, const struct taken *t, int to, const char *name, struct err *e)
+static int copy_file(const char *place, int dir, const struct taken *t, int to, const char *name,
+		     struct err *e)
 {
 	_close_ int in = openat(dir, t->saved, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	_cleanup_(buf_done) struct buf b = BUF(FILE_MAX);
 	_close_ int out = FD_NONE;
-	struct stat st;
+	struct stat st = { 0 };
 	int r = in < 0 || fstat(in, &st) < 0 ? err_sys(e, "'%s'", t->saved) : 0;
 
 	if (r == 0 && !S_ISREG(st.st_mode))
 		return err_set(e, ERR_UNSUPPORTED, EXDEV,
-			       "it is a directory on another file system; 'vitrine quarantine ls' "
-			       "and docs/OPERATIONS.md say where it lies, copy it from there");
+			       "it is a directory on another file system; copy it from '%.300s/%s'",
+			       place, t->saved);
 	if (r == 0)
 		r = io_read_fd(in, &b, e);
 	if (r < 0)
@@ -258,30 +252,38 @@ static int copy_file(int dir, const struct taken *t, int to, const char *name, s
 	return 0;
 }
 
-static int restore(const struct host *h, int dir, const struct taken *t, const char *workspace,
-		   struct err *e)
+/* `workspace`: a real path; `place`: that of `dir`. */
+static int restore(const struct host *h, const char *place, int dir, const struct taken *t,
+		   const char *workspace, struct err *e)
 {
-	_free_ char *parent = mem_str(t->path);
+	_free_ char *parent = mem_str(t->path), *runs = def_runs_in(h->state_dir, workspace);
 	_close_ int ws = open(workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = FD_NONE;
 	char *slash = strrchr(parent, '/');
 	const char *name = slash ? slash + 1 : t->path;
+	struct err why = ERR_INIT;
 	int r = ws < 0 ? err_sys(e, "'%s'", workspace) : 0;
 
 	if (slash)
 		*slash = '\0';
-	if (r == 0 && !def_none_runs(h->state_dir, workspace))
+	if (r == 0 && runs)
 		r = err_set(e, ERR_CONFLICT, EBUSY,
-			    "a sandbox runs in '%.200s': it would be quarantined again; stop it "
-			    "first",
-			    workspace);
+			    "sandbox '%s' is running in '%.200s' and would quarantine the file "
+			    "again; 'vitrine stop %s' first",
+			    runs, workspace, runs);
 	if (r < 0)
 		return r;
-	to = slash ? path_open_beneath(ws, parent, O_RDONLY | O_DIRECTORY, e)
+	to = slash ? path_open_beneath(ws, parent, O_RDONLY | O_DIRECTORY, &why)
 		   : fcntl(ws, F_DUPFD_CLOEXEC, 3);
+	if (to == -ENOENT)
+		return err_set(e, ERR_NOTFOUND, ENOENT,
+			       "'%.120s' cannot be restored: its directory '%.120s' does not exist "
+			       "any more (%.150s); create it first",
+			       t->path, parent, why.msg);
 	if (to < 0)
-		return err_wrap(e, to, "the directory that it lay in");
+		return err_set(e, ERR_SYSTEM, -to, "'%.120s' cannot be restored: %.300s", t->path,
+			       why.msg);
 	if (renameat2(dir, t->saved, to, name, RENAME_NOREPLACE) < 0)
-		r = errno == EXDEV    ? copy_file(dir, t, to, name, e)
+		r = errno == EXDEV    ? copy_file(place, dir, t, to, name, e)
 		    : errno == EEXIST ? err_set(e, ERR_CONFLICT, EEXIST,
 						"there is something at '%.200s' again; move it "
 						"away "
@@ -291,18 +293,38 @@ static int restore(const struct host *h, int dir, const struct taken *t, const c
 	if (r == 0) {
 		_cleanup_(buf_done) struct buf b = BUF(64 * KIB);
 
-		buf_printf(&b, "%s/%s is back; programs on this host may run it\n", workspace,
-			   t->path);
+		buf_printf(&b, "restored %s/%s; programs on this host can now execute it\n",
+			   workspace, t->path);
 		r = cli_print_foreign(&b, e);
 	}
 	return r;
 }
 
-static int on_each(const struct host *h, const char *const *words, size_t n, const char *workspace,
+/* Where a restored file goes: `given`, else the workspace of the sandbox. */
+static int find_workspace(const struct host *h, const char *name, const char *given, char **ret,
+			  struct err *e)
+{
+	_cleanup_(def_done) struct def d = { 0 };
+
+	if (given)
+		return path_real(given, ret, e);
+	/* The workspace of a run without a name is not recorded: the current directory is meant. */
+	if (str_starts(name, "run-"))
+		return path_real(".", ret, e);
+	if (def_read(h->state_dir, name, &d, e) < 0)
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "the workspace of '%.64s' is not known, since the sandbox was "
+			       "removed; name it: 'vitrine quarantine restore --workspace DIR "
+			       "%.64s ...'",
+			       name, name);
+	return path_real(d.workspace, ret, e);
+}
+
+static int on_each(const struct host *h, const char *const *words, size_t n, const char *given,
 		   struct err *e)
 {
 	_cleanup_(list_done) struct taken_list l = { 0 };
-	_cleanup_(def_done) struct def d = { 0 };
+	_free_ char *place = mem_fmt("%s/quarantine/%s", h->state_dir, words[1]), *workspace = NULL;
 	_close_ int dir = open_place(h->state_dir, words[1], e);
 	bool is_rm = str_eq(words[0], "rm"), is_show = str_eq(words[0], "show");
 	int r = dir < 0 ? dir : read_list(dir, &l, e);
@@ -311,10 +333,8 @@ static int on_each(const struct host *h, const char *const *words, size_t n, con
 		r = err_set(e, ERR_USAGE, EINVAL,
 			    "quarantine %s: which? 'vitrine quarantine ls %.64s'", words[0],
 			    words[1]);
-	/* Of a run without a name the workspace is not recorded: the current directory is meant. */
-	if (r == 0 && workspace == NULL && def_is_name(words[1]) &&
-	    def_read(h->state_dir, words[1], &d, e) == 0)
-		workspace = d.workspace;
+	if (r == 0 && !is_rm && !is_show)
+		r = find_workspace(h, words[1], given, &workspace, e);
 	for (size_t i = 2; r == 0 && i < n; i++) {
 		const struct taken *t = find(&l, words[i]);
 
@@ -328,7 +348,7 @@ static int on_each(const struct host *h, const char *const *words, size_t n, con
 		else if (is_rm)
 			r = path_remove(dir, t->saved) < 0 ? err_sys(e, "'%s'", t->saved) : 0;
 		else
-			r = restore(h, dir, t, workspace ? workspace : ".", e);
+			r = restore(h, place, dir, t, workspace, e);
 	}
 	for (size_t i = 0; r == 0 && is_rm && n == 2 && i < l.n; i++)
 		r = path_remove(dir, l.v[i].saved) < 0 ? err_sys(e, "'%s'", l.v[i].saved) : 0;

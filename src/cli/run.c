@@ -399,12 +399,6 @@ static int run_join(struct run *r, int conn, struct outcome *o, struct err *e)
 	cwd = live_cwd(&r->def, r->host.cwd, r->workdir);
 	live_terminal_env(&env);
 	x = client_exec(conn, &t, r->command, env.v, cwd, e);
-	if (x == -EPIPE || x == -ECONNRESET) {
-		/* The request was never received: the sandbox is ending. */
-		*e = ERR_INIT;
-		o->why = END_CLOSING;
-		return 0;
-	}
 	return x < 0 ? x : client_serve(conn, &t, o, e);
 }
 
@@ -453,7 +447,7 @@ static int run_once(struct run *r, bool *was_given, struct outcome *o, struct er
 static int run_all(struct run *r, struct err *e)
 {
 	struct outcome o = { 0 };
-	bool was_given = false;
+	bool was_given = false, is_undone;
 	int x = 0;
 
 	for (int i = 0; x == 0; i++) {
@@ -468,12 +462,14 @@ static int run_all(struct run *r, struct err *e)
 	if (x < 0 && !was_given)
 		keeper_drop(&r->early);
 	/* A command that never began leaves no sandbox that was made for it. */
-	if ((x < 0 && !was_given) || (x == 0 && o.why == END_ERROR && !o.has_begun))
+	is_undone = r->is_made &&
+		    ((x < 0 && !was_given) || (x == 0 && o.why == END_ERROR && !o.has_begun));
+	if (is_undone)
 		run_uncreate(r);
 	if (x < 0)
 		return x;
 	x = report(r, &o);
-	if (!o.is_detached)
+	if (!o.is_detached && !is_undone)
 		run_end(r);
 	return x;
 }

@@ -5,6 +5,13 @@
 #include "base/utf8.h"
 #include "cli/table.h"
 
+bool table_wants(const struct table_how *how, const char *field)
+{
+	if (how->is_quiet)
+		return false;
+	return how->as_json || how->format == NULL || strstr(how->format, field) != NULL;
+}
+
 struct cell *table_row(struct table *t)
 {
 	struct cell *row;

@@ -49,6 +49,9 @@ bool table_opt(struct table_how *how, const struct opts *o, int id);
 /* --quiet or --format: what a listing prints for people and as JSON may be richer than rows, these never are. */
 bool table_is_asked(const struct table_how *how);
 
+/* Is this field printed? What costs much to find out is left out where it is not. */
+bool table_wants(const struct table_how *how, const char *field);
+
 /* The next row's cells, all empty. */
 struct cell *table_row(struct table *t);
 void table_done(struct table *t);

@@ -97,6 +97,15 @@ TEST(the_options_of_a_listing)
 	CHECK(!table_opt(&how, &o, 1));
 }
 
+TEST(fields_that_are_printed)
+{
+	CHECK(table_wants(&(struct table_how){ 0 }, "Waits"));
+	CHECK(table_wants(&(struct table_how){ .as_json = true }, "Waits"));
+	CHECK(!table_wants(&(struct table_how){ .is_quiet = true }, "Waits"));
+	CHECK(!table_wants(&(struct table_how){ .format = "{{.Name}}" }, "Waits"));
+	CHECK(table_wants(&(struct table_how){ .format = "{{.Name}} {{.Waits}}" }, "Waits"));
+}
+
 TEST(values)
 {
 	static const struct {

@@ -255,8 +255,8 @@ static void tell_own_sandbox(const struct run *r)
 {
 	if (r->preset.own_sandbox && !r->is_quiet && !r->as_json && isatty(2))
 		(void)fprintf(stderr,
-			      "vitrine: the own sandbox of '%s' is off inside (%s); Vitrine is the "
-			      "sandbox\n",
+			      "vitrine: '%s' runs without its own sandbox (%s), because Vitrine "
+			      "already isolates it\n",
 			      r->preset.name, r->preset.own_sandbox);
 }
 

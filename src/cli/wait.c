@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/wait.c - wait: the exit status of a session, whether it runs still or has ended
  *
- * A session that runs is waited for at its keeper. One that has ended is looked up in what the keeper wrote down before
- * its lock was free, so between `run -d` and `wait` no moment is too late: either the keeper answers, or the record is
- * there. A keeper that was killed leaves a record without an end.
+ * A session that runs is waited for at its keeper. One that has ended is looked up in the record that the keeper wrote
+ * before it released the sandbox's lock, so between `run -d` and `wait` no moment is too late: either the keeper answers,
+ * or the record is there. A keeper that was killed leaves a record without an end; such a session is lost when the lock is
+ * free, or when the keeper that runs by then does not know the session.
  */
 #include "base/num.h"
 #include "cli/past.h"
 
-#define TRIES                                                                                      \
-	50 /* the keeper is ending, or another command holds the lock: each try waits up to 2 s */
+#define ROUND NS_PER_SEC /* the keeper is asked again so often while it is stopping */
+#define ROUNDS_MAX 3700  /* 'stop --time' gives a sandbox an hour at most */
 
 const struct opt wait_opts[] = {
 	{ NULL, 0, NULL, NULL, 0 },
@@ -21,8 +22,9 @@ struct wait {
 	int64_t status;
 };
 
-/* 1: it has ended, and the status is known. 0: the keeper knows no such session. */
-static int wait_live(struct wait *w, const struct live *live, struct err *e)
+/* 1: the session has ended, and its status is known. 0: ask the record; *ret_is_refused: the keeper that runs now does not
+ * know the session, and the record is final. */
+static int wait_live(struct wait *w, const struct live *live, bool *ret_is_refused, struct err *e)
 {
 	struct keep_msg m = { .type = KEEP_WAIT, .session = w->session };
 	_close_ int conn = FD_NONE;
@@ -31,7 +33,7 @@ static int wait_live(struct wait *w, const struct live *live, struct err *e)
 	for (size_t i = 0; w->session == 0 && i < live->n; i++)
 		m.session = live->sessions[i].session > m.session ? live->sessions[i].session
 								  : m.session;
-	if (live->n == 0)
+	if (live->n == 0 && m.session == 0)
 		return 0;
 	conn = keep_connect(w->state_dir, w->name, e);
 	if (conn < 0) {
@@ -43,9 +45,12 @@ static int wait_live(struct wait *w, const struct live *live, struct err *e)
 	}
 	/* A session that was chosen here is the one that is meant from now on, whatever is started later. */
 	w->session = m.session;
-	if (client_ask(conn, &m, KEEP_ENDED, &gone) < 0 || m.b == END_CLOSING ||
-	    (m.b == END_ERROR && m.session == 0))
+	if (client_ask(conn, &m, KEEP_ENDED, &gone) < 0 || m.b == END_CLOSING)
 		return 0;
+	if (m.b == END_ERROR && m.session == 0) {
+		*ret_is_refused = w->session != 0;
+		return 0;
+	}
 	w->status = m.a;
 	return 1;
 }
@@ -88,54 +93,54 @@ static int wait_past(struct wait *w, struct err *e)
 	else
 		r = p->has_ended;
 	w->status = r == 1 ? p->status : 0;
+	/* The keeper is asked for this session in the next round. */
+	if (p && r == 0)
+		w->session = p->id;
 	past_free(v, n);
 	return r;
 }
 
-/* 1: nobody holds the lock, so no more is written. */
-static int is_free(const struct wait *w, struct err *e)
+static int say_lost(const struct wait *w, struct err *e)
 {
-	struct owned o = OWNED_NONE;
-	int r = def_own(w->state_dir, w->name, &o, e);
-
-	def_let_go(&o);
-	if (r == -EBUSY || r == -ENOENT) {
-		*e = ERR_INIT;
-		return r == -ENOENT;
-	}
-	return r < 0 ? r : 1;
+	return err_set(e, ERR_SYSTEM, ECHILD,
+		       "session %u of '%s' has no exit status: its supervisor process was killed. "
+		       "'vitrine inspect %s' shows what is known",
+		       w->session ? w->session : 1, w->name, w->name);
 }
 
 static int wait_for(struct wait *w, struct err *e)
 {
 	bool was_free = false;
 
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < ROUNDS_MAX; i++) {
 		_cleanup_(live_done) struct live live = { 0 };
 		struct err ending = ERR_INIT;
+		bool is_refused = false;
 		int r = 0;
 
 		if (live_ask(w->state_dir, w->name, &live, &ending) == 0 && live.is_running)
-			r = wait_live(w, &live, e);
+			r = wait_live(w, &live, &is_refused, e);
 		if (r == 0)
 			r = wait_past(w, e);
 		/* A run without a name may stand between its end and its record. */
-		if (r == -ENOENT && str_starts(w->name, "run-") && !was_free) {
+		if (r == -ENOENT && str_starts(w->name, "run-") && !was_free && !is_refused) {
 			*e = ERR_INIT;
 			r = 0;
 		}
 		if (r != 0)
 			return r;
-		if (was_free)
-			return err_set(e, ERR_SYSTEM, ECHILD,
-				       "the session was lost: its keeper was killed before the "
-				       "session ended");
-		r = is_free(w, e);
-		if (r < 0)
+		if (was_free || is_refused)
+			return say_lost(w, e);
+		r = live_wait_free(w->state_dir, w->name, ROUND, e);
+		if (r < 0 && r != -EBUSY)
 			return r;
-		was_free = r == 1;
+		*e = ERR_INIT;
+		was_free = r == 0;
 	}
-	return err_set(e, ERR_SYSTEM, ETIMEDOUT, "the keeper of '%s' does not end", w->name);
+	return err_set(e, ERR_SYSTEM, ETIMEDOUT,
+		       "sandbox '%s' is still stopping; run 'vitrine wait %s' again when it has "
+		       "stopped",
+		       w->name, w->name);
 }
 
 int cmd_wait(int argc, char **argv, struct err *e)
@@ -153,6 +158,9 @@ int cmd_wait(int argc, char **argv, struct err *e)
 		x = err_set(e, ERR_USAGE, EINVAL, "wait: 'vitrine wait NAME [SESSION]'");
 	if (x == 0 && n == 2)
 		x = num_parse(argv[o.at + 1], 1, UINT32_MAX, &session, e);
+	/* A run without a name is one session, which has no number at its keeper. */
+	if (x == 0 && session == 1 && str_starts(argv[o.at], "run-"))
+		session = 0;
 	if (x == 0)
 		x = host_init(&host, NULL, e);
 	w = (struct wait){ .state_dir = host.state_dir,

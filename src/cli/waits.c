@@ -78,19 +78,20 @@ void waits_find(const char *state_dir, const char *name, const char *workspace, 
 
 	*ret = (struct waits){ 0 };
 	if (r == 0 && l.ws.n > 0) {
-		_free_ char *top = mem_fmt("%s/layers/%s", state_dir, l.ws.v[0]);
+		_free_ char *top = layers_path_of(&l, l.ws.v[0], "");
 
 		/* Layers are named before the first start makes them. */
 		if (access(top, F_OK) < 0)
 			r = 0;
 		else if (workspace == NULL)
-			r = -ENOENT;
+			r = err_set(&e, ERR_CONFIG, ENOENT, "its definition is damaged");
 		else if (git_clone_exists(state_dir, name))
 			r = find_commits(&l, workspace, ret, &e);
 		else
 			r = find_changes(&l, workspace, ret, &e);
 	}
 	ret->is_unknown = r < 0;
+	ret->why = e;
 	layers_done(&l);
 }
 
@@ -103,15 +104,17 @@ void waits_done(struct waits *w)
 char *waits_text(const struct waits *w)
 {
 	if (w->is_unknown)
-		return mem_str("something that cannot be read");
+		return mem_fmt(WAITS_UNKNOWN " (%.200s)", w->why.msg);
 	if (w->changes)
 		return mem_fmt("%llu change%s", (unsigned long long)w->changes,
 			       w->changes == 1 ? "" : "s");
-	return w->branches ? mem_fmt("commits on %s", w->branches) : NULL;
+	return w->branches ? mem_fmt(WAITS_COMMITS "%s", w->branches) : NULL;
 }
 
 char *waits_how(const struct waits *w, const char *name)
 {
+	if (w->is_unknown)
+		return mem_fmt("'vitrine inspect %s' shows what is known of it", name);
 	if (w->branches)
 		return mem_fmt("'vitrine fetch %s' takes them out and shows them, 'git fetch "
 			       "vitrine/%s' "

@@ -9,10 +9,15 @@ struct waits {
 	uint64_t changes; /* under review */
 	char *branches;   /* of a clone, "main, fix", foreign bytes escaped; NULL: none */
 	bool is_unknown;  /* it cannot be read: something may wait */
+	struct err why;   /* of is_unknown */
 };
 
-/* Costs what waits, not what is there. */
-/* `workspace`: of its definition; NULL: that cannot be read. */
+/* How waits_text() begins, for programs that read it in `ls --json`. */
+#define WAITS_UNKNOWN "work that cannot be listed"
+#define WAITS_COMMITS "commits on "
+
+/* Costs what waits, not what is there: of a changed file the content is read where its size is the same as before.
+ * `workspace`: of its definition; NULL: that cannot be read. */
 void waits_find(const char *state_dir, const char *name, const char *workspace, struct waits *ret);
 void waits_done(struct waits *w);
 

@@ -16,6 +16,8 @@
 #include "base/err.h"
 
 #define DEF_FILE "sandbox.json"
+#define DEF_RUN_WORKSPACE                                                                          \
+	"workspace" /* in the folder of a run without a name: a link to its workspace */
 #define DEF_NAME_MAX 64
 #define DEF_MAX_BYTES (256 * KIB)
 
@@ -79,8 +81,9 @@ int def_rename_back(const char *state_dir, const char *from, const char *to, str
 		    struct err *e);
 void def_rename_done(struct owned *o);
 
-/* Does no sandbox run that could write in `workspace`? One without a name counts always: where it works is not recorded.
- * Costs one look-up for each sandbox there is. */
+/* The name of a sandbox that runs and whose workspace is `workspace` (a real path), above it or below it; NULL: none. Costs
+ * one look-up for each sandbox there is. */
+char *def_runs_in(const char *state_dir, const char *workspace);
 bool def_none_runs(const char *state_dir, const char *workspace);
 
 /* What commands that were killed have left: removed folders, files not yet in place, dead runs without a name. */

@@ -190,28 +190,51 @@ static bool is_running(int all, const char *name)
 	       (errno != ECONNREFUSED && errno != ENOENT);
 }
 
-static bool works_in(const char *state_dir, const char *name, const char *workspace)
+/* The workspace of a sandbox that runs; NULL: it cannot be read. */
+static char *workspace_of(const char *state_dir, int all, const char *name)
 {
 	_cleanup_(def_done) struct def d = { 0 };
 	struct err ignored = ERR_INIT;
+	char link[NAME_MAX + 32], to[PATH_MAX];
+	ssize_t n;
 
-	return def_read(state_dir, name, &d, &ignored) < 0 ||
-	       path_is_beneath(d.workspace, workspace) || path_is_beneath(workspace, d.workspace);
+	if (def_read(state_dir, name, &d, &ignored) == 0)
+		return take(d.workspace);
+	/* A run without a name has no definition. */
+	(void)snprintf(link, sizeof(link), "%s/" DEF_RUN_WORKSPACE, name);
+	n = readlinkat(all, link, to, sizeof(to));
+	return n > 0 && n < (ssize_t)sizeof(to) ? mem_strn(to, (size_t)n) : NULL;
 }
 
-bool def_none_runs(const char *state_dir, const char *workspace)
+/* A sandbox whose workspace is not known may work anywhere. */
+static bool works_in(const char *state_dir, int all, const char *name, const char *workspace)
+{
+	_free_ char *its = workspace_of(state_dir, all, name);
+
+	return its == NULL || path_is_beneath(its, workspace) || path_is_beneath(workspace, its);
+}
+
+char *def_runs_in(const char *state_dir, const char *workspace)
 {
 	_free_ char *path = mem_fmt("%s/sandboxes", state_dir);
 	DIR *d = opendir(path);
 	struct dirent *en;
-	bool is_none = true;
+	char *name = NULL;
 
-	while (d && is_none && (en = readdir(d)) != NULL)
-		if (en->d_name[0] != '.' && is_running(dirfd(d), en->d_name))
-			is_none = !works_in(state_dir, en->d_name, workspace);
+	while (d && name == NULL && (en = readdir(d)) != NULL)
+		if (en->d_name[0] != '.' && is_running(dirfd(d), en->d_name) &&
+		    works_in(state_dir, dirfd(d), en->d_name, workspace))
+			name = mem_str(en->d_name);
 	if (d)
 		(void)closedir(d);
-	return is_none;
+	return name;
+}
+
+bool def_none_runs(const char *state_dir, const char *workspace)
+{
+	_free_ char *name = def_runs_in(state_dir, workspace);
+
+	return name == NULL;
 }
 
 /* ---- what crashes left ---- */

@@ -71,6 +71,8 @@ int layers_put_full(struct layers *l, const char *full, struct err *e);
 int layers_claim(const char *state_dir, const char *name, const char *top, uid_t owner,
 		 struct err *e);
 
+/* The path of a part of a layer; "": of the layer itself. */
+char *layers_path_of(const struct layers *l, const char *id, const char *part);
 /* Paths as struct facts wants them, top first, NULL-ended. NULL when the stack is empty. */
 char **layers_paths(const struct layers *l, const struct stack *s);
 void layers_paths_free(char **paths);

@@ -18,7 +18,6 @@ int layers_finish_move(struct layers *l, struct err *e);
 void stack_push(struct stack *s, const char *id);
 void stack_copy(struct stack *to, const struct stack *from);
 
-char *layers_path_of(const struct layers *l, const char *id, const char *part);
 /* A new layer that nobody names yet; without fs/ where that is about to be moved there. */
 int layers_make(const struct layers *l, mode_t mode, bool with_fs, char id[LAYER_ID_BYTES],
 		struct err *e);

@@ -525,10 +525,21 @@ static void on_stop(struct client *c, const struct keep_msg *m, int fds[PACKET_F
 			watch_timer(k->loop, (uint64_t)m->a * NS_PER_SEC, false, on_grace_over, k);
 }
 
+/* Also one that has ended and whose output is still being read: its record is not complete yet. So for a session that is
+ * refused here, the record on the disk is final. */
+static struct session *unrecorded_session(struct keeper *k, uint32_t number)
+{
+	for (size_t i = 0; i < INIT_SESSIONS; i++)
+		if (k->sessions[i].is_used && k->sessions[i].has_begun &&
+		    k->sessions[i].number == number)
+			return &k->sessions[i];
+	return NULL;
+}
+
 static void on_wait(struct client *c, const struct keep_msg *m, int fds[PACKET_FDS])
 {
 	struct keeper *k = c->k;
-	struct session *s = m->session ? session_live(k, m->session) : NULL;
+	struct session *s = m->session ? unrecorded_session(k, m->session) : NULL;
 
 	(void)fds;
 	/* A sandbox without a name is its one command. */

@@ -54,6 +54,10 @@ static int claim_once(struct keeper *k, const char *path, struct err *e)
 			       p->name);
 	if (p->is_named && mkdirat(at, "home", 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "home of '%s'", p->name);
+	/* For `quarantine restore` and `undo`, which ask where the sandboxes work that run. Without the link this one counts
+	 * as working anywhere. */
+	if (!p->is_named)
+		(void)!symlinkat(p->workspace, at, DEF_RUN_WORKSPACE);
 	k->dir = take_fd(at);
 	k->lock = take_fd(lock);
 	return 0;
@@ -175,6 +179,7 @@ void place_release(struct keeper *k)
 	if (!p->is_named) {
 		_free_ char *dir = mem_fmt("%s/sandboxes/%s", p->state_dir, p->name);
 
+		(void)unlinkat(k->dir, DEF_RUN_WORKSPACE, 0);
 		(void)unlinkat(k->dir, "lock", 0);
 		(void)rmdir(dir);
 	} else if (k->in->is_rm) {

@@ -7,13 +7,6 @@
 #include "keep/gate.h"
 #include "keep/seal_parts.h"
 
-static const char *text_of(const struct json *o, const char *key)
-{
-	const struct json *v = json_get(o, key);
-
-	return v && v->type == JSON_STRING ? v->text : "";
-}
-
 static uint64_t number_of(const struct json *o, const char *key)
 {
 	const struct json *v = json_get(o, key);
@@ -52,19 +45,19 @@ void seal_event(struct seal *s, const struct seal_msg *m)
 	g.up = number_of(o, "bytes_out");
 	g.down = number_of(o, "bytes_in");
 	g.ns = number_of(o, "duration_ns");
-	g.verdict = str_eq(text_of(o, "verdict"), "deny") ? GATE_REFUSED : GATE_ALLOWED;
+	g.verdict = str_eq(json_text(o, "verdict", ""), "deny") ? GATE_REFUSED : GATE_ALLOWED;
 	g.event = g.verdict == GATE_ALLOWED ? EVENT_REQUEST : EVENT_ALERT;
-	gate_say(g.host, sizeof(g.host), "%s", text_of(o, "host"));
-	gate_say(g.method, sizeof(g.method), "%s", text_of(o, "method"));
-	gate_say(g.path, sizeof(g.path), "%s", text_of(o, "request"));
-	gate_say(g.rule, sizeof(g.rule), "%s", text_of(o, "rule"));
+	gate_say(g.host, sizeof(g.host), "%s", json_text(o, "host", ""));
+	gate_say(g.method, sizeof(g.method), "%s", json_text(o, "method", ""));
+	gate_say(g.path, sizeof(g.path), "%s", json_text(o, "request", ""));
+	gate_say(g.rule, sizeof(g.rule), "%s", json_text(o, "rule", ""));
 	gate_say(g.text, sizeof(g.text), "%s%s%s%s%s", g.method, g.method[0] ? " " : "", g.path,
-		 g.method[0] ? ": " : "", text_of(o, "message"));
+		 g.method[0] ? ": " : "", json_text(o, "message", ""));
 	if (g.verdict == GATE_ALLOWED)
 		g.text[0] = '\0';
 	say_secrets(o, g.text, sizeof(g.text));
-	if (text_of(o, "login")[0])
+	if (json_text(o, "login", "")[0])
 		gate_say(g.text, sizeof(g.text), "the tokens of %s were taken out of the answer",
-			 text_of(o, "login"));
+			 json_text(o, "login", ""));
 	(void)tell_net(s->k, &g); /* what it tells of is done, or refused anyhow */
 }

@@ -69,13 +69,6 @@ bool secret_claims(const char *token, struct json_doc *ret)
 
 /* ---- the store ---- */
 
-static const char *text_of(const struct json *o, const char *key)
-{
-	const struct json *v = o->type == JSON_OBJECT ? json_get(o, key) : NULL;
-
-	return v && v->type == JSON_STRING && v->n > 0 ? v->text : NULL;
-}
-
 static void put_string(struct buf *out, const char *text)
 {
 	if (text)
@@ -107,7 +100,7 @@ static void put_account(struct buf *out, const char *id_token)
 
 	if (id_token && secret_claims(id_token, &doc))
 		auth = json_get(doc.root, "https://api.openai.com/auth");
-	put_string(out, auth ? text_of(auth, "chatgpt_account_id") : NULL);
+	put_string(out, auth ? json_text(auth, "chatgpt_account_id", NULL) : NULL);
 }
 
 static void put_end(struct buf *out, const struct json *answer)
@@ -130,25 +123,25 @@ static void put_store(struct buf *out, const char *form, const struct json *answ
 		}
 		switch (*++form) {
 		case 'a':
-			put_string(out, text_of(answer, "access_token"));
+			put_string(out, json_text(answer, "access_token", NULL));
 			break;
 		case 'r':
-			put_string(out, text_of(answer, "refresh_token"));
+			put_string(out, json_text(answer, "refresh_token", NULL));
 			break;
 		case 'i':
-			put_string(out, text_of(answer, "id_token"));
+			put_string(out, json_text(answer, "id_token", NULL));
 			break;
 		case 'e':
 			put_end(out, answer);
 			break;
 		case 's':
-			put_words(out, text_of(answer, "scope"));
+			put_words(out, json_text(answer, "scope", NULL));
 			break;
 		case 'S':
-			put_string(out, text_of(answer, "scope"));
+			put_string(out, json_text(answer, "scope", NULL));
 			break;
 		case 'c':
-			put_account(out, text_of(answer, "id_token"));
+			put_account(out, json_text(answer, "id_token", NULL));
 			break;
 		default:
 			secret_put_now(out);
@@ -184,8 +177,10 @@ int secret_login_keep(const struct secret_login *l, const char *state_dir, struc
 
 	if (r < 0)
 		return r;
-	if (!text_of(doc.root, "access_token") || (l->endpoint && !text_of(doc.root, "refresh_"
-										     "token")))
+	if (!json_text(doc.root, "access_token", NULL) || (l->endpoint && !json_text(doc.root,
+										     "refresh_"
+										     "token",
+										     NULL)))
 		return 0;
 	put_store(&text, l->fresh, doc.root);
 	if (text.is_over)

@@ -5,12 +5,13 @@
 import json
 import os
 import re
+import signal
 import socket
 import sys
 import time
 from pathlib import Path
 
-from harness import below, eq, has, main, refused, soon, test
+from harness import below, eq, has, has_not, main, refused, soon, test
 
 # ---------------------------------------------------------------------------------------- wait
 
@@ -79,7 +80,30 @@ def wait_for_a_lost_one(box):
     eq(box.run("-d", "--name", "box", "--", "sleep", "60").rc, 0)
     os.kill(next(p for p in below(os.getpid()) if is_keeper(p, "box")), 9)
     soon(lambda: json.loads(box.cli("ls", "--json").out)[0]["status"] == "lost", "its keeper is dead")
-    refused(box.cli("wait", "box"), "was lost", rc=125)
+    for words in ["box"], ["box", "1"]:
+        refused(box.cli("wait", *words), "session 1 of 'box' has no exit status", "'vitrine inspect box'", rc=125)
+    # A keeper that runs by then does not know the session.
+    eq(box.cli("start", "box").rc, 0)
+    for words in ["box"], ["box", "1"]:
+        refused(box.cli("wait", *words), "session 1 of 'box' has no exit status", rc=125)
+    eq(box.run("box", "--", "sh", "-c", "exit 4").rc, 4)
+    eq(box.cli("wait", "box").out, "4\n")
+    refused(box.cli("wait", "box", "1"), "session 1 of 'box' has no exit status", rc=125)
+    eq(box.cli("stop", "--time", "1s", "box").rc, 0)
+
+
+@test
+def wait_while_it_is_stopped(box):
+    """The command ignores SIGTERM for a while: the keeper no longer answers, and the status is known when it has ended."""
+    script = "trap 'echo heard >heard; sleep 1; exit 6' TERM; echo up >up; while :; do sleep 0.05; done"
+    eq(box.run("-d", "--name", "box", "--", "sh", "-c", script).rc, 0)
+    soon((box.ws / "up").exists, "the command runs")
+    stop = box.start("stop", "--time", "10s", "box")
+    soon((box.ws / "heard").exists, "the sandbox is being stopped")
+    r = box.cli("wait", "box")
+    eq((r.rc, r.out, r.err), (0, "6\n", ""))
+    eq(box.cli("wait", "box", "1").out, "6\n")
+    eq(box.finish(stop).rc, 0)
 
 
 def is_keeper(pid, name):
@@ -252,7 +276,7 @@ def port_that_is_taken(box):
         s.listen()
         port = s.getsockname()[1]
         for options in ([], ["--name", "box"]):
-            refused(box.run(*options, "-p", f"{port}:8080", "--", "touch", "ran"), f"-p: port {port} of this host",
+            refused(box.run(*options, "-p", f"{port}:8080", "--", "touch", "ran"), f"-p: host port {port} cannot be opened",
                     "in use", "'-p OTHER:8080'", rc=125)
         eq((box.ws / "ran").exists(), False)
         eq(box.cli("ls", "-q").out, "", "no sandbox is left")
@@ -276,21 +300,69 @@ def agent_that_does_not_start(box):
     box.ok("true", "--name", "box")
     eq(box.run("box", "--", "no-such-program").rc, 127)
     eq(box.cli("ls", "-q").out, "box\n")
+    # Of a clone, which would be fetched from when it ends, and in which nothing waits.
+    box.host("git", "init", "-q", "-b", "main", ".")
+    box.host("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "first", "--allow-empty")
+    for more in [], ["--json"]:
+        r = box.run("--name", "twin", "--mode", "clone", *more, "--", "no-such-program")
+        eq((r.rc, r.out, r.err.count("\n")), (127, "", 1), r.err)
+        has_not(r.err, "there is no sandbox")
+        eq(box.cli("ls", "-q").out, "box\n")
     # A loop finds out before its first iteration.
-    refused(box.cli("loop", "ghost", ".", "--prompt", "do it"), "'no-such-agent' is not there inside", "'get ghost' installs it", rc=125)
+    refused(box.cli("loop", "ghost", ".", "--prompt", "do it"), "the program 'no-such-agent' was not found in sandbox 'loop-ghost-proj'",
+            "Install it on this host: get ghost", rc=125)
     eq(box.cli("ls", "-q").out, "box\n")
+
+
+@test(timeout=60)
+def loops_that_cannot_look_for_the_agent(box):
+    """What fails is not taken for a program that is not there; Ctrl-C is Ctrl-C."""
+    seen = box.home / "seen"
+    seen.mkdir()
+    box.own(seen)
+    eq(box.cli("create", "--name", "box", "--read", str(seen), "shell", ".").rc, 0)
+    seen.rmdir()
+    refused(box.cli("loop", "shell", ".", "--name", "box", "--prompt", "echo x"), "could not be looked for in sandbox 'box'",
+            str(seen), rc=125)
+    eq(box.cli("ls", "-q").out, "box\n", "it was there before")
+    # The keeper stands still, so the question inside is not answered.
+    eq(box.cli("create", "--name", "still", "shell", ".").rc, 0)
+    eq(box.cli("start", "still").rc, 0)
+    keeper = next(p for p in below(os.getpid()) if is_keeper(p, "still"))
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        p = box.start("loop", "shell", ".", "--name", "still", "--prompt", "echo x")
+        time.sleep(0.5)
+        r = box.stop(p, signal.SIGINT)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    eq((r.rc, r.out, r.err), (130, "", ""))
+    eq(box.cli("stop", "--time", "1s", "still").rc, 0)
+
+
+@test
+def slash_commands_are_prompts(box):
+    for text, rc in ("/review", 0), ("/no/such", 125), ("./none", 125), ("/none.md", 125):
+        r = box.cli("loop", "shell", ".", "--name", "box", "--prompt", text, "--max", "1", "--json")
+        if rc:
+            refused(r, f"the file '{text}' does not exist", rc=rc)
+        else:
+            eq(json.loads(r.out)["iterations"], 1, r.err)
 
 
 @test
 def loops_that_reach_nothing(box):
     r = box.cli("loop", "shell", ".", "--prompt", "PROMPT.md")
-    refused(r, "--prompt 'PROMPT.md' is the name of a file, and there is none", rc=125)
+    refused(r, "--prompt: the file 'PROMPT.md' does not exist", "a sentence with spaces", rc=125)
     refused(box.cli("loop", "shell", ".", "--prompt", "/no/such"), "'/no/such'", rc=125)
     eq(box.cli("ls", "-q").out, "")
     r = box.cli("loop", "shell", ".", "--prompt", "echo broken; exit 7", "--max", "2")
     eq(r.rc, 3, "every iteration failed")
-    has(r.err, "the same failure twice")
-    eq(r.err.count("the same failure twice"), 1)
+    eq(r.err.count("failed in the same way"), 1)
+    has(r.err, "'vitrine loop report loop-shell-proj' shows the output")
+    has(box.cli("loop", "report", "loop-shell-proj").out, "    broken")
+    logs = box.cli("loop", "logs", "loop-shell-proj").out
+    eq((logs.count("failed in the same way"), logs.count("loop report")), (1, 1), logs)
     r = box.cli("loop", "shell", ".", "--prompt", "test $VITRINE_ITERATION = 2", "--max", "2", "--new")
     eq(r.rc, 0, "one worked")
 

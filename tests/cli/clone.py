@@ -43,6 +43,7 @@ def what_commits_bring_is_named(box):
     has_not(r.err, "plain")
     eq(box.host("git", "ls-remote", "vitrine/box", "refs/heads/*", "refs/waiting/*"), "", "nothing came")
     head = re.search(r"--commit main=([0-9a-f]{40}) box", r.err).group(1)
+    eq(box.cli("fetch", "box").out, "no commits were taken; 1 branch is held back\n")
     has(box.cli("rm", "box").err, "main")  # what is held back waits, and is not lost by a word
     r = inside(box, f"git checkout -q -b good/one HEAD~1; echo g > g; git add g; {COMMIT}; git checkout -q main")
     has(r.err, "'main' is held back")

@@ -500,7 +500,7 @@ def copies(box):
     (out / "in").write_text("into\n")
     box.own(out)
     if box.engine == "native":
-        refused(box.cli("cp", str(out / "in"), "box:/tmp/x"), "lies in memory", rc=125)
+        refused(box.cli("cp", str(out / "in"), "box:/tmp/x"), "is on a temporary file system", rc=125)
     box.cli("start", "box")
     eq(box.cli("cp", str(out / "in"), "box:/tmp/x").rc, 0)
     eq(box.cli("exec", "box", "--", "cat", "/tmp/x").out, "into\n")

@@ -38,7 +38,7 @@ def a_run_right_after_a_copy(box):
     box.write("f", "x\n")
     eq(box.cli("run", "--name", "box", "--", "true").rc, 0)
     for i in range(30):
-        eq(box.cli("cp", "f", f"box:/tmp/f{i}").rc, 0)
+        eq(box.cli("cp", "f", f"box:{box.home}/f{i}").rc, 0)
         r = box.cli("run", "--name", "box", "--", "echo", "ran")
         eq((r.rc, r.out), (0, "ran\n"), f"round {i}: {r.err}")
 

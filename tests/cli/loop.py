@@ -243,6 +243,22 @@ def busy_services_are_waited_for(box):
     assert time.monotonic() - from_ > 0.45, "150 ms, then 300 ms"
 
 
+@test(timeout=120)
+def resumed_when_the_service_is_free_again(box):
+    """Twelve busy answers end the loop; --resume tries again, and a hint for that is taken."""
+    preset(box)
+    box.write("agent.sh", 'test -e ~/n || echo 0 > ~/n; n=$(($(cat ~/n) + 1)); echo $n > ~/n\n'
+              'test $n -gt 13 || { echo "error: come back later"; exit 1; }\n'
+              'echo $VITRINE_ITERATION >> log; echo \'{"type":"result","result":"DONE"}\'\n')
+    s = loop(box, "mine", ".", "--prompt", "work", "--marker", "DONE", "--backoff", "0s", rc=3)
+    eq((s["reason"], s["tries"], s["iterations"]), ("busy", 12, 0))
+    r = box.cli("hint", s["name"], "take your time")
+    eq(r.rc, 0, r.err)
+    s = loop(box, "--resume", s["name"])
+    eq((s["reason"], s["tries"], s["iterations"]), ("marker", 14, 1))
+    has((loops(box, s["name"]) / "1" / "runs" / "0013" / "prompt.txt").read_text(), "take your time")
+
+
 @test
 def a_hint_reaches_the_next_iteration(box):
     p = box.start("loop", "shell", ".", "--prompt", APPEND + "; until test -e ~/go; do sleep 0.02; done", "--max", "2", "--json")
@@ -295,7 +311,9 @@ def a_signal_and_resume(box):
     soon(lambda: box.cli("exec", name_of(box), "--", "test", "-s", str(box.ws / "log")).rc == 0, "its change")
     r = box.stop(p, signal.SIGTERM)
     eq((r.rc, json.loads(r.out)["reason"]), (143, "signal"))
-    refused(box.cli("loop", "--resume", name_of(box), "--max", "7"), "--new begins another")
+    refused(box.cli("loop", "--resume", name_of(box), "--max", "7"), "with the options it was begun with", "'vitrine loop --new ...'")
+    for more in ["--mode", "direct"], ["--new"], ["--until", "true"]:
+        refused(box.cli("loop", "--resume", name_of(box), *more), "with the options it was begun with")
     prompt.write_text(APPEND)
     s = loop(box, "--resume", name_of(box))
     eq([x["attempt"] for x in s["runs"]], [2, 1], "the second attempt")
@@ -310,7 +328,8 @@ def a_new_loop_leaves_an_interrupted_one(box):
     soon((loops(box) / "1" / "runs" / "0002" / "begin.json").exists, "the second iteration", 10)
     eq(box.stop(p, signal.SIGTERM).rc, 143)
     for more in (), ("--name", name_of(box)), ("--name", name_of(box), "--new"):
-        refused(box.cli("loop", *args, *more), "was interrupted", f"--resume {name_of(box)}", "--new", rc=125)
+        refused(box.cli("loop", *args, *more), "was interrupted", f"--resume {name_of(box)}",
+                "choose another --name" if more else "'vitrine loop --new ...' starts a separate loop", rc=125)
     other = loop(box, *args[:2], "--prompt", "echo other > log", "--max", "1", "--new")
     assert other["name"] != name_of(box), other["name"]
     eq(inside(box, other["name"], "log"), "other\n")
@@ -346,6 +365,10 @@ def behind_the_scenes(box):
     eq((logs.rc, logs.out.count("iteration"), "now 1" in logs.out), (0, 5, False), logs.out)
     has(box.cli("loop", "ls").out, "SANDBOX", name_of(box), "max")
     eq(box.cli("loop", "ls", "-q").out.split(), [name_of(box)])
+    eq(json.loads(box.cli("loop", "--json", "ls").out)[0]["name"], name_of(box))
+    eq(box.cli("loop", "-q", "ls").out.split(), [name_of(box)])
+    eq(json.loads(box.cli("loop", "-d", "--json", "shell", ".", "--prompt", "true", "--max", "1").out), {"name": name_of(box), "loop": 2})
+    eq(box.cli("loop", "attach", name_of(box)).rc, 0)
 
 
 @test(timeout=40)
@@ -402,6 +425,13 @@ def somebody_is_told(box):
     eq(box.cli("loop", "stop", "--now", name_of(box)).rc, 0)
     soon(lambda: len(facts()) == 4, "told again", 20)
     has(box.cli("loop", "logs", "-f", name_of(box)).out, "said")
+    # --resume takes another command, and keeps it.
+    p = box.start("loop", "--resume", name_of(box), "--notify", f"cat >>{told}/other")
+    time.sleep(0.3)
+    box.stop(p, signal.SIGTERM)
+    eq(json.loads((told / "other").read_text())["reason"], "signal")
+    eq(json.loads((loops(box) / "1" / "loop.json").read_text())["notify"], f"cat >>{told}/other")
+    eq(len(facts()), 4)
     r = box.cli("loop", "shell", ".", "--name", "bad", "--prompt", "true", "--max", "1", "--notify", "exit 7")
     eq(r.rc, 0)
     has(r.err, "--notify: the command failed (exit 7)")
@@ -421,8 +451,9 @@ def a_question_is_told(box):
     box.host("git", "init", "-q", "--bare", "-b", "main", up)
     box.host("git", "init", "-q", "-b", "main", ".")
     box.host("git", "remote", "add", "origin", up)
-    prompt = f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x"
-    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--notify", f"cat >>{told}", "--",
+    prompt = f"{APPEND}; git add -A; {COMMIT} -m n; git push -q origin HEAD:agent/x; echo answered; sleep 3"
+    slow = f"cat >>{told}; sleep 4; echo x >>{told}.end"
+    p = box.start("loop", "shell", ".", "--prompt", prompt, "--max", "1", "--json", "--notify", slow, "--",
                   "--broker-push", f"{up} refs/heads/agent/* create approve")
     soon(lambda: told.exists() and told.read_text().endswith("\n"), "the question", 30)
     q = json.loads(told.read_text().splitlines()[0])
@@ -431,8 +462,12 @@ def a_question_is_told(box):
     has(q["sentence"], f"vitrine broker show {name_of(box)} {q['reason']}")
     has("\n".join(x["what"] for x in since(box)["waits"]), "the question")
     eq(box.cli("broker", "deny", name_of(box), q["reason"]).rc, 0)
+    output = loops(box) / "1" / "runs" / "0001" / "output.txt"
+    soon(lambda: "answered" in output.read_text(), "the output")
+    eq((box.dir / "told.end").exists(), False, "the output is read while the command runs")
     box.finish(p)
     eq([json.loads(x)["what"] for x in told.read_text().splitlines()], ["question", "end"])
+    eq((box.dir / "told.end").read_text(), "x\nx\n", "both commands were waited for")
 
 
 def since(box, *words):
@@ -481,6 +516,7 @@ def the_morning_after(box):
     eq((late["ran"], late["done"], late["refused"], late["cost"]["known"]), ([], [], [], False))
     refused(box.cli("status", "--since", "yesterday", "other"), "everything that happened")
     refused(box.cli("status", "--since", "some day"), "is no time")
+    has(box.cli("status", "--since", "1970-01-01T00:00Z").out, "What was done", "commit ")
 
 
 @test
@@ -532,8 +568,8 @@ def wrong_words(box):
     refused(box.cli("loop", "shell", "."), "--prompt FILE or TEXT")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--max", "0"), "at least 1")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "much"), "no amount")
-    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "1"), "does not report what it spends", "--time holds")
-    refused(box.cli("loop", "codex", ".", "--prompt", "x", "--cost", "1"), "--tokens works with it")
+    refused(box.cli("loop", "shell", ".", "--prompt", "x", "--cost", "1"), "so --cost cannot be enforced", "Use --time")
+    refused(box.cli("loop", "codex", ".", "--prompt", "x", "--cost", "1"), "or --tokens, which this agent reports")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--tokens", "1"), "does not report its tokens")
     refused(box.cli("loop", "shell", ".", "--prompt", "x", "--mode", "sideways"), "review, direct or clone")
     refused(box.cli("loop", "shell", "/none", "--prompt", "x"), "/none")

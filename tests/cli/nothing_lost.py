@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -38,22 +39,22 @@ def changes_under_review(box):
     eq(r.err, "vitrine: 'box' keeps 3 changes: 'vitrine diff box' shows them, 'vitrine apply box' takes them over\n")
     eq(waits(box, "box"), "3 changes")
     has(box.cli("ls").out, "WAITS", "3 changes")
-    refused(box.cli("rm", "box"), "'box' stays, it keeps 3 changes: 'vitrine diff box' shows them", "'vitrine apply box'",
-            "--force", rc=125)
+    refused(box.cli("rm", "box"), "'box' was not removed: it holds 3 changes. 'vitrine diff box' shows them", "'vitrine apply box'",
+            "'vitrine rm --force box' removes it with that work", rc=125)
     box.ok("true", "--name", "plain")
     r = box.cli("rm", "--all")
     eq((r.rc, r.out), (125, ""))
-    has(r.err, "'box' stays")
+    has(r.err, "'box' was not removed")
     eq((waits(box, "box"), waits(box, "plain")), ("3 changes", "gone"))
     # prune says the same, asks in the same words, and takes what is left.
     box.ok("true", "--name", "plain")
     r = box.cli("prune", "--dry-run")
     eq((r.rc, r.out), (0, "plain\n"))
-    has(r.err, "'box' stays, it keeps 3 changes")
+    has(r.err, "'box' was not removed: it holds 3 changes")
     refused(box.cli("prune"), "nothing removed", "--yes", "--force")
     r = box.cli("prune", "--yes")
     eq((r.rc, r.out), (0, "plain\n"))
-    has(r.err, "'box' stays")
+    has(r.err, "'box' was not removed")
     eq(waits(box, "box"), "3 changes")
     # A reset empties the home and nothing else.
     eq(box.cli("reset", "--dry-run", "box").out, "box\n")
@@ -78,6 +79,20 @@ def force_removes_it(box):
     review(box)
     eq(box.cli("prune", "--force").out, "box\n")
     eq(waits(box, "box"), "gone")
+
+
+@test
+def an_option_behind_a_name(box):
+    """It is no second name: nothing is removed before the words are understood."""
+    review(box)
+    box.ok("true", "--name", "plain")
+    box.cli("rm", "plain", "--dry-run")
+    eq(waits(box, "plain"), None, "it is there")
+    box.cli("rm", "plain", "box", "--no-such-option")
+    eq((waits(box, "plain"), waits(box, "box")), (None, "3 changes"))
+    for words in ["rm", "plain", "--", "--dry-run"], ["rm", "--", "plain", "-n"], ["reset", "--force", "--", "plain", "--dry-run"]:
+        refused(box.cli(*words), "begins with '-' and is no name of a sandbox", "nothing was done")
+    eq((waits(box, "plain"), waits(box, "box")), (None, "3 changes"))
 
 
 @test
@@ -109,7 +124,7 @@ def what_cannot_be_read_waits(box):
     review(box)
     f = box.state / "sandboxes" / "box" / "sandbox.json"
     f.write_text("{}")
-    refused(box.cli("rm", "box"), "something that cannot be read", rc=125)
+    refused(box.cli("rm", "box"), "it holds work that cannot be listed (its definition is damaged)", "'vitrine inspect box'", rc=125)
     eq(box.cli("rm", "--force", "box").rc, 0)
 
 
@@ -169,7 +184,12 @@ def quarantined_is_not_gone(box):
     (box.ws / ".envrc").unlink()
     p = box.named("other")
     soon((box.state / "sandboxes" / "other" / "control").exists, "its door is open")
-    refused(box.cli("quarantine", "restore", "box", ".envrc"), "a sandbox runs", rc=125)
+    for words in [], ["--workspace", "."], ["--workspace", str(box.home / "link")]:
+        if words:
+            (box.home / "link").unlink(missing_ok=True)
+            (box.home / "link").symlink_to(box.ws)
+        refused(box.cli("quarantine", "restore", *words, "box", ".envrc"), f"sandbox 'other' is running in '{box.ws}'",
+                "'vitrine stop other' first", rc=125)
     box.stop(p)
     r = box.cli("quarantine", "restore", "box", ".envrc", ".vscode")
     eq(r.rc, 0, r.err)
@@ -179,6 +199,36 @@ def quarantined_is_not_gone(box):
     refused(box.cli("quarantine", "ls", "nobody"), "nothing of 'nobody'", rc=125)
     refused(box.cli("quarantine", "show", "../sandboxes", "x"), "nothing of", rc=125)
     refused(box.cli("quarantine", "restore", "box"), "which?")
+
+
+@test
+def restored_while_others_run(box):
+    """A run elsewhere is no reason to wait; one here is, whether it has a name or not. A removed sandbox has no workspace."""
+    eq(box.cli("run", "--name", "box", "--", "sh", "-c", PLANT).rc, 0)
+    away = box.home / "away"
+    away.mkdir()
+    box.own(away)
+    for ws, is_here in (away, False), (box.ws, True):
+        p = box.start("run", "--workspace", str(ws), "--", "sh", "-c", "echo up; exec sleep 30")
+        eq(p.stdout.readline(), b"up\n")
+        soon(lambda: box.cli("ls", "--all", "-q").out.startswith(("run-", "box\nrun-")), "it can be found")
+        name = next(n for n in box.cli("ls", "--all", "-q").out.split() if n.startswith("run-"))
+        r = box.cli("quarantine", "restore", "box", ".envrc" if not is_here else ".vscode")
+        if is_here:
+            refused(r, f"sandbox '{name}' is running in '{box.ws}'", f"'vitrine stop {name}' first", rc=125)
+        else:
+            eq((r.rc, r.out), (0, f"restored {box.ws}/.envrc; programs on this host can now execute it\n"), r.err)
+        box.stop(p)
+    eq(box.cli("rm", "box").rc, 0)
+    refused(box.cli("quarantine", "restore", "box", ".vscode", cwd=away), "the workspace of 'box' is not known", "--workspace DIR")
+    eq(list(away.iterdir()), [])
+    eq(box.cli("quarantine", "restore", "--workspace", str(box.ws), "box", ".vscode", cwd=away).rc, 0)
+    eq((box.ws / ".vscode/tasks.json").exists(), True)
+    # The directory that the file lay in is gone.
+    box.cli("run", "--name", "box", "--", "sh", "-c", "mkdir sub; echo 1 >sub/.envrc")
+    (box.ws / "sub").rmdir()
+    refused(box.cli("quarantine", "restore", "box", "sub/.envrc"), "'sub/.envrc' cannot be restored: its directory 'sub' does not exist",
+            "create it first", rc=125)
 
 
 @test
@@ -244,9 +294,17 @@ def copies_into_memory(box):
     f = box.write("f", "hello")
     box.ok("true", "--name", "box")
     for to in ("/tmp/f", "/var/tmp/f", "/dev/shm/f"):
-        refused(box.cli("cp", f, f"box:{to}"), f"'{to}' lies in memory, and 'box' does not run", "'vitrine start box'", rc=125)
+        refused(box.cli("cp", f, f"box:{to}"), f"'{to}' is on a temporary file system, and sandbox 'box' is not running",
+                "'vitrine start box'", rc=125)
     eq(box.cli("cp", f, f"box:{box.home}/f").rc, 0)
     eq(box.cli("cp", f, f"box:{box.ws}/g").rc, 0)
+    # A volume lasts, at the place it has inside; where it lies on the host there is nothing inside.
+    with tempfile.TemporaryDirectory(dir="/tmp") as host:
+        box.own(Path(host))
+        eq(box.cli("create", "--name", "vol", "--volume", f"{host}:/tmp/inside", "shell", ".").rc, 0)
+        refused(box.cli("cp", f, f"vol:{host}/f"), "is on a temporary file system", rc=125)
+        r = box.cli("cp", f, "vol:/tmp/inside/f")
+        eq((r.rc, (Path(host) / "f").read_text()), (0, "hello"), r.err)
     eq(box.cli("start", "box").rc, 0)
     eq(box.cli("cp", f, "box:/tmp/f").rc, 0)
     eq(box.cli("exec", "box", "--", "cat", "/tmp/f").out, "hello")
@@ -276,8 +334,8 @@ def commits_of_a_clone(box):
     r = box.cli("run", "box", "--", "sh", "-c", f"echo two >>a; {COMMIT} second")
     eq(r.rc, 0, r.err)
     has(r.err, "'box' keeps commits on main: 'vitrine fetch box'", "'git fetch vitrine/box'")
-    refused(box.cli("rm", "box"), "'box' stays, it keeps commits on main", "'git fetch vitrine/box'", rc=125)
-    has(box.cli("prune", "--yes").err, "'box' stays")
+    refused(box.cli("rm", "box"), "'box' was not removed: it holds commits on main", "'git fetch vitrine/box'", rc=125)
+    has(box.cli("prune", "--yes").err, "'box' was not removed")
     # Taken is what a ref of the repository names, loose or packed.
     git(box, "fetch", "-q", "vitrine/box")
     eq(waits(box, "box"), None)
