@@ -270,12 +270,29 @@ static bool path_fits(const struct places *p, const char *pattern, const char *p
 static bool any_path(const struct places *p, enum pattern_list which, const char *path,
 		     bool is_glob)
 {
+	size_t n = strlen(p->home), length = strlen(path);
+	/* What stands behind the home directory, for the patterns that begin there. */
+	const char *rest = strncmp(path, p->home, n) == 0 ? path + n : NULL;
+
 	for (size_t i = 0; i < p->n_sets; i++) {
 		const struct patterns *l = &p->sets[i]->lists[which];
 
-		for (size_t k = 0; k < l->n; k++)
+		for (size_t k = 0; k < l->n; k++) {
+			const char *pattern = l->v[k], *s = path;
+
+			if (pattern[0] == '~') {
+				if (rest == NULL)
+					continue;
+				pattern++;
+				s = rest;
+			}
+			/* Most differ in their first letters. */
+			if (!is_glob && (!may_fit(pattern, s, false) ||
+					 !may_end(pattern, s, length - (size_t)(s - path))))
+				continue;
 			if (path_fits(p, l->v[k], path, is_glob))
 				return true;
+		}
 	}
 	return false;
 }

@@ -332,7 +332,7 @@ def tools_of_servers_are_judged(box):
                              ("mcp__fs__write_file", {"path": ".claude/settings.json", "content": "{}"}, "deny"),
                              ("mcp__fs__write_file", {"path": "~/.bashrc", "content": "x"}, "deny"),
                              ("mcp__fs__move_file", {"source": "~/.claude/settings.json", "destination": "/tmp/x"}, "deny"),
-                             ("mcp__fs__delete_file", {"path": str(box.home)}, "deny"),
+                             ("mcp__fs__delete_file", {"path": "/home/somebody"}, "deny"),
                              ("mcp__fs__write_file", {"path": "src/a.c", "content": "x"}, "allow"),
                              ("mcp__db__query", {"sql": "DROP TABLE users"}, "ask"),
                              ("mcp__db__query", {"sql": "select * from users"}, "allow"),
@@ -342,6 +342,15 @@ def tools_of_servers_are_judged(box):
                              ("Edit", {"file_path": str(box.ws / ".vitrine-guard.json"), "old_string": "a", "new_string": "b"}, "deny"),
                              ("apply_patch", {"input": "*** Begin Patch\n*** Add File: .vitrine-guard.json\n"}, "deny")):
         eq(decision(hook(box, call("", tool_name=tool, tool_input=args))), want, tool)
+
+
+@test(timeout=60)
+def inside_a_sandbox_another_verdict_may_count(box):
+    """"effects_inside" counts where the walls hold anyway, and only there; what switches the guard off is never allowed."""
+    script = """mkdir -p ~/.config/vitrine; echo '{"effects_inside": {"starts": "allow", "writes": "allow"}}' > ~/.config/vitrine/guard.json
+    for c in 'stress -c 8' 'crontab jobs' 'echo x > ~/.claude/settings.json'; do $0 guard test "$c" > /dev/null; echo $?; done"""
+    r = box.run("--read", box.program, "--", "sh", "-c", script, box.program)
+    eq(r.out.split(), ["0", "1", "3"], r.err)
 
 
 if __name__ == "__main__":
