@@ -126,10 +126,31 @@ static bool is_statement(const char *s)
 	return false;
 }
 
+static const char shells[] = "command|cmd|script|shell|bash|commandline|command_line|shell_"
+			     "command|cmdline";
+
+/* Keys are compared in lower case: servers spell them as they like. */
+static const char *lowered(struct arena *mem, const char *key)
+{
+	char *lower = arena_strn(mem, key, strlen(key));
+
+	for (char *s = lower; *s; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s + 32);
+	return lower;
+}
+
+/* The member whose key, in lower case, is in the list. */
+static const struct json *member(struct arena *mem, const struct json *v, const char *keys)
+{
+	for (const struct json *i = v->first; i; i = i->next)
+		if (rules_list_has(keys, lowered(mem, i->key)))
+			return i;
+	return NULL;
+}
+
 static void add_text(struct arena *mem, struct hook_call *c, const char *key, const char *text)
 {
-	static const char shells[] = "command|cmd|script|shell|bash|commandline|command_line|shell_"
-				     "command|cmdline";
 	static const char codes[] = "code|new_source|python|javascript|expression|program|snippet";
 	static const char paths[] = "path|file|file_path|filepath|filename|uri|notebook_path|"
 				    "absolute_path|paths|files|"
@@ -137,11 +158,8 @@ static void add_text(struct arena *mem, struct hook_call *c, const char *key, co
 				    "target_file";
 	static const char targets[] = "destination|dest|to|target|new_path|newpath|output|output_"
 				      "path|outputpath";
-	char *lower = arena_strn(mem, key, strlen(key));
+	const char *lower = lowered(mem, key);
 
-	for (char *s = lower; *s; s++)
-		if (*s >= 'A' && *s <= 'Z')
-			*s = (char)(*s + 32);
 	if (rules_list_has(shells, lower))
 		(void)add(c, ACT_SHELL, 0, text);
 	else if (rules_list_has(codes, lower))
@@ -172,13 +190,15 @@ static void add_value(struct arena *mem, struct hook_call *c, const char *key, c
 		return;
 	/* {"command": "rm", "args": ["-rf", "x"]} */
 	if (v->type == JSON_OBJECT) {
-		const struct json *command = json_get(v, "command"), *args = json_get(v, "args");
+		const struct json *command = member(mem, v, "command|cmd|program|executable"),
+				  *args = member(mem, v, "args|arguments|argv|params");
 
 		if (command && command->type == JSON_STRING && args && args->type == JSON_ARRAY)
 			(void)add(c, ACT_SHELL, 0,
 				  arena_fmt(mem, "%s %s", command->text, quoted(mem, args)));
 	}
-	if (v->type == JSON_ARRAY && rules_list_has("command|cmd|argv", key)) {
+	if (v->type == JSON_ARRAY &&
+	    (rules_list_has(shells, lowered(mem, key)) || str_eq(lowered(mem, key), "argv"))) {
 		(void)add(c, ACT_SHELL, 0, quoted(mem, v));
 		return;
 	}

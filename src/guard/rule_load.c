@@ -222,13 +222,20 @@ static int check_lists(struct loader *l, const struct json *v, const struct rule
 	return 0;
 }
 
+/* Each effect once: a rule is put down once for each of its effects (guard.c, collect). */
 static int check_effects(struct loader *l, const struct json *v, const char *list)
 {
+	unsigned seen = 0;
+
 	while (list && *list) {
 		size_t n = strcspn(list, "|");
+		enum effect_kind k = effect_find(list, n);
 
-		if (effect_find(list, n) == EFFECT_COUNT_)
+		if (k == EFFECT_COUNT_)
 			return wrong(l, v, "there is no effect \"%.*s\"", (int)n, list);
+		if (seen & 1U << k)
+			return wrong(l, v, "effect \"%.*s\" stands there twice", (int)n, list);
+		seen |= 1U << k;
 		list += n + (list[n] == '|');
 	}
 	return 0;
@@ -310,6 +317,8 @@ static int get_syntax(struct loader *l, const struct json *v, struct syntax *s)
 	}
 	if (x >= 0 && s->name == NULL)
 		x = wrong(l, v, "a program needs a \"name\"");
+	if (x >= 0 && s->does && effect_clauses_wrong(s->does))
+		x = wrong(l, v, "\"does\": %s", effect_clauses_wrong(s->does));
 	return x;
 }
 

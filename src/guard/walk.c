@@ -166,7 +166,7 @@ static void set_env(struct walk *w, const struct node *n, struct cmd *c)
 		if (v && v->n == 0 && rules_list_has("BASH_ENV|ENV|GIT_CONFIG_COUNT", a->name))
 			continue;
 		if (v && str_eq(v->s, "0") && str_eq(a->name, "GIT_CONFIG_COUNT"))
-			return;
+			continue;
 		c->env[c->n_env++] = a->name;
 	}
 }

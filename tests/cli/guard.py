@@ -203,8 +203,14 @@ def a_project_may_only_add(box):
         r = hook(box, call("ls"))
         eq(decision(r), "deny")
         has(r.err, "may only add")
-    box.write(".vitrine-guard.json", "{broken")
-    eq(decision(hook(box, call("ls"))), "deny")
+    rule = {"id": "p.x", "verdict": "ask", "intent": "ask_human", "say": "Why?"}
+    for wrong in ("{broken", json.dumps({"rules": [rule | {"effect": "|".join(["starts"] * 200)}]}),
+                  json.dumps({"programs": [{"name": "frob", "does": "bogus args"}]}),
+                  json.dumps({"programs": [{"name": "frob", "does": "writes"}]}),
+                  json.dumps({"programs": [{"name": "frob", "does": "writes args when x"}]})):
+        box.write(".vitrine-guard.json", wrong)
+        for command in ("ls", "rm -rf ~", "frob a"):
+            eq(decision(hook(box, call(command))), "deny", wrong[:100])
 
 
 @test
