@@ -11,6 +11,8 @@
 #include "core/hint.h"
 #include "sys/spread.h"
 
+#define UNDO_WAIT (2 * NS_PER_SEC)
+
 /* ---- how it ended, for people and machines ---- */
 
 static void say_limit(const struct run *r, enum limit_id id, const char *what)
@@ -464,8 +466,13 @@ static int run_all(struct run *r, struct err *e)
 	/* A command that never began leaves no sandbox that was made for it. */
 	is_undone = r->is_made &&
 		    ((x < 0 && !was_given) || (x == 0 && o.why == END_ERROR && !o.has_begun));
-	if (is_undone)
+	if (is_undone) {
+		struct err ignored = ERR_INIT;
+
+		/* The keeper that reported the failure may still be ending. */
+		(void)live_wait_free(r->host.state_dir, r->def.name, UNDO_WAIT, &ignored);
 		run_uncreate(r);
+	}
 	if (x < 0)
 		return x;
 	x = report(r, &o);
