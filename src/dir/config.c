@@ -56,7 +56,7 @@ const struct shown *dir_show(struct dir *d, int dir, const char *name, const str
 {
 	_cleanup_(buf_done) struct buf host = BUF(CONFIG_MAX), text = BUF(2 * CONFIG_MAX);
 	struct shown *s;
-	struct stat now;
+	struct stat now = { 0 };
 
 	for (size_t i = 0; i < SHOWN_MAX && !dir_is_fresh(st); i++)
 		if (is_as_shown(&d->shown[i], st))
@@ -169,7 +169,7 @@ int dir_replace(struct dir *d, int dir, const char *lock, const char *name, cons
 {
 	_cleanup_(buf_done) struct buf host = BUF(CONFIG_MAX), now = BUF(CONFIG_MAX),
 				       text = BUF(2 * CONFIG_MAX);
-	struct stat lock_st, st = { .st_mode = 0644 };
+	struct stat lock_st = { 0 }, st = { .st_mode = 0644 };
 	struct err e = ERR_INIT;
 	int r = read_config(dir, lock, &now, &lock_st), had;
 

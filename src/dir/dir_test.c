@@ -341,6 +341,14 @@ static uint64_t looked_up(struct dir *d, const char *name)
 	return e.nodeid;
 }
 
+static uint64_t fh_of(const struct dir *d)
+{
+	struct fuse_open_out o;
+
+	memcpy(&o, d->out + sizeof(struct fuse_out_header), sizeof(o));
+	return o.fh;
+}
+
 static void write_file(const char *name, const char *text)
 {
 	char path[128];
@@ -360,6 +368,7 @@ TEST(a_git_dir_is_served)
 	struct fuse_open_in rw = { .flags = O_RDWR }, ro = { .flags = O_RDONLY };
 	struct fuse_create_in create = { .flags = O_RDWR, .mode = 0644 };
 	struct fuse_rename2_in move = { .newdir = 1 };
+	struct fuse_setattr_in set = { .valid = FATTR_MODE | FATTR_FH, .mode = 0777 };
 	uint64_t node;
 
 	CHECK(mkdtemp(top) != NULL);
@@ -404,6 +413,11 @@ TEST(a_git_dir_is_served)
 	CHECK_INT(ask(d, FUSE_MKDIR, 1, &(struct fuse_mkdir_in){ .mode = 0755 }, 8, "config.lock",
 		      12),
 		  -EPERM);
+	/* A descriptor for reading changes no mode, whatever the request says. */
+	node = looked_up(d, "config");
+	CHECK_INT(ask(d, FUSE_OPEN, node, &ro, sizeof(ro), NULL, 0), 0);
+	set.fh = fh_of(d);
+	CHECK_INT(ask(d, FUSE_SETATTR, node, &set, sizeof(set), NULL, 0), -EPERM);
 	/* A second name of a file is not written through, nor is a link made. */
 	CHECK_INT(linkat(d->root, "config", d->root, "alias", 0), 0);
 	CHECK_INT(ask(d, FUSE_OPEN, looked_up(d, "alias"), &rw, sizeof(rw), NULL, 0), -EPERM);

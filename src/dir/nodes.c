@@ -170,7 +170,8 @@ static int put_front(char *ret, size_t *at, const char *name)
 	if (*at < n + 1)
 		return -ENAMETOOLONG;
 	*at -= n;
-	memcpy(ret + *at, name, n);
+	memcpy(ret + *at, name,
+	       n); /* NOLINT(bugprone-not-null-terminated-result): the end is put last */
 	if (*at > 0)
 		ret[--*at] = '/';
 	return 0;

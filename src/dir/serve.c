@@ -602,7 +602,9 @@ static int on_setattr(struct dir *d, const struct fuse_request *q, struct node *
 
 	if (n->id == NODE_ROOT)
 		return -EPERM;
-	if (h && h->node == n->id && h->fd >= 0) {
+	/* The size of what is open for writing was judged when it was opened; anything else is judged by the name. */
+	if (h && h->node == n->id && h->fd >= 0 && in->valid & FATTR_SIZE &&
+	    !(in->valid & (FATTR_MODE | FATTR_UID | FATTR_GID))) {
 		fd = h->fd;
 	} else {
 		r = spot_of(d, n, &s);
@@ -610,7 +612,8 @@ static int on_setattr(struct dir *d, const struct fuse_request *q, struct node *
 			r = may(d, &s, in->valid & FATTR_SIZE ? DIR_WRITE : DIR_SET);
 		if (r < 0)
 			return r;
-		fd = opened = open_node(&s, n, in->valid & FATTR_SIZE ? O_WRONLY : O_RDONLY, &st);
+		opened = open_node(&s, n, in->valid & FATTR_SIZE ? O_WRONLY : O_RDONLY, &st);
+		fd = opened;
 	}
 	r = fd < 0 ? fd : set_attr(d, fd, in);
 	return r < 0 ? r : on_getattr(d, n, ret_n);
