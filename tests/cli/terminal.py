@@ -235,7 +235,7 @@ def suspended(box, command, stopped, after):
     t = Term(box, SHELL, env={"PS1": "outer> "})
     t.expect("outer> ")
     t.send(f"{box.program} run -- {command}\n")
-    t.expect(r"up\r\n", 15)
+    t.expect(r"up\r?\n", 15)
     time.sleep(0.2)
     t.send("\x1a")
     t.expect("Stopped", 10)
