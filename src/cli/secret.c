@@ -290,18 +290,22 @@ int cmd_secret(int argc, char **argv, struct err *e)
 	struct table_how how = { 0 };
 	_cleanup_(secret_done) struct secret s = { 0 };
 	_cleanup_(host_done) struct host h = { .ws_fd = FD_NONE };
-	int r;
+	int r = 0;
 
 	if (!is_ls && !is_import && !str_eq(word, "set") && !str_eq(word, "rm"))
 		return err_set(e, ERR_USAGE, EINVAL,
 			       "secret set NAME | secret ls | secret rm NAME | secret import "
 			       "npm|pip|cargo");
-	if (is_import && argc < 3)
+	/* The options behind the word, and then the name. */
+	r = opts_arrange(secret_opts, argc - 1, argv + 1, e);
+	if (r < 0)
+		return r;
+	if (is_import && (argc < 3 || argv[argc - 1][0] == '-'))
 		return err_set(e, ERR_USAGE, EINVAL, "secret import npm | pip | cargo");
-	if (!is_ls && argc < 3)
+	if (!is_ls && (argc < 3 || argv[argc - 1][0] == '-'))
 		return err_set(e, ERR_USAGE, EINVAL, "secret %s needs a name", word);
-	s.name = is_ls ? NULL : mem_str(argv[2]);
-	r = parse(&s, argc - (is_ls ? 1 : 2), argv + (is_ls ? 1 : 2), &how, e);
+	s.name = is_ls ? NULL : mem_str(argv[argc - 1]);
+	r = parse(&s, argc - (is_ls ? 1 : 2), argv + 1, &how, e);
 	if (r >= 0)
 		r = host_init(&h, NULL, e);
 	if (r < 0)

@@ -287,8 +287,10 @@ const struct verb verbs[] = {
 	  "{{.Hosts}}.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
-	  "  vitrine secret import npm\n"
-	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token" },
+	  "  vitrine secret import npm
+"
+	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token",
+	  VERB_ORDER },
 	{ "agents", cmd_agents, "agents [options]",
 	  "list the agents that are known, and which are installed", agents_opts,
 	  "Each is a preset: a command, hosts, secrets, settings for an empty home. A file of the "

@@ -121,53 +121,6 @@ static struct clause clause_read(char *text)
 	return c;
 }
 
-/* "VERB WHAT [if COND] [unless COND]": the words of one clause that are not taken yet, after the first two. */
-static const char *conditions_wrong(const char *at)
-{
-	while (*(at += strspn(at, " "))) {
-		size_t n = strcspn(at, " ");
-
-		if (!(n == 2 && str_starts(at, "if")) && !(n == 6 && str_starts(at, "unless")))
-			return "behind what an effect falls on comes \"if\" or \"unless\"";
-		at += n + strspn(at + n, " ");
-		if (*at == '\0')
-			return "\"if\" and \"unless\" need a condition";
-		at += strcspn(at, " ");
-	}
-	return NULL;
-}
-
-static const char *clause_wrong(const char *at)
-{
-	static const char *const others[] = { "executes", "interprets", "runs" };
-	size_t n = strcspn(at += strspn(at, " "), " ");
-	bool is_verb = effect_find(at, n) != EFFECT_COUNT_;
-
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		is_verb = is_verb || (strlen(others[i]) == n && str_starts(at, others[i]));
-	if (n == 0)
-		return NULL;
-	if (!is_verb)
-		return "there is no such effect";
-	at += n + strspn(at + n, " ");
-	n = strcspn(at, " ");
-	return n == 0 ? "an effect needs what it falls on" : conditions_wrong(at + n);
-}
-
-const char *effect_clauses_wrong(const char *does)
-{
-	const char *why = NULL;
-
-	while (*does && why == NULL) {
-		size_t n = strcspn(does, ";");
-		_free_ char *one = mem_strn(does, n);
-
-		why = clause_wrong(one);
-		does += n + (does[n] == ';');
-	}
-	return why;
-}
-
 /* Arguments without the subcommand. */
 static size_t first_arg(const struct args *a)
 {

@@ -50,9 +50,6 @@ const char *effect_name(enum effect_kind k);
 /* EFFECT_COUNT_ when there is none of this name. */
 enum effect_kind effect_find(const char *name, size_t n);
 
-/* Can the clauses of a program's "does" be read? NULL, or what is wrong with them. */
-const char *effect_clauses_wrong(const char *does);
-
 struct walk;
 struct cmd;
 struct args;

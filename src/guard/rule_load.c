@@ -295,6 +295,55 @@ static int get_rules(struct loader *l, const struct json *v, struct rule *to, si
 	return 0;
 }
 
+/* Clauses of a program's "does" (effect.c reads them): NULL, or what is wrong. */
+
+/* "VERB WHAT [if COND] [unless COND]": the words of one clause that are not taken yet, after the first two. */
+static const char *conditions_wrong(const char *at)
+{
+	while (*(at += strspn(at, " "))) {
+		size_t n = strcspn(at, " ");
+
+		if (!(n == 2 && str_starts(at, "if")) && !(n == 6 && str_starts(at, "unless")))
+			return "behind what an effect falls on comes \"if\" or \"unless\"";
+		at += n + strspn(at + n, " ");
+		if (*at == '\0')
+			return "\"if\" and \"unless\" need a condition";
+		at += strcspn(at, " ");
+	}
+	return NULL;
+}
+
+static const char *clause_wrong(const char *at)
+{
+	static const char *const others[] = { "executes", "interprets", "runs" };
+	size_t n = strcspn(at += strspn(at, " "), " ");
+	bool is_verb = effect_find(at, n) != EFFECT_COUNT_;
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		is_verb = is_verb || (strlen(others[i]) == n && str_starts(at, others[i]));
+	if (n == 0)
+		return NULL;
+	if (!is_verb)
+		return "there is no such effect";
+	at += n + strspn(at + n, " ");
+	n = strcspn(at, " ");
+	return n == 0 ? "an effect needs what it falls on" : conditions_wrong(at + n);
+}
+
+static const char *clauses_wrong(const char *does)
+{
+	const char *why = NULL;
+
+	while (*does && why == NULL) {
+		size_t n = strcspn(does, ";");
+		_free_ char *one = mem_strn(does, n);
+
+		why = clause_wrong(one);
+		does += n + (does[n] == ';');
+	}
+	return why;
+}
+
 static int get_syntax(struct loader *l, const struct json *v, struct syntax *s)
 {
 	int x = 0;
@@ -317,8 +366,8 @@ static int get_syntax(struct loader *l, const struct json *v, struct syntax *s)
 	}
 	if (x >= 0 && s->name == NULL)
 		x = wrong(l, v, "a program needs a \"name\"");
-	if (x >= 0 && s->does && effect_clauses_wrong(s->does))
-		x = wrong(l, v, "\"does\": %s", effect_clauses_wrong(s->does));
+	if (x >= 0 && s->does && clauses_wrong(s->does))
+		x = wrong(l, v, "\"does\": %s", clauses_wrong(s->does));
 	return x;
 }
 

@@ -4,8 +4,8 @@
 
 An example is a line of an indented block that begins with `vitrine`. The examples of a page are run one after the other, in
 a project with a repository, a Makefile and what SECTIONS names; each section has sandboxes of its own; a stand-in plays the agents. A line that cannot run here says
-so where a reader sees it: the paragraph above its block, or the line itself, has *Needs ...* in it. A line with a word
-for the reader to fill in (NAME, FILE, [--json], ...) is a form of a command: its verb and its options must exist.
+so where a reader sees it: the paragraph above its block, or the line itself, has *Needs ...* in it. Of such a line, and of one
+with a word for the reader to fill in (NAME, FILE, [--json], ...), the verb and the options must exist.
 """
 
 import json
@@ -136,11 +136,9 @@ def every_example_runs(box):
             assert rc == 0, (title, setup, r.out, r.err)
         for n, text, needs in found:
             command = command_of(text)
-            if needs:
-                n_needs += 1
-                continue
-            if FORM.search(shlex_free(command)):
-                n_forms += 1
+            if needs or FORM.search(shlex_free(command)):
+                n_needs += bool(needs)
+                n_forms += not needs
                 why = check_form(box, command)
                 if why:
                     wrong.append(f"{page}:{n}: {command}: {why}")

@@ -235,7 +235,7 @@ def suspended(box, command, stopped, after):
     t = Term(box, SHELL, env={"PS1": "outer> "})
     t.expect("outer> ")
     t.send(f"{box.program} run -- {command}\n")
-    t.expect("up")
+    t.expect(r"up\r?\n", 15)
     time.sleep(0.2)
     t.send("\x1a")
     t.expect("Stopped", 10)
@@ -265,7 +265,7 @@ def ctrl_z_suspends_the_run(box):
         soon(lambda: len(box.read("ticks")) > was, "it goes on")
         t.send("\x03")
 
-    suspended(box, "python3 -c 'import time; open(\"ticks\", \"a\"); print(\"up\", flush=True)\nwhile True: open(\"ticks\", \"a\").write(\".\"); time.sleep(0.05)'", stands, after)
+    suspended(box, "python3 -c 'import time; open(\"ticks\", \"a\").write(\".\"); print(\"up\", flush=True)\nwhile True: open(\"ticks\", \"a\").write(\".\"); time.sleep(0.05)'", stands, after)
 
 
 @test(timeout=30)

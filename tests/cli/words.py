@@ -335,6 +335,10 @@ def options_stand_anywhere(box):
     eq(box.cli("exec", "box", "printf", "%s\\n", "-e").out, "-e\n", "behind the name it is the command's own")
     eq(box.run("shell", ".", "--memory", "2g,optional", "--", "-c", "true").rc, 0)
     has(box.cli("policy", "--json", "show").out, '"workspace"')
+    for argv in (["set", "mine", "--env", "K", "--host", "own.test"], ["set", "--env", "K", "mine", "--host", "own.test"]):
+        eq(box.cli("secret", *argv, input=b"a long value\n").rc, 0, str(argv))
+        eq(box.cli("secret", "ls", "-q").out, "mine\n")
+        eq(box.cli("secret", "rm", "mine").rc, 0)
     has(box.cli("rm", "box", "--help").out, "usage: vitrine rm")
     refused(box.cli("rm", "box", "--froce"), "option '--froce' is not known; did you mean --force?")
     refused(box.cli("logs", "box", "--tail"), "option '--tail' needs a value")
