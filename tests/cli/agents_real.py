@@ -528,12 +528,6 @@ def opencode_resumed(box):
     resumed(box, "opencode", "api.anthropic.com", (*run, "{prompt}"), (*run, "--continue", "{prompt}"))
 
 
-@thorough(who=("root",), timeout=150)
-def gemini_resumed(box):
-    run = ("gemini", "--yolo", "--skip-trust")
-    resumed(box, "gemini", "generativelanguage.googleapis.com", (*run, "-p", "{prompt}"), (*run, "--resume", "latest", "-p", "{prompt}"))
-
-
 # ---- in its terminal interface: a person types a prompt, and a command runs
 
 
