@@ -108,8 +108,10 @@ test-fresh:
 test-arm64:
 	@tests/hosts/small.py
 
-# The newest versions of the agents that the registry has, against the mock services: minutes, and a network. ARGS='claude_works': some.
+# The agents against the mock services, also resumed and at a terminal: the versions that tools/deps.d names, then the newest
+# ones that the registry has. Minutes, and a network. ARGS='claude_works': some.
 test-agents: build
+	@VITRINE=build/vitrine VITRINE_TEST_AGENTS=$(CURDIR)/build/agents python3 tests/cli/agents_real.py $(ARGS)
 	@tools/newest-agents build/agents-newest
 	@VITRINE=build/vitrine VITRINE_TEST_AGENTS=$(CURDIR)/build/agents-newest python3 tests/cli/agents_real.py $(ARGS)
 

@@ -39,7 +39,7 @@ def flat(v):
 
 def script_of(text):
     found = MARK.findall(text)
-    if found and found[-1].startswith('[{\\"'):  # OpenCode puts words with blanks into quotes
+    if found and '{\\"' in found[-1]:  # OpenCode puts words with blanks into quotes
         found[-1] = found[-1].replace('\\"', '"')
     return json.loads(found[-1]) if found else []
 

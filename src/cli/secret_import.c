@@ -48,10 +48,14 @@ static char *word_of(const char *text, char other, bool is_upper)
 {
 	char *w = mem_str(text);
 
-	for (char *p = w; *p; p++)
-		*p = !isalnum((unsigned char)*p) ? other
-		     : is_upper                  ? (char)toupper((unsigned char)*p)
-						 : (char)tolower((unsigned char)*p);
+	for (char *p = w; *p; p++) {
+		int c = (unsigned char)*p;
+
+		if (!isalnum(c))
+			*p = other;
+		else
+			*p = (char)(is_upper ? toupper(c) : tolower(c));
+	}
 	return w;
 }
 

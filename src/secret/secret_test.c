@@ -70,6 +70,41 @@ TEST(services_are_known)
 	      secret_check_name("", &e) < 0 && secret_check_name("1a", &e) < 0);
 }
 
+TEST(what_an_import_adds_is_one_line_each)
+{
+	static const char form[] = "{\"name\":\"n\",\"env\":[],\"hosts\":[\"h\"],\"headers\":[],"
+				   "\"in\":[],"
+				   "\"source\":\"stored\",\"npm\":\"%s\",\"around\":\"%s\","
+				   "\"shape\":\"?\","
+				   "\"alphabet\":\"a\"}";
+	static const struct {
+		const char *npm, *around;
+		bool is_ok;
+	} rows[] = {
+		{ "//r.example/npm/:_authToken", "https://me:{}@r.example/simple", true },
+		{ "registry", "https://{}@r.example/", false },
+		{ "//r.example/:_auth\\nscript-shell", "https://{}@r.example/", false },
+		{ "//r.example/:_auth", "https://r.example/", false },
+		{ "//r.example/:_auth", "{}\\nX", false },
+		{ "//r.example/:_auth=${HOME}", "{}", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(secret_done) struct secret s = { 0 }, t = { 0 };
+		_cleanup_(buf_done) struct buf b = BUF(8 * KIB);
+		_free_ char *text = mem_fmt(form, rows[i].npm, rows[i].around);
+		struct err e = ERR_INIT;
+
+		CHECK_INT(secret_read(text, strlen(text), &s, &e), rows[i].is_ok ? 0 : -EINVAL);
+		if (!rows[i].is_ok)
+			continue;
+		secret_write(&s, &b);
+		CHECK_INT(secret_read(b.p, b.n, &t, &e), 0);
+		CHECK_STR(t.npm, rows[i].npm);
+		CHECK_STR(t.around, rows[i].around);
+	}
+}
+
 TEST(kept_and_given_back)
 {
 	char dir[] = "/tmp/secret-test-XXXXXX";

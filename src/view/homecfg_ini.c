@@ -236,6 +236,7 @@ static void pip_tokens(struct pip *p)
 {
 	_cleanup_(buf_done) struct buf around = BUF(8 * KIB), value = BUF(4 * KIB), host = BUF(KIB);
 	size_t taken = 0, lost = 0;
+	bool is_plain_value = true;
 
 	for (const char *v = buf_cstr(&p->value); *v; v += strspn(v, " \t\n,")) {
 		size_t n = strcspn(v, " \t\n,"), from, to;
@@ -266,8 +267,12 @@ static void pip_tokens(struct pip *p)
 		host.p[i] = (char)tolower((unsigned char)host.p[i]);
 	/* What is written otherwise in a URL than on the wire cannot be told apart from what stands for it. */
 	for (size_t i = 0; i < value.n; i++)
-		if (!isalnum((unsigned char)value.p[i]) && strchr("-._~", value.p[i]) == NULL)
-			lost += taken, taken = 0;
+		is_plain_value &=
+			isalnum((unsigned char)value.p[i]) || strchr("-._~", value.p[i]) != NULL;
+	if (taken && !is_plain_value) {
+		lost++;
+		taken = 0;
+	}
 	if (taken && !around.is_over && !value.is_over)
 		p->failed = p->fn(p->arg, &(struct homecfg_token){ .key = p->key,
 								   .host = buf_cstr(&host),

@@ -23,7 +23,7 @@ from harness import Patience, PATH, Skip, eq, has, has_not, lasting, main, soon,
 from internet import Internet, make_chain  # noqa: E402
 
 # The versions that tools/deps.d/npm names; `make test-agents` runs the same tests with the newest ones.
-AGENTS = Path(os.environ.get("VITRINE_TEST_AGENTS") or Path(__file__).resolve().parent.parent.parent / "build" / "agents")
+AGENTS = Path(os.environ.get("VITRINE_TEST_AGENTS") or Path(__file__).resolve().parent.parent.parent / "build" / "agents").resolve()
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-api03-RealKeyRealKey0123456789abcdef",
         "OPENAI_API_KEY": "sk-proj-RealKeyRealKey0123456789abcdefghij",
         "GEMINI_API_KEY": "AIzaSyRealKeyRealKey0123456789abcdefghij",
@@ -528,12 +528,76 @@ def droid_works(box):
     given_a_prompt(box, "droid", "api.factory.ai", "FACTORY_API_KEY", ("Execute", "Execute", "Execute"))
 
 
-def newest_only(**kw):
-    """Agents that are installed by `make test-agents` alone."""
+def thorough(**kw):
+    """What `make test-agents` runs besides, with the versions that are named and with the newest ones."""
     return test(**kw) if os.environ.get("VITRINE_TEST_AGENTS") else lambda fn: fn
 
 
-@newest_only(who=("user",), timeout=120)
+# ---- resumed: the words by which each takes up its last conversation, in a second run of the same sandbox
+
+
+def resumed(box, agent, host, first, again):
+    """What the first run did is in the conversation that the second one sends."""
+    w = there(agent)
+    for words, steps in ((first, script({"sh": "printf 'FIRST-%s\\n' 42 > first.txt; cat first.txt"}, {"say": "ONE"})),
+                         (again, script({}, {"sh": "echo SECOND >second.txt"}, {"say": "TWO"}))):
+        w.net.clear()
+        r = box.run(agent, ".", "--read", AGENTS, "--", *[steps if x == "{prompt}" else x for x in words], env=w.env(), timeout=110)
+        eq(r.rc, 0, r.out + r.err)
+    eq((box.read("first.txt"), box.read("second.txt")), ("FIRST-42\n", "SECOND\n"))
+    has(json.dumps([c["results"] for c in w.calls(host)]), "FIRST-42")
+
+
+@thorough(who=("user",), timeout=120)
+def claude_resumed(box):
+    resumed(box, "claude", "api.anthropic.com", ("-p", "{prompt}"), ("--continue", "-p", "{prompt}"))
+
+
+@thorough(who=("root",), timeout=120)
+def codex_resumed(box):
+    exec_ = ("codex", "exec", "--dsp", "--skip-git-repo-check", *PROVIDER)
+    resumed(box, "codex", "api.openai.com", (*exec_, "{prompt}"), (*exec_, "resume", "--last", "{prompt}"))
+
+
+@thorough(who=("user",), timeout=240)
+def opencode_resumed(box):
+    run = ("opencode", "run", "--model", "anthropic/claude-sonnet-4-5")
+    resumed(box, "opencode", "api.anthropic.com", (*run, "{prompt}"), (*run, "--continue", "{prompt}"))
+
+
+# ---- in its terminal interface: a person types a prompt, and a command runs
+
+
+def typed(box, agent, ready, *words, keys=()):
+    w = there(agent)
+    if not shutil.which("tmux"):
+        raise Skip("no tmux; tools/deps --test installs it")
+    # Words of the shell that tmux starts: each in quotes.
+    command = " ".join(shlex.quote(str(x)) for x in (box.program, "run", agent, ".", "--read", AGENTS, *(("--", *words) if words else ())))
+    t = Tmux(box, w.env(), f"{command}; echo LEFT; exec sh")
+    try:
+        t.shows(*ready)
+        for key in keys:
+            t.tmux("send-keys", key)
+        t.type(script({"sh": "echo made > made.txt"}, {"say": "ANSWERED"}))
+        soon(lambda: (box.ws / "made.txt").exists(), f"the command runs; {t.screen()}", 40)
+        t.shows("ANSWERED")
+    finally:
+        t.tmux("kill-server")
+        box.cli("stop", "--time", "0s", f"{agent}-{box.ws.name}")
+
+
+@thorough(who=("user",), timeout=120)
+def codex_at_a_terminal(box):
+    typed(box, "codex", ("gpt-5",), "codex", "--dsp", *PROVIDER)
+
+
+@thorough(who=("root",), timeout=120)
+def gemini_at_a_terminal(box):
+    typed(box, "gemini", ("Type your message",))
+
+
+@thorough(who=("user",), timeout=120)
 def pi_works(box):
     w = there("pi")
     r = box.run("pi", ".", "--read", AGENTS, "--", "-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5",
@@ -546,7 +610,7 @@ def pi_works(box):
     nowhere(box, KEYS["ANTHROPIC_API_KEY"])
 
 
-@newest_only(who=("user",), timeout=120)
+@thorough(who=("user",), timeout=120)
 def qwen_works(box):
     w = there("qwen")
     box.write(".qwen/settings.json", json.dumps({"tools": {"sandbox": True}}))
