@@ -287,8 +287,7 @@ const struct verb verbs[] = {
 	  "{{.Hosts}}.\n\n"
 	  "  vitrine secret set anthropic <key.txt\n"
 	  "  vitrine secret set github --from-command 'gh auth token'\n"
-	  "  vitrine secret import npm
-"
+	  "  vitrine secret import npm\n"
 	  "  vitrine secret set mine --env MY_TOKEN --host api.example.org --header X-Token",
 	  VERB_ORDER },
 	{ "agents", cmd_agents, "agents [options]",
