@@ -157,6 +157,8 @@ static void walk_assigns(struct walk *w, const struct node *n)
 /* The variables that stand before the command's name, and those exported earlier. */
 static void set_env(struct walk *w, const struct node *n, struct cmd *c)
 {
+	bool counts_none = false;
+
 	for (size_t i = 0; i < w->n_exported; i++)
 		c->env[c->n_env++] = w->exported[i];
 	for (const struct assign *a = n->assigns; a && c->n_env < ARRAY_LEN(c->env); a = a->next) {
@@ -165,7 +167,11 @@ static void set_env(struct walk *w, const struct node *n, struct cmd *c)
 		/* Emptied, these switch off what they would switch on. */
 		if (v && v->n == 0 && rules_list_has("BASH_ENV|ENV|GIT_CONFIG_COUNT", a->name))
 			continue;
-		if (v && str_eq(v->s, "0") && str_eq(a->name, "GIT_CONFIG_COUNT"))
+		if (str_eq(a->name, "GIT_CONFIG_COUNT"))
+			counts_none = v && str_eq(v->s, "0");
+		if (counts_none && (str_eq(a->name, "GIT_CONFIG_COUNT") ||
+				    str_starts(a->name, "GIT_CONFIG_KEY_") ||
+				    str_starts(a->name, "GIT_CONFIG_VALUE_")))
 			continue;
 		c->env[c->n_env++] = a->name;
 	}
