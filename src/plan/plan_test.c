@@ -75,6 +75,53 @@ TEST(golden_review)
 	setup_done(&s);
 }
 
+static const struct mount *mount_of(const struct plan *p, enum mount_kind kind, const char *dst)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind == kind && str_eq(p->mounts[i].dst, dst))
+			return &p->mounts[i];
+	return NULL;
+}
+
+/* A served git dir comes before its covers, which count when it is not served after all; those in what is attached as it is
+ * always count. */
+TEST(a_git_dir_is_served_where_it_can_be)
+{
+	static struct cover covers[] = {
+		{ .rel = ".git", .kind = COVER_PIN, .is_dir = true },
+		{ .rel = ".git/config", .kind = COVER_PROTECT, .rule = "git" },
+		{ .rel = ".git/objects/info/alternates", .kind = COVER_PROTECT, .rule = "git" },
+		{ .rel = "sub/.git/config", .kind = COVER_PROTECT, .rule = "git" },
+	};
+	struct setup s;
+
+	for (int can = 0; can < 2; can++) {
+		_free_ char *git = NULL, *config = NULL, *alternates = NULL, *sub = NULL;
+		const struct mount *m;
+
+		setup_init(&s, "{}");
+		s.facts.covers = covers;
+		s.facts.n_covers = ARRAY_LEN(covers);
+		s.facts.can_serve = can;
+		s.facts.git_ino = 77;
+		CHECK_INT(setup_build(&s), 0);
+		git = mem_fmt("%s/.git", s.plan.workspace);
+		config = mem_fmt("%s/config", git);
+		alternates = mem_fmt("%s/objects/info/alternates", git);
+		sub = mem_fmt("%s/sub/.git/config", s.plan.workspace);
+		m = mount_of(&s.plan, MOUNT_SERVE, git);
+		CHECK((m != NULL) == can && s.plan.serves_git == can);
+		CHECK(m == NULL || (m->ino == 77 && m < mount_of(&s.plan, MOUNT_PIN, git)));
+		m = mount_of(&s.plan, MOUNT_PROTECT, config);
+		CHECK(m && !(m->flags & MOUNT_SERVED) == !can);
+		m = mount_of(&s.plan, MOUNT_PROTECT, alternates);
+		CHECK(m && !(m->flags & MOUNT_SERVED));
+		m = mount_of(&s.plan, MOUNT_PROTECT, sub);
+		CHECK(m && !(m->flags & MOUNT_SERVED));
+		setup_done(&s);
+	}
+}
+
 /* Nothing of the host's workspace is in it, not even to read. */
 TEST(golden_clone)
 {
