@@ -200,12 +200,28 @@ static void put_table(const struct here *h, struct buf *out)
 				   en->unfit);
 }
 
+/* null: nobody tried, and it might. */
+static const char *works_json(const struct here *h, const struct engine *en)
+{
+	if (h->is_quick && is_usable(en, h->v, h->n))
+		return "null";
+	return tried_of(h, en)->state == TRIED_WORKS ? "true" : "false";
+}
+
+static void put_json_steps(const struct engine *en, struct buf *out)
+{
+	buf_puts(out, ",\"steps\":{");
+	for (enum engine_step s = 0; s < STEP_COUNT_; s++)
+		buf_printf(out, "%s\"%s\":\"%s\"", s ? "," : "", engine_step_name(s),
+			   honours(en, s));
+	buf_puts(out, "}}");
+}
+
 static void put_json(const struct here *h, struct buf *out)
 {
 	buf_puts(out, "{\"engines\":[");
 	for (const struct engine *en = engines; en->name; en++) {
 		_free_ char *why = why_not(h, en);
-		enum tried_state state = tried_of(h, en)->state;
 
 		buf_printf(out, "%s\n{\"name\":\"%s\",\"summary\":", en == engines ? "" : ",",
 			   en->name);
@@ -214,20 +230,13 @@ static void put_json(const struct here *h, struct buf *out)
 			   ",\"kernel\":\"%s\",\"needs_root\":%s,\"here\":%s,\"works\":%s,"
 			   "\"untested\":%s,\"why\":",
 			   engine_strength_name(en->strength), en->needs_root ? "true" : "false",
-			   is_available(en, h->v, h->n) ? "true" : "false",
-			   h->is_quick && is_usable(en, h->v, h->n) ? "null"
-			   : state == TRIED_WORKS                   ? "true"
-								    : "false",
+			   is_available(en, h->v, h->n) ? "true" : "false", works_json(h, en),
 			   en->is_untested ? "true" : "false");
 		if (why)
 			buf_json(out, why);
 		else
 			buf_puts(out, "null");
-		buf_puts(out, ",\"steps\":{");
-		for (enum engine_step s = 0; s < STEP_COUNT_; s++)
-			buf_printf(out, "%s\"%s\":\"%s\"", s ? "," : "", engine_step_name(s),
-				   honours(en, s));
-		buf_puts(out, "}}");
+		put_json_steps(en, out);
 	}
 	buf_puts(out, "\n]}\n");
 }

@@ -138,7 +138,7 @@ int cmd_overview(struct err *e)
 		r = put_agents(&h, &out, &best, e);
 	if (r == 0)
 		r = def_list(h.state_dir, true, &names, e);
-	if (r < 0)
+	if (r < 0 || names == NULL)
 		return r;
 	put_running(&h, names, &out);
 	put_waiting(&h, names, &out);

@@ -27,23 +27,28 @@ static bool is_name(const struct json *v)
 	return is_word(v) && strspn(v->text, "abcdefghijklmnopqrstuvwxyz") == strlen(v->text);
 }
 
+static int check_list(const struct json *list, bool (*is_right)(const struct json *v),
+		      const char *why)
+{
+	if (list && list->type != JSON_ARRAY)
+		return fail(list, "not a list");
+	for (const struct json *v = list ? list->first : NULL; v; v = v->next)
+		if (!is_right(v))
+			return fail(v, why);
+	return 0;
+}
+
 static int check_line(const struct json *line)
 {
 	const struct json *hosts = json_get(line, "hosts"), *groups = json_get(line, "groups");
+	int r;
 
 	if (!is_name(json_get(line, "name")) || !is_word(json_get(line, "what")))
 		return fail(line, "a line has a \"name\" of small letters, and \"what\"");
 	if ((hosts == NULL && groups == NULL) || line->n != (hosts && groups ? 4U : 3U))
 		return fail(line, "a line has \"hosts\" or \"groups\", or both, and nothing else");
-	if ((hosts && hosts->type != JSON_ARRAY) || (groups && groups->type != JSON_ARRAY))
-		return fail(line, "not a list");
-	for (const struct json *v = hosts ? hosts->first : NULL; v; v = v->next)
-		if (!is_word(v))
-			return fail(v, "not a host");
-	for (const struct json *v = groups ? groups->first : NULL; v; v = v->next)
-		if (!is_name(v))
-			return fail(v, "not the name of a group");
-	return 0;
+	r = check_list(hosts, is_word, "not a host");
+	return r < 0 ? r : check_list(groups, is_name, "not the name of a group");
 }
 
 /* The group of this name that stands above `end`: so there is no circle. */
