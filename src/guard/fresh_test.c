@@ -73,7 +73,7 @@ static void judge_line(struct sums *s, char *line)
 	CHECK(is_dangerous || str_eq(want, "harmless"));
 	(void)next_field(&line);
 	unescape(line);
-	guard_init_plain(&g, "/home/dev", "/home/dev/project");
+	guard_init_plain(&g, "/home/dev", "/home/dev/proj");
 	guard_command(&g, &mem, line, strlen(line), &j);
 	is_wrong = is_dangerous == (j.verdict == VERDICT_ALLOW);
 	c->n++;
