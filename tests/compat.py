@@ -300,7 +300,7 @@ class Go(Suite):
                 except ValueError:
                     continue
                 if row.get("Action") in ("pass", "fail", "skip"):
-                    unit[row.get("Test", "(package)")] = row["Action"]
+                    unit[re.sub(r"0x[0-9a-f]+", "0x", row.get("Test", "(package)"))] = row["Action"]  # addresses vary
         return found
 
 
