@@ -337,7 +337,8 @@ const struct verb verbs[] = {
 	  "decisions so far. "
 	  "docs/GUARD.md has the rules and says how to add your own.\n\n"
 	  "  vitrine guard install claude\n"
-	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'" },
+	  "  vitrine guard explain 'find . -name \"*.log\" | xargs rm'",
+	  VERB_ORDER },
 	{ "loop", NULL,
 	  "loop [options] AGENT [PATH] [-- RUN-OPTIONS...] | loop --resume [NAME] | loop ls | loop "
 	  "attach|logs|report|stop NAME",

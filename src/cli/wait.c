@@ -11,6 +11,8 @@
 
 #define ROUND NS_PER_SEC /* the keeper is asked again so often while it is stopping */
 #define ROUNDS_MAX 3700  /* 'stop --time' gives a sandbox an hour at most */
+#define REFUSALS_MAX 20
+#define REFUSED_US 50000
 
 const struct opt wait_opts[] = {
 	{ NULL, 0, NULL, NULL, 0 },
@@ -111,6 +113,7 @@ static int say_lost(const struct wait *w, struct err *e)
 static int wait_for(struct wait *w, struct err *e)
 {
 	bool was_free = false;
+	int n_refused = 0;
 
 	for (int i = 0; i < ROUNDS_MAX; i++) {
 		_cleanup_(live_done) struct live live = { 0 };
@@ -129,8 +132,13 @@ static int wait_for(struct wait *w, struct err *e)
 		}
 		if (r != 0)
 			return r;
-		if (was_free || is_refused)
+		if (was_free || (is_refused && ++n_refused > REFUSALS_MAX))
 			return say_lost(w, e);
+		/* The keeper does not know the session any more, or not yet: its record may be about to be written. */
+		if (is_refused) {
+			(void)usleep(REFUSED_US);
+			continue;
+		}
 		r = live_wait_free(w->state_dir, w->name, ROUND, e);
 		if (r < 0 && r != -EBUSY)
 			return r;

@@ -166,7 +166,7 @@ static double time_text(const struct guard *g, size_t i, size_t count)
 	double best = 1e12;
 
 	fill(&b, i, count);
-	for (int k = 0; k < (IS_TIMED ? 8 : 1) && best > WORST_MS * 500; k++) {
+	for (int k = 0; k < (IS_TIMED ? 8 : 1) && best > WORST_MS * 1e3; k++) {
 		double took = judge_once(g, &b, &j);
 
 		best = took < best ? took : best;
@@ -184,7 +184,9 @@ TEST(largest_texts_in_time)
 
 	guard_init_plain(&g, "/home/u", "/home/u/project");
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
+		/* Sanitizers take many times as long, and need not see every size. */
+		for (size_t k = 0; k < ARRAY_LEN(counts);
+		     k += IS_TIMED ? 1 : ARRAY_LEN(counts) - 1) {
 			double took = time_text(&g, i, counts[k]);
 
 			/* Beside other tests the processor is half as fast; what is over the mark is printed. */

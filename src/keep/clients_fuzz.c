@@ -153,6 +153,8 @@ static void finish(struct keeper *k, const int far[8])
 			session_close(&k->sessions[i]);
 		}
 	clients_end_all(k, 0, END_EXIT);
+	refuser_finish(k);
+	served_finish(k);
 	for (size_t i = 0; i < 8; i++)
 		fd_close(far[i]);
 }

@@ -254,8 +254,7 @@ def what_was_installed_is_saved(box):
     has(str(layers_of(tar)["system"].keys()), "var/more")
     # It is a root for new sandboxes too.
     eq(done(box, "run", "--name", "n", "--template", made[0], "--", "sudo", "stat", "-c", "%u:%g", "/var/d/f").out, "3:4\n")
-    for name in "bcn":
-        done(box, "rm", name)
+    done(box, "rm", "--force", "b", "c", "n")
     done(box, "template", "rm", made[0])
     eq([p for p in os.listdir(box.state / "images") if p != "kept" and p != ".lock"], [])
 

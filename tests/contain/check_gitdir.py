@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FW-96 to FW-101: the workspace's .git, served by name (vitrine-dir).
+"""FW-96 to FW-102: the workspace's .git, served by name (vitrine-dir).
 
 The server is the only way from inside to the top level of .git, and judges by name: no moment in which the host replaces a
 file is one in which the inside can write to it. It needs /dev/fuse. Where only root may open that, the ordinary user gets a
@@ -135,6 +135,25 @@ def fw98(c: Ctx):
     c.must(r.rc == 125 and "survived" not in r.text, f"the run goes on: {r}")
     c.must_say("vitrine-dir" in r.errtext, f"no sentence: {r}")
     c.must(c.tree_entries(c.ws / ".git") == before, "something was written")
+    return HELD
+
+
+@check("FW-102", prio="P0", catches=("dir-confine",), forms=("run",), timeout=60,
+       title="served .git: its server is locked in, without capabilities, and holds nothing but the repository")
+def fw102(c: Ctx):
+    served_repo(c)
+    p = c.start("git status >/dev/null; echo ready; sleep 20")
+    c.need_control(p.wait_for("ready"), "no sandbox")
+    c.need_control(c.wait_until(lambda: server_of(c), 10), "no server")
+    d = f"/proc/{server_of(c)}"
+    with open(f"{d}/status") as f:
+        status = dict(line.split(":", 1) for line in f)
+    word = {k: status[k].strip() for k in ("Seccomp", "NoNewPrivs", "CapEff", "CapPrm")}
+    c.must(word == {"Seccomp": "2", "NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}, f"not locked in: {word}")
+    files = [os.readlink(f"{d}/fd/{n}") for n in os.listdir(f"{d}/fd")]
+    own = (str(c.ws / ".git"), "/dev/fuse", "/dev/null", "socket:", "pipe:", "anon_inode:")
+    c.must(all(f.startswith(own) or f.endswith("/fuse/node") for f in files), f"it holds {files}")
+    p.stop()
     return HELD
 
 
