@@ -272,6 +272,7 @@ def what_a_killed_sandbox_left_can_be_had_back(box):
     box.write(".envrc", "before\n")
     p = box.named("box", stdin=subprocess.PIPE)
     keeper = next(pid for pid in below(os.getpid()) if b"keeper" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    time.sleep(0.2)  # what is known is put on record in the first moments of a run
     os.kill(keeper, signal.SIGSTOP)
     box.write("new", "after\n")
     (box.ws / "new").rename(box.ws / ".envrc")
