@@ -308,8 +308,8 @@ static int find_workspace(const struct host *h, const char *name, const char *gi
 
 	if (given)
 		return path_real(given, ret, e);
-	/* The workspace of a run without a name is not recorded: the current directory is meant. */
-	if (str_starts(name, "run-"))
+	/* Of a run without a name, and of what a later start found, no workspace is recorded: the current directory is meant. */
+	if (str_starts(name, "run-") || str_eq(name, "found-later"))
 		return path_real(".", ret, e);
 	if (def_read(h->state_dir, name, &d, e) < 0)
 		return err_set(e, ERR_USAGE, EINVAL,
