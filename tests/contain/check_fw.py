@@ -65,6 +65,7 @@ def use_git(c: Ctx, where, ran):
 
 
 def unchanged(c: Ctx, before, path, what):
+    c.must(os.path.lexists(path), f"{what} is gone")
     now = c.tree_entries(path)
     c.must(now == before, f"{what} changed: "
            + "; ".join(p for p in set(now) | set(before) if now.get(p) != before.get(p)))
