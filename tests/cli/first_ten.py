@@ -168,6 +168,7 @@ def the_first_ten_minutes(box):
         shown = b""
         for wanted, typed in zip(acts[::2], acts[1::2]):
             shown += until(t, wanted.encode())
+            time.sleep(0.3)  # a person reads before typing; what is typed while the terminal is handed over is echoed twice
             t.send(typed)
         shown += until(t, b"@> ", 40)
         screens.append("$ " + same(shown[:-3].decode(errors="replace"), box).strip("\n") + "\n")
