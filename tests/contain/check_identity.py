@@ -334,7 +334,7 @@ def sv50(c: Ctx):
                 continue
             place = c.root / f"st{n}"
             shutil.copytree(real, place / "up" / "vitrine", symlinks=True,
-                            ignore=shutil.ignore_patterns("control", "skel"))
+                            ignore=shutil.ignore_patterns("control", "broker-socket", "skel"))
             if part != "." and not (place / "up" / "vitrine" / part).exists():
                 (place / "up" / "vitrine" / part).mkdir(mode=0o700)
             own(c, place)
