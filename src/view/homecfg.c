@@ -152,27 +152,16 @@ struct git_reader {
 	unsigned *n_files; /* that were included, by any file */
 };
 
-static void put_quoted(struct buf *out, const char *text)
-{
-	buf_putc(out, '"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			buf_putc(out, '\\');
-		buf_putc(out, *text);
-	}
-	buf_putc(out, '"');
-}
-
 static void put_entry(struct buf *out, const struct gitcfg_item *it, const char *sub,
 		      const char *value)
 {
 	buf_printf(out, "[%s", it->section);
 	if (sub) {
 		buf_putc(out, ' ');
-		put_quoted(out, sub);
+		homecfg_quote(out, sub);
 	}
 	buf_printf(out, "]\n\t%s = ", it->key);
-	put_quoted(out, value);
+	homecfg_quote(out, value);
 	buf_putc(out, '\n');
 }
 

@@ -63,6 +63,8 @@ bool homecfg_value(enum homecfg_form form, const char *value, struct buf *out);
 /* A URL of the list with user and password: where the password (or the user, where there is none) begins and ends; false: the
  * URL has none, or is none. */
 bool homecfg_url_secret(const char *url, size_t n, size_t *ret_from, size_t *ret_to);
+/* In quotes, as git and TOML read them: a backslash before a quote and before a backslash. */
+void homecfg_quote(struct buf *out, const char *text);
 /* Looks like a token: long, and of letters and digits without sense. */
 bool homecfg_is_token(const char *p, size_t n);
 

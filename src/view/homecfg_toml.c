@@ -172,23 +172,12 @@ static const struct cargo_key *find_key(const struct keys *k)
 	return NULL;
 }
 
-static void put_string(struct buf *out, const char *text)
-{
-	buf_putc(out, '"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			buf_putc(out, '\\');
-		buf_putc(out, *text);
-	}
-	buf_putc(out, '"');
-}
-
 static void put_key(struct buf *out, const struct keys *k)
 {
 	for (size_t i = 0; i < k->n; i++) {
 		if (i)
 			buf_putc(out, '.');
-		put_string(out, k->v[i]);
+		homecfg_quote(out, k->v[i]);
 	}
 	buf_puts(out, " = ");
 }
@@ -214,7 +203,7 @@ static int read_scalar(struct toml *t, enum homecfg_form form, struct buf *ret, 
 		return r;
 	if (is_string) {
 		*ret_ok = homecfg_value(form, buf_cstr(&raw), &seen);
-		put_string(ret, buf_cstr(&seen));
+		homecfg_quote(ret, buf_cstr(&seen));
 		return 0;
 	}
 	*ret_ok = homecfg_value(FORM_BOOL, buf_cstr(&raw), &seen) ||

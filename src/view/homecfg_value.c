@@ -205,3 +205,14 @@ bool homecfg_value(enum homecfg_form form, const char *value, struct buf *out)
 		buf_puts(out, b.n ? buf_cstr(&b) : value);
 	return is_ok && !b.is_over;
 }
+
+void homecfg_quote(struct buf *out, const char *text)
+{
+	buf_putc(out, '"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			buf_putc(out, '\\');
+		buf_putc(out, *text);
+	}
+	buf_putc(out, '"');
+}
