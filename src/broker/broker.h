@@ -164,6 +164,11 @@ int show_commit(const struct repo *r, const char *oid, struct buf *page, struct 
 /* Asks a person and waits. `text`: all they need to know. 0, or ERR_DENIED. */
 int approve_wait(const struct broker *b, const char *title, const struct buf *text, struct err *e);
 
+/* ---- request.c ---- */
+
+/* Reads the one request from b->conn and answers it. The exit status of the process. */
+int broker_serve(struct broker *b);
+
 /* ---- one function for each kind of request ---- */
 
 int serve_about(struct broker *b);

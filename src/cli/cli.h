@@ -31,8 +31,8 @@ struct verb {
 
 enum {
 	VERB_STORE =
-		1, /* it needs SQLite: fn is NULL, and vitrine-store (store_main.c) is executed in our place */
-	VERB_LOOP = 2, /* likewise vitrine-loop (loop_main.c) */
+		1, /* it needs SQLite: fn is NULL, and vitrine-store (prog/vitrine-store.c) is executed in our place */
+	VERB_LOOP = 2, /* likewise vitrine-loop (prog/vitrine-loop.c) */
 	VERB_ORDER =
 		4, /* words with options of their own may stand among its words: argv is not arranged */
 };

@@ -88,6 +88,13 @@ void dir_disown(struct dir *d, const struct stat *st);
 /* Was the file changed so lately that another change may not be seen by its times? */
 bool dir_is_fresh(const struct stat *st);
 
+/* ---- loop.c: the process, with the descriptors of dir/wire.h ---- */
+
+/* Rules and ids from DIR_FD_SETTINGS, which is closed. */
+int dir_take_settings(struct dir *d, struct err *e);
+/* Until the mount is gone. */
+void dir_loop(struct dir *d);
+
 /* ---- confine.c ---- */
 
 /* Before the first request: this directory and no other file, and only the calls that serve it. */

@@ -21,6 +21,15 @@ void files_done(struct files *f);
 /* One message; the answer is in f->out. < 0: this peer speaks something else. */
 int files_answer(struct files *f, const void *p, size_t n);
 
+/* ---- loop.c: the process, with the descriptors of files/wire.h ---- */
+
+/* Opens the tree and confines the process. is_again: goes on from the table in FILES_FD_TABLE. */
+int files_start(struct files *f, const char *root, bool is_again, struct err *e);
+/* Until the guest or the keeper hangs up. */
+void files_loop(struct files *f);
+
+/* ---- confine.c ---- */
+
 /* Before the first foreign byte: nothing but this tree, and only what serves it. */
 int files_confine(const char *root, struct err *e);
 

@@ -12,6 +12,9 @@ _Noreturn void real_exec(const char *name, char *const *argv);
 /* Runs it and takes what it prints, without the last newline. -1, or its exit status. */
 int real_run(const char *name, const char *const *argv, struct buf *out);
 
+/* stand_in.c: `name` is the tool. Returns only when the call was refused. */
+int stand_in_main(const char *name, int argc, char **argv);
+
 /* trash.c: keeps a copy (or a second name) of a file or tree; false: too large to be kept, or not there.
  * may_link: the file itself will not be written to, only its name goes. */
 bool trash_save(const char *cwd, const char *path, bool may_link);

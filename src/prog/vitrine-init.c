@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init/main.c - vitrine-init: pid 1 behind the walls of every engine but native
+/* prog/vitrine-init.c - vitrine-init: pid 1 behind the walls of every engine but native
  *
- * Static, one process, one loop. Its standard input and output are the link (link/link.h); it asks nothing of the
- * place it wakes up in but /dev/null and, for terminals, /dev/ptmx. It gets the guest half of the plan, locks itself
- * in, proves the lock, and then starts the commands it is asked for: all of them inherit the lock. When the link ends,
- * it ends, and the kernel ends every other process of its pid namespace with it.
+ * For: starting the commands of a sandbox whose walls another program built. It receives the guest half of the plan,
+ *     locks itself in, proves the lock, and then starts the commands that it is asked for: all of them inherit the lock.
+ * Links: libc and nghttp2, statically: it requires nothing of the file system around it but /dev/null and, for
+ *     terminals, /dev/ptmx.
+ * Talks to: vitrine-link, over its standard input and output (link/link.h) or the port of a virtual machine.
+ * Must not: start a command before it is locked in, or leave the link's descriptors open in a command.
+ * Promises: the inner locks of the plan, as in the native engine: capabilities, no_new_privs, Landlock, system calls
+ *     (init/lock.c).
+ *
+ * One process, one loop. When the link ends, init ends, and the kernel ends every other process of its pid namespace.
  */
 #include <fcntl.h>
 #include <signal.h>

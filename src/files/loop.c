@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files/main.c - vitrine-files: the view of a machine that can be saved while it works
- *
- * What is open lives in this process and not in QEMU, so it can be written down with the machine. It is started in the mount
- * namespace that holds the view, as the user, with no rights; it answers one request after the other and ends with the
- * machine.
- */
+/* files/loop.c - requests of the guest, one after the other, and the keeper's question for the table of open files */
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/io.h"
 #include "files/serve.h"
@@ -72,7 +64,7 @@ static bool on_keeper(struct files *f, const struct inbox *in)
 	return is_one;
 }
 
-static void serve(struct files *f)
+void files_loop(struct files *f)
 {
 	struct inbox in = { .p = mem_new(P9_MSIZE, 1) };
 	struct pollfd p[2] = { { .fd = FILES_FD_GUEST, .events = POLLIN },
@@ -88,7 +80,7 @@ static void serve(struct files *f)
 	}
 }
 
-static int start(struct files *f, const char *root, bool is_again, struct err *e)
+int files_start(struct files *f, const char *root, bool is_again, struct err *e)
 {
 	int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), r;
 	size_t lost;
@@ -104,31 +96,4 @@ static int start(struct files *f, const char *root, bool is_again, struct err *e
 		(void)close(FILES_FD_TABLE);
 	}
 	return r < 0 ? r : files_confine(root, e);
-}
-
-int main(int argc, char **argv)
-{
-	static struct files f;
-	struct err e = ERR_INIT;
-	bool is_again = argc == 3 && str_eq(argv[2], FILES_AGAIN);
-
-	if (argc == 2 && str_eq(argv[1], "--version")) {
-		(void)printf("vitrine-files %s\n", VITRINE_VERSION);
-		return 0;
-	}
-	if ((argc != 2 && !is_again) || fcntl(FILES_FD_GUEST, F_GETFD) < 0 ||
-	    fcntl(FILES_FD_KEEPER, F_GETFD) < 0) {
-		(void)fprintf(stderr, "vitrine-files: started by a keeper, not by hand\n");
-		return 2;
-	}
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)prctl(PR_SET_NAME, "vitrine-files");
-	(void)umask(0);
-	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-	if (start(&f, argv[1], is_again, &e) < 0) {
-		(void)fprintf(stderr, "vitrine-files: %s\n", e.msg);
-		return 125;
-	}
-	serve(&f);
-	return 0;
 }

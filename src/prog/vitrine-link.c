@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/link/main.c - vitrine-link: started by a keeper, with the keeper on descriptor 3 and the stream on 4 and 5 */
+/* prog/vitrine-link.c - vitrine-link: the outer end of the link, for every engine but native
+ *
+ * For: standing in for init. The keeper sends it the packets that it would send to the native engine's init, and
+ *     vitrine-link carries them over one byte stream to vitrine-init, behind the walls of another engine.
+ * Links: libc and nghttp2, statically.
+ * Talks to: the keeper on descriptor 3, vitrine-init over the stream on descriptors 4 and 5, and the gate's front, to
+ *     which it gives connections from inside as socket pairs.
+ * Must not: open a file, connect, start a process or send a signal.
+ * Promises: the list of system calls in link_confine(), before the first byte from inside. Any other call ends it.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>

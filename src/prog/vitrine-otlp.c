@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_main.c - vitrine-otlp: the OTLP receiver of one sandbox, started by its keeper
+/* prog/vitrine-otlp.c - vitrine-otlp: the receiver of the agent's own telemetry, one process per sandbox
  *
- * Descriptor 3 listens inside the sandbox, or brings connections from behind other walls; descriptor 4 leads to the keeper. Links libc and nothing else.
+ * For: turning OTLP requests, reports of tool calls and structured output into events (watch/receiver.h).
+ * Links: libc alone, statically.
+ * Talks to: the inside, over descriptor 3, which listens in the sandbox's network namespace or delivers connections from
+ *     behind other walls; its keeper, over descriptor 4.
+ * Must not: open a file, make a socket of its own, or start a process.
+ * Promises: CONFINE_ACCEPT, given and proved in receiver_run() before the first foreign byte.
  */
 #include <sys/socket.h>
 

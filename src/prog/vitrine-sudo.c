@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools/sudo.c - sudo inside a sandbox whose template has ids of its own
+/* prog/vitrine-sudo.c - vitrine-sudo: sudo inside a sandbox whose template has ids of its own
  *
- * Lies in the template with the set-user-id bit and makes its caller root of the sandbox's user namespace: there are no
- * passwords inside, and nothing to ask for, because outside that root is an id that owns nothing. What it may do is
- * bounded by the walls, not by us, so there are no rules here either. Run anywhere else it has no such bit and says so.
+ * For: making its caller root of the sandbox's user namespace. It is copied into such templates and has the set-user-id
+ *     bit only there; run anywhere else it says that there is no root. There are no passwords inside and no rules here,
+ *     because outside that root is an id that owns nothing: the walls decide what it may do.
+ * Links: libc alone, statically.
+ * Talks to: nobody. It reads /etc/passwd and executes the command.
+ * Must not: pass on what a root must not take from another user: where programs and libraries are searched, HOME.
+ * Promises: none. It inherits the walls of the sandbox.
  *
- * Of sudo's options those are known that scripts use. The caller's environment is kept but for what a root must not
- * take from others: where programs and libraries are looked for, whose home it is.
+ * Of sudo's options those are known that scripts use.
  */
 #include <grp.h>
 #include <unistd.h>

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - find the verb, run it, report its failure once */
+/* prog/vitrine.c - vitrine: the command that people type. It finds the verb, calls it, and reports its failure once
+ *
+ * For: every verb (cli/verbs.c), the keeper of each running sandbox (a fork of this program, keep/) and the native engine.
+ * Links: libc alone, statically. Loading a shared library would cost more than the whole start of a sandbox.
+ * Talks to: the keeper of a sandbox, over its control socket. The verbs with VERB_STORE and VERB_LOOP are executed by
+ *     vitrine-store and vitrine-loop in place of this process; the keeper starts the other programs of this folder.
+ * Must not: load a library, and need no other program of this folder for a plain run without a network.
+ * Promises: none for the whole program. It runs with the user's rights, and builds the walls for others. Children that
+ *     read foreign bytes confine themselves first (keep/refuser.c, engine/native/lock.c).
+ */
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools/main.c - vitrine-tools: which tool are we, what is asked of it, and on to the real one
+/* tools/stand_in.c - a tool was called by its name: decide about the call, then execute the real tool
  *
  * Nothing is opened, allocated in bulk or read before the decision: a call that is the ordinary thing is one exec away
  * from the program that was meant. See judge.h for what is decided.
@@ -73,7 +73,7 @@ static int refuse(const char *name, const char *say)
 	return 126;
 }
 
-static int stand_in(const char *name, int argc, char **argv)
+int stand_in_main(const char *name, int argc, char **argv)
 {
 	char cwd[4096];
 	const char *home = getenv("HOME");
@@ -108,27 +108,4 @@ static int stand_in(const char *name, int argc, char **argv)
 		break;
 	}
 	real_exec(name, argv);
-}
-
-int main(int argc, char **argv)
-{
-	const char *name = argc > 0 ? path_name(argv[0]) : "";
-
-	if (str_eq(name, "vitrine-tools") && argc > 1) {
-		argc--;
-		argv++;
-		name = path_name(argv[0]);
-	}
-	if (str_eq(name, "vitrine-tools") || name[0] == '\0') {
-		(void)fprintf(stderr, "usage: vitrine-tools TOOL [ARGUMENT...]; see "
-				      "docs/TOOLS.md\n");
-		return 2;
-	}
-	if (str_eq(name, "trash"))
-		return trash_main(argc, argv);
-	if (str_eq(name, "git-remote-vitrine"))
-		return remote_main(argc, argv);
-	if (str_eq(name, "gh") || str_eq(name, "broker") || str_eq(name, "vitrine-checkpoint"))
-		return ask_main(argc, argv);
-	return stand_in(name, argc, argv);
 }

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dir/main.c - vitrine-dir: the top level of a workspace's .git, served by name
+/* dir/loop.c - the settings from the keeper, then requests from the kernel, one after the other
  *
- * A mask is a mount on a file and goes when the host replaces the file; a rule in a server of names does not. So .git
- * is a FUSE mount inside, and this process, outside, answers what the inside asks of it. It is started by the keeper
- * with the host's .git and the mount's /dev/fuse, knows no other file, and ends with the mount or with the keeper.
- *
- * Promises: reads and writes files beneath the one directory; reads and writes what it was given; no network, no
- * process, no other file, no capability. Requests come from the kernel on behalf of the inside; they are parsed by
- * fuse.c, judged by rules.c and carried out by serve.c, one after the other.
+ * Requests come from the kernel on behalf of the inside; they are parsed by fuse.c, judged by rules.c and carried out by
+ * serve.c.
  */
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/io.h"
@@ -21,9 +11,6 @@
 #include "dir/serve.h"
 #include "dir/wire.h"
 
-#define FILES_WANTED 4096
-
-static struct dir dir;
 static _Alignas(8) char request[FUSE_REQUEST_MAX];
 
 /* ---- settings ---- */
@@ -71,7 +58,7 @@ static int take_setting(struct dir *d, const char *s, struct err *e)
 	}
 }
 
-static int take_settings(struct dir *d, struct err *e)
+int dir_take_settings(struct dir *d, struct err *e)
 {
 	_cleanup_(buf_done) struct buf b = BUF(DIR_SETTINGS_MAX);
 	int r = io_read_fd(DIR_FD_SETTINGS, &b, e);
@@ -97,7 +84,7 @@ static void send_refusal(struct dir *d)
 }
 
 /* ENOENT: the request was given up before it was read, and an answer may be too late as well. */
-static void serve(struct dir *d)
+void dir_loop(struct dir *d)
 {
 	while (!d->is_over) {
 		ssize_t n = io_read(DIR_FD_FUSE, request, sizeof(request));
@@ -110,41 +97,4 @@ static void serve(struct dir *d)
 			return;
 		send_refusal(d);
 	}
-}
-
-/* Nobody else would end us: the mount goes with the last process inside, and that goes with the keeper. */
-static bool keeper_lives(void)
-{
-	struct pollfd p = { .fd = DIR_FD_KEEPER, .events = POLLIN };
-
-	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&p, 1, 0) == 0;
-}
-
-int main(int argc, char **argv)
-{
-	struct err e = ERR_INIT;
-	int r;
-
-	if (argc == 2 && str_eq(argv[1], "--version")) {
-		(void)printf("vitrine-dir %s\n", VITRINE_VERSION);
-		return 0;
-	}
-	if (argc != 1 || fcntl(DIR_FD_FUSE, F_GETFD) < 0 || fcntl(DIR_FD_KEEPER, F_GETFD) < 0) {
-		(void)fprintf(stderr, "vitrine-dir: started by a keeper, not by hand\n");
-		return 2;
-	}
-	(void)umask(0);
-	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-	(void)io_most_files(FILES_WANTED);
-	if (!keeper_lives())
-		return 125;
-	r = dir_init(&dir, DIR_FD_GIT);
-	if (r == 0)
-		r = take_settings(&dir, &e);
-	if (r == 0)
-		r = dir_confine(DIR_FD_GIT, &e);
-	if (r < 0)
-		return 125;
-	serve(&dir);
-	return 0;
 }

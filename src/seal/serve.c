@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/main.c - vitrine-seal: TLS for inspected hosts, the sandbox's CA, and its secrets
- *
- * Promises: nothing. No file, no socket, no connection, no program: descriptors come from the gate, the trust store
- * and the secrets from the keeper. It has no memory that is dumped and dies with its keeper.
+/* seal/serve.c - vitrine-seal between its start and its end: what the keeper and the gate's front send
  *
  * set-up    Must: make the CA's key, lock memory for secrets, load what OpenSSL loads late.
  *           Must not: take a byte from anybody.
@@ -11,14 +8,12 @@
  */
 #include <openssl/err.h>
 #include <openssl/rand.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/num.h"
 #include "base/sabotage.h"
 #include "gate/wire.h"
 #include "seal/conn.h"
+#include "seal/serve.h"
 #include "seal/wire.h"
 #include "sys/confine.h"
 
@@ -353,17 +348,6 @@ static void on_second(void *arg)
 
 /* ---- set-up */
 
-static void no_traces(void)
-{
-	const struct rlimit none = { 0 };
-
-	(void)setrlimit(RLIMIT_CORE, &none);
-	(void)setrlimit(RLIMIT_FSIZE, &none);
-	bug_on(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0);
-	bug_on(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
-
 static int set_up(struct program *p, struct err *e)
 {
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) ||
@@ -411,24 +395,12 @@ static int run(struct program *p, struct err *e)
 	return 0;
 }
 
-int main(int argc, char **argv)
+int seal_serve(struct err *e)
 {
 	struct program *p = mem_new(1, sizeof(*p));
-	struct err e = ERR_INIT;
-	int r;
+	int r = run(p, e);
 
-	(void)argv;
-	if (argc != 1) {
-		(void)fprintf(stderr, "vitrine-seal: started by the keeper, with no arguments\n");
-		return 2;
-	}
-	no_traces();
-	r = run(p, &e);
-	if (r < 0) {
-		(void)seal_send(SEAL_KEEPER_FD, SEAL_FAILED, 0, NULL, e.msg, strlen(e.msg));
-		(void)fprintf(stderr, "vitrine-seal: %s\n", e.msg);
-	}
 	seal_done(&p->seal);
 	terms_unref(p->next);
-	return r < 0 ? err_exit_code(&e) : 0;
+	return r;
 }

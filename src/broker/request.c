@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broker/main.c - vitrine-broker: read one request, find what it is about, carry it out or say why not
+/* broker/request.c - read one request, find what it is about, carry it out or say why not
  *
- * The keeper gives it three descriptors and an environment: the connection from inside, what the policy says, and the way
- * to the journal. Nothing here trusts the connection: the request is bounded before it is read and refused as a whole when
- * one byte of it is not as it should be (wire.c).
+ * Nothing here trusts the connection: the request is bounded before it is read and refused as a whole when one byte of
+ * it is not as it should be (wire.c).
  */
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include "base/io.h"
 #include "broker/broker.h"
-#include "core/workshop.h"
 
 #define REQUEST_SECONDS 10
 
@@ -89,29 +84,15 @@ static int refuse(const struct broker *b, const struct err *e)
 	return broker_end(b, 125);
 }
 
-int main(void)
+int broker_serve(struct broker *b)
 {
-	_cleanup_(buf_done) struct buf config = BUF(2 * MIB);
-	struct broker b = { .conn = BROKER_CONN_FD, .env = environ };
 	struct err e = ERR_INIT;
-	int r;
+	int r = hear(b);
 
-	(void)signal(SIGPIPE, SIG_IGN);
-	/* With the keeper goes what it began. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	r = io_read_fd(BROKER_CONFIG_FD, &config, &e);
-	if (r >= 0)
-		r = broker_config(&b, buf_cstr(&config), &e);
 	if (r < 0) {
-		broker_say(&b, "%s", e.msg);
-		return broker_end(&b, 125) < 0;
-	}
-	workshop_use(b.vitrine);
-	r = hear(&b);
-	if (r < 0) {
-		broker_say(&b, "this is not a request");
+		broker_say(b, "this is not a request");
 		return 1;
 	}
-	r = carry_out(&b, &e);
-	return r < 0 && e.kind ? refuse(&b, &e) < 0 : r < 0;
+	r = carry_out(b, &e);
+	return r < 0 && e.kind ? refuse(b, &e) < 0 : r < 0;
 }

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image/main.c - vitrine-image: run by `vitrine` in its workshop; see image.h */
+/* prog/vitrine-image.c - vitrine-image: OCI images from the layers of a sandbox, and trees from images (image/image.h)
+ *
+ * For: `save`, `load` and `template`, which run it in the workshop (core/workshop.h).
+ * Links: libc, libarchive and libcrypto. No other program links libarchive.
+ * Talks to: nobody. It reads the directories and the archive that it was given, and writes into one empty directory.
+ * Must not: run outside the workshop on an archive that came from somebody else.
+ * Promises: none of its own. The walls of the workshop are those of a sandbox without a network.
+ */
 #include <locale.h>
 #include <sys/stat.h>
 
