@@ -4,7 +4,7 @@
  * Inside, init resolves every path and hands out descriptors (engine/native/init_file.c); outside, we work on
  * descriptors of directories and create what is not there. So nothing inside can bend a path of ours, and a link is
  * never followed on either side, nor written through: a new file is made beside the old one and renamed over it.
- * Behind other walls what comes is not the file but a socket with its bytes, or a directory's names (link/link.h).
+ * Behind other walls what comes is not the file but a socket with its bytes, or a directory's names (remote/link.h).
  * Devices, sockets, fifos, and links that lead out of what is copied are left out and named.
  *
  * What is on its way out is first copied whole to a directory of ours in the sandbox's folder. There it can change no more,

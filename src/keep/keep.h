@@ -49,7 +49,7 @@ enum keep_msg_type {
 	KEEP_STATE,   /* flags = enum state_flags, v */
 	KEEP_SESSION, /* session, a = pid inside, flags, v; err.msg: the command */
 	KEEP_FILE_DONE, /* a = errno or 0; with one descriptor where the operation gives one: it, or behind other walls a
-			 * socket (link/link.h), of what b = mode and VALUE_FILE_SIZE say */
+			 * socket (remote/link.h), of what b = mode and VALUE_FILE_SIZE say */
 	KEEP_NET_DONE, /* a = errno or 0, err; with one descriptor for NET_SHOW: the rules */
 	KEEP_DONE,
 	KEEP_SAVED, /* session, a = pid, b = its number for init, flags: on a terminal; rows, cols, v; err.msg: the command */

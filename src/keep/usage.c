@@ -16,7 +16,7 @@
 
 #include "base/sabotage.h"
 #include "keep/keeper.h"
-#include "link/link.h"
+#include "remote/link.h"
 #include "sys/sample.h"
 
 #define FIRST_NS NS_PER_SEC

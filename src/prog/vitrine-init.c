@@ -5,10 +5,10 @@
  *     locks itself in, proves the lock, and then starts the commands that it is asked for: all of them inherit the lock.
  * Links: libc and nghttp2, statically: it requires nothing of the file system around it but /dev/null and, for
  *     terminals, /dev/ptmx.
- * Talks to: vitrine-link, over its standard input and output (link/link.h) or the port of a virtual machine.
+ * Talks to: vitrine-link, over its standard input and output (remote/link.h) or the port of a virtual machine.
  * Must not: start a command before it is locked in, or leave the link's descriptors open in a command.
  * Promises: the inner locks of the plan, as in the native engine: capabilities, no_new_privs, Landlock, system calls
- *     (init/lock.c).
+ *     (remote/inner_lock.c).
  *
  * One process, one loop. When the link ends, init ends, and the kernel ends every other process of its pid namespace.
  */
@@ -17,8 +17,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "init/init.h"
-#include "link/wake.h"
+#include "engine/vm/wake.h"
+#include "remote/inner.h"
 
 static void on_child(void *arg)
 {

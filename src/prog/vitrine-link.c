@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "engine/link/outer.h"
+#include "remote/outer.h"
 
 static bool is_ours(void)
 {

@@ -2,7 +2,7 @@
 /* engine/native/init_file.c - files handed out of the sandbox and taken in, by init, behind its walls
  *
  * The native engine's init gives out descriptors; that of other engines does the same acts and sends the bytes over the
- * link (init/files.c).
+ * link (remote/inner_files.c).
  *
  * The host never walks a path that somebody inside could bend: init resolves it, locked in as it is, and gives out a
  * descriptor of what it found. Only plain files and directories go out, opened for reading, or new files for

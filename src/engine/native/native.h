@@ -37,7 +37,7 @@ enum init_msg_type {
 	INIT_ORIGIN, /* rows, cols: ports of a connection that the gate is about to get; a = pid, session, err.msg: program, as
 		      * far as init sees them; flags = 1: it says no more */
 	INIT_FILE_DONE, /* session = the request's; a = errno; with one descriptor where the operation gives one; from
-			 * vitrine-link that is a socket, see link/link.h, and b = mode, written = size say what is behind it */
+			 * vitrine-link that is a socket, see remote/link.h, and b = mode, written = size say what is behind it */
 	INIT_PARKED,   /* a = 0, or errno: it cannot */
 	INIT_RESOLVER, /* with one datagram socket: where names are asked for in a sandbox without network; before the first command */
 	INIT_SERVED, /* with one descriptor: /dev/fuse of the plan's MOUNT_SERVE; none: a = errno, its covers are used; before

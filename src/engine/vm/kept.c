@@ -29,7 +29,7 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "engine/vm/vm.h"
-#include "link/wake.h"
+#include "engine/vm/wake.h"
 
 #define KEEP_AT_MOST 4
 #define BOOT_SECONDS 120 /* in software, on a machine that has other things to do */

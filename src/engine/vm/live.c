@@ -15,7 +15,7 @@
 #include "base/loop.h"
 #include "engine/engine.h"
 #include "engine/vm/vm.h"
-#include "link/wake.h"
+#include "engine/vm/wake.h"
 
 #define SAVE_SECONDS 600
 

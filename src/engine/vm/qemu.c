@@ -10,7 +10,7 @@
  */
 #include "base/path.h"
 #include "engine/vm/vm.h"
-#include "link/wake.h"
+#include "engine/vm/wake.h"
 
 #define CMDLINE                                                                                    \
 	"console=ttyS9 quiet panic=-1 reboot=t no_timer_check mitigations=off cryptomgr.notests "  \
@@ -76,7 +76,7 @@ static void add_memory(struct args *a, const struct render_in *in, enum vm_use u
 
 /* The programs: a share of their own, of which the guest may remember what it has read as long as nothing in it can be
  * written; of everything else it may not, because the host changes it too. Where something can, our init leaves the share
- * alone (init/vm.c): the machine is the same, and a kept one serves both. */
+ * alone (remote/inner_vm.c): the machine is the same, and a kept one serves both. */
 bool vm_has_system(const struct plan *p)
 {
 	for (size_t i = 0; i < p->n_mounts; i++) {

@@ -11,7 +11,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "engine/vm/vm.h"
-#include "link/wake.h"
+#include "engine/vm/wake.h"
 
 #define PLUG_SECONDS 120 /* in software, on a machine that has other things to do */
 
