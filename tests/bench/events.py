@@ -4,7 +4,7 @@
 
     tests/bench/events.py [--rate 50000] [--seconds 60] [--rounds 20] [--json FILE]
 
-A keeper (tests/store/feed.c) records at that rate while every processor is busy with a fixed amount of work, the
+A keeper (tests/tools/feed.c) records at that rate while every processor is busy with a fixed amount of work, the
 sandbox's part. Short rounds with and without the recording alternate, and one with it is compared with the two around
 it, so that what else goes on here meets both alike; the median of those ratios is the slowdown. The keeper starts
 `vitrine-store ingest` as it always does, so that is in it.
@@ -71,7 +71,7 @@ def one_round(programs, base, steps, rate, seconds):
 
 def measure(build, rate, seconds, rounds, say=lambda text: None):
     base = Path(tempfile.mkdtemp(prefix="vitrine-events-"))
-    for p in (build / "vitrine", build / "vitrine-store", build / "src" / "keep" / "feed"):
+    for p in (build / "vitrine", build / "vitrine-store", build / "tests" / "tools" / "feed"):
         shutil.copy(p, base / p.name)
     each = seconds / rounds
     steps = calibrate(each)

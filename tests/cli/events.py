@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events: what was put on record is there, as it was; what is missing or changed is found.
 
-`feed` (tests/store/feed.c) stands in for a keeper: it writes a journal exactly as one does.
+`feed` (tests/tools/feed.c) stands in for a keeper: it writes a journal exactly as one does.
 """
 
 import json

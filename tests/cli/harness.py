@@ -566,7 +566,7 @@ def run_all(source, wanted):
     program = base / "vitrine"
     # What it executes lies beside it; feed is a keeper for the tests of the store.
     beside = [p for p in source.parent.glob("vitrine-*") if p.is_file()]
-    for p, copy in [(source, program)] + [(p, base / p.name) for p in beside + [source.parent / "src/keep/feed"]]:
+    for p, copy in [(source, program)] + [(p, base / p.name) for p in beside + [source.parent / "tests/tools/feed"]]:
         if p.exists():
             shutil.copyfile(p, copy)
             copy.chmod(0o755)

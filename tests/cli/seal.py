@@ -74,7 +74,7 @@ class World:
                  "ok.test:9443": self.selfsigned.port}
         (self.d / "map").write_text("".join(f"{k} 127.0.0.1:{v}\n" for k, v in lines.items()))
         (self.d / "rules.json").write_text(json.dumps(rules))
-        self.p = subprocess.Popen([build / "src" / "seal" / "seal-drive", build / "vitrine-seal", self.d, f"key={SECRET}",
+        self.p = subprocess.Popen([build / "tests" / "tools" / "seal-drive", build / "vitrine-seal", self.d, f"key={SECRET}",
                                    f"bodily={SECRET[::-1]}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                   env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **(env or {})})
         eq(self.p.stdout.readline(), "ready\n", "seal")

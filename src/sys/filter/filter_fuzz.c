@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/filter/bpf_sim.h"
-#include "sys/filter/direct.h"
 #include "sys/filter/emit.h"
+#include "tests/tools/filter/bpf_sim.h"
+#include "tests/tools/filter/direct.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -3,7 +3,7 @@
  *
  * 1. expectations written by hand, with numbers and not names, and a list of calls that must never
  *    be open: these hold even if table and oracle are wrong together;
- * 2. program against oracle (direct.c) for every number, and for arguments around every constant of
+ * 2. program against oracle (tests/tools/filter/direct.c) for every number, and for arguments around every constant of
  *    every check, for both machine families and all variants; each instruction and both sides of
  *    each jump must have been used;
  * 3. the tree builder alone with 600 ranges, which needs far jumps;
@@ -32,10 +32,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/filter/bpf_sim.h"
-#include "sys/filter/direct.h"
 #include "sys/filter/emit.h"
 #include "sys/filter/filter.h"
+#include "tests/tools/filter/bpf_sim.h"
+#include "tests/tools/filter/direct.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define GARBAGE 0xdeadbeef00000000ULL

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/bash_gen.c - texts that a shell may or may not run, for bash_diff.c
+/* tests/tools/bash_gen.c - texts that a shell may or may not run, for bash_diff.c
  *
  * Three ways, mixed: a soup of tokens glued with odd separators, templates of every construct filled with more of the
  * same, and the scars of a mutation. Every probe (a command that does not exist) has a name of its own, so that one
  * that was seen cannot stand in for one that was not.
  */
-#include "guard/bash_gen.h"
+#include "tests/tools/bash_gen.h"
 
 static uint64_t next(struct gen *g)
 {

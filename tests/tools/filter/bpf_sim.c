@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys/filter/bpf_sim.c - classic BPF, as seccomp runs it, in user space
+/* tests/tools/filter/bpf_sim.c - classic BPF, as seccomp runs it, in user space
  *
  * Knows only the instructions our emitter uses; any other is an error of sim_check(), not a guess.
  * Programs have no backward jumps, so a run ends after at most n steps.
  */
-#include "sys/filter/bpf_sim.h"
+#include "tests/tools/filter/bpf_sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>

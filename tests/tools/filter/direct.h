@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys/filter/direct.h - what syscalls.def means, said a second time and plainly; tests only */
-#ifndef SYS_FILTER_DIRECT_H
-#define SYS_FILTER_DIRECT_H
+/* tests/tools/filter/direct.h - what syscalls.def means, said a second time and plainly; tests only */
+#ifndef VITRINE_TESTS_FILTER_DIRECT_H
+#define VITRINE_TESTS_FILTER_DIRECT_H
 
 #include <linux/seccomp.h>
 #include <stdint.h>

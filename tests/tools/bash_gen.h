@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/bash_gen.h - random command texts; the same seed gives the same texts */
-#ifndef VITRINE_GUARD_BASH_GEN_H
-#define VITRINE_GUARD_BASH_GEN_H
+/* tests/tools/bash_gen.h - random command texts; the same seed gives the same texts */
+#ifndef VITRINE_TESTS_BASH_GEN_H
+#define VITRINE_TESTS_BASH_GEN_H
 
 #include "base/buf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard/bash_diff.c - does bash run a command that our reader did not see?
+/* tests/tools/bash_diff.c - does bash run a command that our reader did not see?
  *
  *     bash_diff [--runs N] [--seed N] [--show]       (inside a sandbox; see tests/run)
  *
@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "base/num.h"
-#include "guard/bash_gen.h"
 #include "guard/seen.h"
+#include "tests/tools/bash_gen.h"
 
 #define REPORT_FD 9
 #define WAIT_MS 1500

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys/filter/direct.c - what syscalls.def means, said a second time and plainly
+/* tests/tools/filter/direct.c - what syscalls.def means, said a second time and plainly
  *
  * The oracle of the unit test and of the fuzzer. It shares the table with the emitter and nothing
  * else: it looks up numbers itself, walks rows one by one, and takes arguments by C conversion to
  * the type the kernel declares (int, unsigned int, umode_t), where the emitter thinks in words and
  * masks.
  */
-#include "sys/filter/direct.h"
+#include "tests/tools/filter/direct.h"
 
 #include <errno.h>
 #include <netinet/in.h>

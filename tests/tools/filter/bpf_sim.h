@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys/filter/bpf_sim.h - classic BPF, as seccomp runs it, in user space; tests only */
-#ifndef SYS_FILTER_BPF_SIM_H
-#define SYS_FILTER_BPF_SIM_H
+/* tests/tools/filter/bpf_sim.h - classic BPF, as seccomp runs it, in user space; tests only */
+#ifndef VITRINE_TESTS_FILTER_BPF_SIM_H
+#define VITRINE_TESTS_FILTER_BPF_SIM_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

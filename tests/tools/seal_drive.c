@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seal/drive.c - a keeper, front and dial in one, for tests of vitrine-seal alone
+/* tests/tools/seal_drive.c - a keeper, front and dial in one, for tests of vitrine-seal alone
  *
  *     seal-drive SEAL DIR [NAME=VALUE...]
  *
