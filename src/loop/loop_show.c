@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_show.c - what a loop did, for people and machines: lines while it runs, the summary, the report, the status */
+/* loop/loop_show.c - what a loop did, for people and machines: lines while it runs, the summary, the report, the status */
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -9,11 +9,11 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/program.h"
-#include "cli/loop.h"
 #include "cli/loop_opts.h"
 #include "cli/table.h"
 #include "core/def.h"
 #include "core/layers.h"
+#include "loop/loop.h"
 
 #define OUT_MAX (64 * MIB)
 #define TASK_FILE_MAX (4 * MIB)

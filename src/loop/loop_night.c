@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_night.c - a loop that nobody waits for: loop -d, and logs, attach and stop for looking at it
+/* loop/loop_night.c - a loop that nobody waits for: loop -d, and logs, attach and stop for looking at it
  *
  * The process that goes on is forked when everything that can be refused has been refused, and takes the lock itself: the
  * lock belongs to a process. Its caller ends when the lock is held, so that `loop ls` shows the loop at once. What it has
@@ -15,7 +15,7 @@
 
 #include "base/io.h"
 #include "cli/cli.h"
-#include "cli/loop.h"
+#include "loop/loop.h"
 #include "sys/lasting.h"
 
 #define LOG "log.txt"

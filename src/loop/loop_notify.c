@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_notify.c - loop --notify: a command of the user's own, told on the end, a question or a limit
+/* loop/loop_notify.c - loop --notify: a command of the user's own, told on the end, a question or a limit
  *
  * The command is the user's, from the command line that began the loop; no policy has a key for it. It is run on the host
  * as the user, and what there is to say comes as one JSON object on its standard input, never in a word of a command: parts
@@ -13,8 +13,8 @@
 #include "base/io.h"
 #include "base/loop.h"
 #include "cli/cli.h"
-#include "cli/loop.h"
 #include "cli/pending.h"
+#include "loop/loop.h"
 
 #define PATIENCE_S 30
 #define LOOK_NS NS_PER_SEC

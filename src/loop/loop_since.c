@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_since.c - vitrine status --since: the page for the morning
+/* loop/loop_since.c - vitrine status --since: the page for the morning
  *
  * What ran and what was refused is in the events, what a loop did in its records, what waits in `vitrine ls`. Commits are
  * read from the log that git keeps in the repository itself (.git/logs/HEAD), never by running git on it: those that
@@ -13,11 +13,11 @@
 #include "agent/night.h"
 #include "base/io.h"
 #include "cli/cli.h"
-#include "cli/loop.h"
 #include "cli/table.h"
 #include "cli/waits.h"
 #include "core/def.h"
 #include "core/layers.h"
+#include "loop/loop.h"
 
 #define OUT_MAX (64 * MIB)
 #define EVENTS_MAX (64 * MIB)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop.c - vitrine loop, vitrine hint: words and options -> a loop that is begun, gone on with, told or asked
+/* loop/loop.c - vitrine loop, vitrine hint: words and options -> a loop that is begun, gone on with, told or asked
  *
  * A loop works in a sandbox of its own, "loop-AGENT-DIRECTORY", unless a name is given: what it installs and breaks is not
  * in the way of the one a person uses.
@@ -11,9 +11,9 @@
 #include "base/num.h"
 #include "base/path.h"
 #include "base/program.h"
-#include "cli/loop.h"
 #include "cli/loop_opts.h"
 #include "core/def.h"
+#include "loop/loop.h"
 
 #define HINT_MAX (16 * KIB)
 

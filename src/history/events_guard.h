@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/events_guard.h - what the guard decided on the bare host, as events */
-#ifndef VITRINE_CLI_EVENTS_GUARD_H
-#define VITRINE_CLI_EVENTS_GUARD_H
+/* history/events_guard.h - what the guard decided on the bare host, as events */
+#ifndef VITRINE_HISTORY_EVENTS_GUARD_H
+#define VITRINE_HISTORY_EVENTS_GUARD_H
 
 #include "event/event.h"
 

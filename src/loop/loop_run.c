@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_run.c - the loop itself: decide, then one try
+/* loop/loop_run.c - the loop itself: decide, then one try
  *
  * A try is: checkpoint, begin.json, `vitrine run`, the check, what changed, record.json. Killed before begin.json,
  * nothing has happened; killed behind it, the next one stops what still runs, puts the files back to the checkpoint and
@@ -15,7 +15,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "cli/cli.h"
-#include "cli/loop.h"
+#include "loop/loop.h"
 
 #define PROMPT_MAX (100 * KIB) /* one argument of a command holds 128 KiB */
 #define TAIL_MAX (8 * MIB)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/events_sessions.c - see events_sessions.h
+/* history/events_sessions.c - see events_sessions.h
  *
  * Whoever keeps a session's count and head elsewhere can tell later that its events are still those: `events --verify`
  * compares the chain with what this machine remembers, these lines with what it has told.
  */
-#include "cli/events_sessions.h"
+#include "history/events_sessions.h"
 
 #include "event/event.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/events_sessions.h - the summary of each session: what it used, and how many events with which head it has */
-#ifndef VITRINE_CLI_EVENTS_SESSIONS_H
-#define VITRINE_CLI_EVENTS_SESSIONS_H
+/* history/events_sessions.h - the summary of each session: what it used, and how many events with which head it has */
+#ifndef VITRINE_HISTORY_EVENTS_SESSIONS_H
+#define VITRINE_HISTORY_EVENTS_SESSIONS_H
 
 #include "base/buf.h"
 #include "store/store.h"

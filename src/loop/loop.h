@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop.h - shared by the files of vitrine-loop */
-#ifndef VITRINE_CLI_LOOP_H
-#define VITRINE_CLI_LOOP_H
+/* loop/loop.h - shared by the files of vitrine-loop */
+#ifndef VITRINE_LOOP_LOOP_H
+#define VITRINE_LOOP_LOOP_H
 
 #include <signal.h>
 #include <time.h>

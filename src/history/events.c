@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/events.c - the verbs `events` and `ingest`, which vitrine-store carries out
+/* history/events.c - the verbs `events` and `ingest`, which vitrine-store carries out
  *
  * `events` first takes up what lies in journals, so that verify and listings see all of it; when that fails (a full
  * disk) it says so and shows what is there: the journals are read all the same.
@@ -14,11 +14,11 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/path.h"
-#include "cli/events_guard.h"
-#include "cli/events_sessions.h"
 #include "cli/store_opts.h"
 #include "core/facts.h"
 #include "core/settings.h"
+#include "history/events_guard.h"
+#include "history/events_sessions.h"
 #include "store/store.h"
 
 #define OUT_BYTES ((size_t)64 * KIB)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/events_guard.c - the guard's log of the bare host (guard/record.h) in the form of events
+/* history/events_guard.c - the guard's log of the bare host (guard/record.h) in the form of events
  *
  * A hook has milliseconds and no keeper, so its decisions go to a log of their own and not through the journal. Here they
  * become guard.decision events for whoever reads: the same fields, the same forms of output. They are in no chain; the
  * number of each is its line in the two files of the log, and `run` is "guard".
  */
-#include "cli/events_guard.h"
+#include "history/events_guard.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/loop.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_tool.c - run vitrine, keep what it says
+/* loop/loop_tool.c - run vitrine, keep what it says
  *
  * The child is told to end when we die, whatever kills us; a signal to us is handed on to it, and again as SIGKILL when
  * it has not ended some seconds later.
@@ -11,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/loop.h"
-#include "cli/loop.h"
+#include "loop/loop.h"
 
 #define GRACE_S 10
 

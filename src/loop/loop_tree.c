@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/loop_tree.c - which files an iteration changed
+/* loop/loop_tree.c - which files an iteration changed
  *
  * `vitrine diff` says how the workspace differs from the host's (review) or from the checkpoint (direct), in git's form.
  * The piece of each file is made into a number; two such lists tell which files are not what they were. A clone (which
@@ -10,9 +10,9 @@
 
 #include "base/io.h"
 #include "base/sha256.h"
-#include "cli/loop.h"
 #include "core/layers.h"
 #include "git/git.h"
+#include "loop/loop.h"
 
 #define HEAD "diff --git "
 #define DIFF_MAX (64 * MIB)
