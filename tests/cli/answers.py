@@ -244,11 +244,28 @@ def documents_name_what_exists(box):
     listed = re.search(r"## 8\. Verbs\n\n(.*?)\n\n", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.S).group(1)
     words = set(re.findall(r"[a-z]+", listed))
     wrong += [f"ARCHITECTURE.md: {w} is no verb" for w in words - known] + [f"ARCHITECTURE.md: {w} is missing" for w in known - words]
-    wrong += [f"{doc}: {what}" for doc in ("README.md", "docs/ARCHITECTURE.md") for what in named_and_not_there(box, doc)]
+    wrong += [f"{doc}: {what}" for doc in ("README.md", "docs/ARCHITECTURE.md", "docs/WALKS.md") for what in named_and_not_there(box, doc)]
     for folder in re.findall(r"^    (src/[a-z]+/|[a-z]+/) ", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M):
         if not (ROOT / folder).exists():
             wrong.append(f"ARCHITECTURE.md: {folder}")
     eq(wrong, [])
+
+
+@test(who=("user",))
+def walks_name_what_is_there(box):
+    """docs/WALKS.md: four lists of at most 15 files; each line names a file and functions or words that are in it."""
+    walks, wrong = re.split(r"^## ", (ROOT / "docs/WALKS.md").read_text(), flags=re.M)[1:], []
+    for walk in walks:
+        steps = re.findall(r"^(\d+)\. `([^`]+)` ((?:`[^`]+`(?:, )?)+): ", walk, re.M)
+        eq([int(n) for n, _, _ in steps], list(range(1, len(re.findall(r"^\d+\.", walk, re.M)) + 1)))
+        if len(steps) > 15 or not steps:
+            wrong.append(f"{walk.splitlines()[0]}: {len(steps)} files")
+        for _, path, words in steps:
+            text = (ROOT / path).read_text() if (ROOT / path).is_file() else ""
+            for word in re.findall(r"`([^`]+)`", words):
+                is_there = re.search(rf"^[a-z_].*\b{word[:-2]}\(", text, re.M) if word.endswith("()") else word in text
+                wrong += [] if is_there else [f"{path}: {word}"]
+    eq((len(walks), wrong), (4, []))
 
 
 # ------------------------------------------------------------------------------- limits, ports, agents
