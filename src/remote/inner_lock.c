@@ -122,6 +122,18 @@ static int check_workspace(const struct server *sv, struct err *e)
 		       sv->plan.workspace);
 }
 
+/* In a virtual machine init builds the view, which other engines have built before they started it. */
+static int enter_machine_view(struct server *sv, struct err *e)
+{
+	int r = vm_view_enter(&sv->plan, &sv->steward);
+
+	if (r == 0)
+		r = sv->plan.has_containers ? vm_containers(&sv->plan) : become(&sv->plan.ids);
+	return r < 0 ? err_set(e, ERR_SYSTEM, -r, "the machine's view: %s: %s", vm_where(),
+			       strerrordesc_np(-r))
+		     : 0;
+}
+
 int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 {
 	static const struct {
@@ -149,15 +161,10 @@ int server_lock(struct server *sv, const struct buf *guest, struct err *e)
 		return err_set(e, ERR_SYSTEM, -r, "the way to the gate: %s", strerrordesc_np(-r));
 	if (sv->plan.has_containers && !sv->is_vm)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "containers inside need a machine");
-	if (sv->is_vm) {
-		r = vm_view_enter(&sv->plan, &sv->steward);
-		if (r == 0)
-			r = sv->plan.has_containers ? vm_containers(&sv->plan)
-						    : become(&sv->plan.ids);
-		if (r < 0)
-			return err_set(e, ERR_SYSTEM, -r, "the machine's view: %s: %s", vm_where(),
-				       strerrordesc_np(-r));
-	}
+	if (sv->is_vm)
+		r = enter_machine_view(sv, e);
+	if (r < 0)
+		return r;
 	(void)umask(sv->walls.umask);
 	/* What is inside owns this kernel, as it asked to: there is nothing to lock, and no limit that it could not lift. */
 	for (size_t i = 0; i < ARRAY_LEN(steps) && !sv->plan.has_containers; i++) {
