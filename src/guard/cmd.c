@@ -8,8 +8,9 @@
 #include "guard/cmd.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <stdlib.h>
+
+#include "guard/pattern.h"
 
 const char *cmd_name(struct arena *mem, const char *word)
 {
@@ -272,9 +273,9 @@ static bool is_open_ended(const struct cmd *c, const struct args *a)
 }
 
 /* A word that is fed in may turn out to be any. */
-static bool word_fits(const struct args *a, size_t at, const char *word, bool *maybe)
+static bool word_fits(const struct args *a, size_t at, const char *word, size_t word_n, bool *maybe)
 {
-	if (fnmatch(word, a->pos[at]->s, 0) == 0)
+	if (pattern_fits(word, word_n, a->pos[at]->s))
 		return true;
 	if (maybe == NULL || at >= a->n_pos_plain || !value_has_mark(a->pos[at]))
 		return false;
@@ -286,7 +287,6 @@ static bool word_fits(const struct args *a, size_t at, const char *word, bool *m
 static bool sub_fits(const char *want, size_t want_n, const struct args *a, size_t at,
 		     size_t *ret_n, bool *maybe)
 {
-	char word[96];
 	size_t n;
 
 	while (want_n && *want == ' ') {
@@ -299,17 +299,13 @@ static bool sub_fits(const char *want, size_t want_n, const struct args *a, size
 	}
 	for (n = 0; n < want_n && want[n] != ' '; n++)
 		;
-	if (n >= sizeof(word))
-		return false;
-	memcpy(word, want, n);
-	word[n] = '\0';
-	if (str_eq(word, "**")) {
+	if (n == 2 && memcmp(want, "**", 2) == 0) {
 		for (size_t i = at; i <= a->n_pos; i++)
 			if (sub_fits(want + n, want_n - n, a, i, ret_n, maybe))
 				return true;
 		return false;
 	}
-	return at < a->n_pos && word_fits(a, at, word, maybe) &&
+	return at < a->n_pos && word_fits(a, at, want, n, maybe) &&
 	       sub_fits(want + n, want_n - n, a, at + 1, ret_n, maybe);
 }
 
@@ -414,19 +410,20 @@ static enum fit options_fit(const struct cmd *c, const struct args *a, const str
 enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places *p,
 		  const struct rule *r)
 {
-	enum fit fit = FIT_YES;
+	enum fit fit = FIT_YES, options;
 	size_t from = 0;
 
 	if (r->program == NULL || r->effect ||
 	    !(str_eq(r->program, "*") || rules_list_has(r->program, c->name)) ||
-	    (r->no_program && rules_list_has(r->no_program, c->name)) || !cmd_context_fits(c, p, r))
+	    !cmd_context_fits(c, p, r))
 		return FIT_NO;
 	if (r->sub)
 		fit = any_sub(r->sub, c, a, &from);
 	if (fit == FIT_NO)
 		return FIT_NO;
-	if (options_fit(c, a, r) != FIT_YES)
-		fit = options_fit(c, a, r) == FIT_NO ? FIT_NO : FIT_MAYBE;
+	options = options_fit(c, a, r);
+	if (options < fit)
+		fit = options;
 	if (fit == FIT_NO || (r->args && a->n_pos - from < r->args))
 		return FIT_NO;
 	if (r->arg && !any_arg(a, from, p, r->arg) && !any_value(a, p, r->arg))
@@ -434,6 +431,9 @@ enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places
 	if (r->no_value && any_value(a, p, r->no_value))
 		return FIT_NO;
 	if (r->no_arg && any_arg(a, from, p, r->no_arg))
+		return FIT_NO;
+	/* The longest list stands last: few rules come this far. */
+	if (r->no_program && rules_list_has(r->no_program, c->name))
 		return FIT_NO;
 	return fit;
 }

@@ -20,6 +20,9 @@ struct spot {
 	const char *cwd; /* for this working directory */
 	const char *path;
 	bool is_known, is_cut;
+	/* Which classes of places were asked for with this working directory, and the answers: bits of enum place_class. */
+	const char *answered_cwd;
+	uint32_t answered, answers;
 };
 
 struct value {

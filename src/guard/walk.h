@@ -69,6 +69,8 @@ struct walk {
 	size_t n_found;
 	const struct rule **effect_rules[EFFECT_COUNT_]; /* those about each */
 	size_t n_effect_rules[EFFECT_COUNT_];
+	const struct rule **finding_rules; /* those about findings */
+	size_t n_finding_rules;
 	struct effect effects[WALK_MAX_EFFECTS];
 	size_t n_effects;
 	struct {

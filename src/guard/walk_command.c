@@ -74,13 +74,9 @@ void walk_hit_as(struct walk *w, const struct rule *r, enum verdict v, const str
 
 void walk_find(struct walk *w, const char *finding, const struct cmd *c)
 {
-	for (size_t i = 0; i < w->n_sets; i++)
-		for (size_t k = 0; k < w->sets[i]->n_rules; k++) {
-			const struct rule *r = &w->sets[i]->rules[k];
-
-			if (r->finding && rules_list_has(r->finding, finding))
-				walk_hit(w, r, FIT_YES, c);
-		}
+	for (size_t i = 0; i < w->n_finding_rules; i++)
+		if (rules_list_has(w->finding_rules[i]->finding, finding))
+			walk_hit(w, w->finding_rules[i], FIT_YES, c);
 }
 
 /* Rules. */
