@@ -74,8 +74,8 @@ static void ask_unknown(struct judgement *ret)
 	ret->intent = INTENT_HUMAN;
 	ret->rule = "strict.unknown";
 	ret->say = "At the level 'strict' a command runs without a question only if it is known to "
-		   "change nothing; "
-		   "a person decides about this one.";
+		   "change nothing. Use one that only looks, or say what this one does and let the "
+		   "user decide.";
 }
 
 void guard_command(const struct guard *g, struct arena *mem, const char *text, size_t n,
