@@ -43,14 +43,17 @@ void guard_walk_begin(const struct guard *g, struct arena *mem, struct walk *w)
 			    .ceiling = VERDICT_DENY };
 	collect(w);
 	w->is_inside = g->is_inside;
-	w->vars = (struct vars){ .mem = mem, .home = g->home, .cwd = g->cwd, .tmp = g->tmp };
+	w->vars = (struct vars){
+		.mem = mem, .home = g->home, .cwd = g->cwd, .tmp = g->tmp, .expanded = &w->expanded
+	};
 	w->places = (struct places){ .mem = mem,
 				     .home = g->home,
 				     .cwd = g->cwd,
 				     .tmp = g->tmp,
 				     .workspace = g->cwd,
 				     .sets = g->sets,
-				     .n_sets = g->n_sets };
+				     .n_sets = g->n_sets,
+				     .joined = &w->joined };
 }
 
 static void conclude(const struct walk *w, struct judgement *ret)

@@ -12,6 +12,19 @@
 	"usr|var|tmp|"                                                                             \
 	"Users|System|Library|Applications|Volumes|private|cores|nix"
 
+/* Each word is put behind the working directory: thousands of words in a long one are megabytes. No honest command comes
+ * near; the one that does is refused as unreadable. */
+#define MAX_JOINED MIB
+
+static bool is_too_much(const struct places *p, size_t n)
+{
+	if (p->joined == NULL)
+		return false;
+	*p->joined += n;
+	p->mem->is_over |= *p->joined > MAX_JOINED;
+	return *p->joined > MAX_JOINED;
+}
+
 /* Absolute and without "..", up to the first part that is a pattern or made at run time. */
 static const char *fixed_part(const struct places *p, const struct value *v, bool *ret_cut)
 {
@@ -28,7 +41,8 @@ static const char *fixed_part(const struct places *p, const struct value *v, boo
 		else
 			s[0] = '\0';
 	}
-	if (s[0] != '/' && p->cwd == NULL)
+	if ((s[0] != '/' && p->cwd == NULL) ||
+	    is_too_much(p, n + (s[0] != '/' ? strlen(p->cwd) : 0)))
 		return s;
 	joined = path_join(p->cwd ? p->cwd : "/", s[0] ? s : ".");
 	return arena_strn(p->mem, joined, strlen(joined));
@@ -309,6 +323,8 @@ bool place_is_secret(const struct places *p, const struct value *v)
 	if (v->is_glob || s != v->s) {
 		_free_ char *joined = path_join(p->cwd ? p->cwd : "/", s);
 
+		if (is_too_much(p, strlen(joined)))
+			return false;
 		return any_path(p, PATTERNS_SECRET, joined, v->is_glob);
 	}
 	s = spot_of(p, v, &is_cut);

@@ -53,6 +53,7 @@ struct places {
 	const char *workspace;        /* where the agent works */
 	const struct rules *const *sets;
 	size_t n_sets;
+	size_t *joined; /* bytes of paths that words became so far; NULL: not counted */
 };
 
 /* Does this argument fit one of the alternatives ("@root|*.pem")? */

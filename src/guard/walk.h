@@ -62,6 +62,7 @@ struct walk {
 	unsigned depth, branches;
 	const char *via; /* of the texts around: ssh, su, ... */
 	size_t commands, text_bytes;
+	size_t expanded, joined; /* bytes, of all values and of all places */
 	struct written *written;
 	const char *exported[8];
 	size_t n_exported;

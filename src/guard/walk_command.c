@@ -188,7 +188,7 @@ static void try_as_alias(struct walk *w, struct cmd *c)
 	const char *text = vars_get(&w->vars, arena_fmt(w->mem, "alias %s", c->argv[0]->s));
 	struct cmd in = *c;
 
-	if (text == NULL || strlen(text) > 1024)
+	if (text == NULL || strlen(text) > 1024 || !vars_spend(&w->vars, strlen(text)))
 		return;
 	in.argv = arena_take(w->mem, (strlen(text) + c->argc + 1) * sizeof(const struct value *));
 	in.argc = 0;
