@@ -162,50 +162,70 @@ static void skip_exec(struct reading *r, const char *s)
 	r->at++;
 }
 
+/* tar xzf a: the first word's letters are options without a dash. */
+static bool is_undashed(const struct cmd *c)
+{
+	return c->argc > 1 && rules_list_has("tar|gtar|bsdtar", c->name) &&
+	       isalpha((unsigned char)c->argv[1]->s[0]) && !strpbrk(c->argv[1]->s, "./");
+}
+
+/* Behind "--" there are arguments only. False when the options of a subcommand are still to come. */
+static bool read_dashes(struct reading *r)
+{
+	/* Rules may ask for it: git checkout -- file. */
+	add_option(r, "--", NULL);
+	r->out->n_pos_plain = r->out->n_pos;
+	if (r->own && r->own->has_sub && r->out->n_pos == 0)
+		return false;
+	while (r->at < r->c->argc)
+		r->out->pos[r->out->n_pos++] = r->c->argv[r->at++];
+	return true;
+}
+
+static void read_word(struct arena *mem, struct reading *r, const struct value *v,
+		      const struct places *p)
+{
+	if (v->s[0] != '-' || v->n < 2) {
+		read_pos(mem, r, v, p);
+	} else if (v->s[1] == '-' || is_single_dash(r)) {
+		read_long(mem, r, v);
+		skip_exec(r, v->s);
+	} else {
+		read_letters(mem, r, v);
+	}
+}
+
 void args_read(struct arena *mem, const struct cmd *c, const struct places *p, struct args *ret)
 {
 	struct reading r = { .c = c, .own = find_syntax(p, c->name), .out = ret, .at = 1 };
+	bool has_dashes = false;
 	size_t letters = 0;
 
 	for (size_t i = 0; i < c->argc; i++)
 		letters += c->argv[i]->s[0] == '-' ? c->argv[i]->n : 1;
+	if (is_undashed(c))
+		letters += c->argv[1]->n + 1;
 	*ret = (struct args){ 0 };
 	ret->options = arena_take(mem, (letters + 1) * sizeof(*ret->options));
 	ret->pos = arena_take(mem, (c->argc + 1) * sizeof(const struct value *));
-	/* tar xzf a: the first word's letters are options without a dash. */
-	if (c->argc > 1 && rules_list_has("tar|gtar|bsdtar", c->name) &&
-	    isalpha((unsigned char)c->argv[1]->s[0]) && !strpbrk(c->argv[1]->s, "./")) {
-		struct value *v =
-			value_text(mem, arena_fmt(mem, "-%s", c->argv[1]->s), c->argv[1]->n + 1);
+	if (is_undashed(c)) {
+		struct text t = { .mem = mem };
 
-		letters += v->n;
-		ret->options = arena_take(mem, (letters + 1) * sizeof(*ret->options));
+		text_putc(&t, '-');
+		text_add(&t, c->argv[1]->s, c->argv[1]->n);
 		r.at = 2;
-		read_letters(mem, &r, v);
+		read_letters(mem, &r, value_text(mem, t.p, t.n));
 	}
-	while (r.at < c->argc) {
+	while (r.at < c->argc && !has_dashes) {
 		const struct value *v = c->argv[r.at++];
 
-		if (str_eq(v->s, "--")) {
-			/* Rules may ask for it: git checkout -- file. */
-			add_option(&r, "--", NULL);
-			ret->n_pos_plain = ret->n_pos;
-			if (r.own && r.own->has_sub && ret->n_pos == 0)
-				continue;
-			while (r.at < c->argc)
-				ret->pos[ret->n_pos++] = c->argv[r.at++];
-			ret->syntax = r.sub && r.sub->name[0] ? r.sub : r.own;
-			return;
-		}
-		if (v->s[0] != '-' || v->n < 2)
-			read_pos(mem, &r, v, p);
-		else if (v->s[1] == '-' || is_single_dash(&r)) {
-			read_long(mem, &r, v);
-			skip_exec(&r, v->s);
-		} else
-			read_letters(mem, &r, v);
+		if (str_eq(v->s, "--"))
+			has_dashes = read_dashes(&r);
+		else
+			read_word(mem, &r, v, p);
 	}
-	ret->n_pos_plain = ret->n_pos;
+	if (!has_dashes)
+		ret->n_pos_plain = ret->n_pos;
 	ret->syntax = r.sub && r.sub->name[0] ? r.sub : r.own;
 }
 

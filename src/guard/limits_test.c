@@ -48,6 +48,7 @@ static const struct {
 	{ "relative words", "rm -rf", " a/b/../c", "" },
 	{ "options", "git", " -c a=b", " status" },
 	{ "letters", "ls -", "a", "" },
+	{ "letters without a dash", "tar ", "a", "" },
 	{ "one word", "echo ", "a", "" },
 	{ "quotes", "echo ", "''", "" },
 	{ "double quotes", "echo ", "\"\"", "" },
