@@ -110,6 +110,8 @@ static void read_long(struct arena *mem, struct reading *r, const struct value *
 
 static void read_letters(struct arena *mem, struct reading *r, const struct value *v)
 {
+	bool seen[256] = { 0 };
+
 	for (const char *s = v->s + 1; *s; s++) {
 		char *name;
 
@@ -117,6 +119,10 @@ static void read_letters(struct arena *mem, struct reading *r, const struct valu
 			r->out->has_unknown_option = true;
 			continue;
 		}
+		/* A letter that takes no value says the same the second time. */
+		if (seen[(unsigned char)*s])
+			continue;
+		seen[(unsigned char)*s] = true;
 		name = arena_strn(mem, "-?", 2);
 		name[1] = *s;
 		if (!takes_value(r, name)) {
