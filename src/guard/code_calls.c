@@ -12,6 +12,7 @@
 #define MAX_TEXTS 24
 #define MAX_VARS 16
 #define MAX_CALLS 256
+#define MAX_GIVEN 4096 /* bytes between the brackets of one call */
 
 enum act {
 	ACT_REMOVE, /* the first text is a path */
@@ -318,6 +319,7 @@ struct given {
 	bool has_home; /* the home directory is put in front */
 	bool has_unknown, has_list, is_joined;
 	bool is_emptied; /* the call cuts the file off at a length, or writes nothing */
+	bool is_cut;     /* there is more than is read */
 	const char *end;
 };
 
@@ -326,7 +328,8 @@ static void read_given(struct reading *r, const char *s, struct given *g)
 	const char *from = s;
 	unsigned depth = 1;
 
-	while (*s && depth && s - from < 4096) {
+	while (*s && depth && s - from < MAX_GIVEN) {
+		g->is_cut |= g->n == MAX_TEXTS;
 		if ((*s == '\'' || *s == '"' || *s == '`') && g->n < MAX_TEXTS) {
 			g->texts[g->n++] = text_at(r, s, &s);
 			continue;
@@ -352,6 +355,7 @@ static void read_given(struct reading *r, const char *s, struct given *g)
 			depth--;
 		s++;
 	}
+	g->is_cut |= *s && depth && s - from >= MAX_GIVEN;
 	g->end = s;
 	g->has_home = names_home(from, (size_t)(s - from));
 	g->is_joined |= memmem(from, (size_t)(s - from), "join", 4) != NULL;
@@ -413,6 +417,8 @@ static const struct value *path_of(struct reading *r, const struct given *g, siz
 
 static void do_run(struct reading *r, const struct given *g)
 {
+	if (g->is_cut)
+		walk_find(r->w, "unreadable", r->c);
 	if (g->n == 0)
 		return;
 	if (g->n == 1) {
@@ -635,6 +641,8 @@ void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ra
 		act(&r, calls[which].act, &g);
 		s += n - 1;
 	}
+	if (seen == MAX_CALLS)
+		walk_find(w, "unreadable", c);
 	if (strstr(code, "fork while") || strstr(code, "fork() while"))
 		walk_find(w, "fork-bomb", c);
 }

@@ -291,6 +291,66 @@ TEST(too_much_made_of_a_text_is_no_yes)
 		}
 }
 
+/* Danger in the end of one long text of inline code, which is put together from parts. */
+TEST(danger_cannot_hide_in_the_end_of_a_part)
+{
+	static const char *const parts[][2] = {
+		{ "python3 -c \"import os; os.system('echo ", "' + '; rm -rf ~/work')\"" },
+		{ "node -e \"require('child_process').execSync('echo ", "' + ' && rm -rf "
+									"~/work')\"" },
+		{ "python3 -c \"import shutil,os; shutil.rmtree(os.path.expanduser('~/./", "../../"
+											   "../"
+											   "..'))"
+											   "\"" },
+	};
+	struct guard g;
+
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		for (size_t n = 500; n < 8 * KIB; n *= 2) {
+			_cleanup_(buf_done) struct buf b = BUF(MIB);
+			struct judgement j;
+
+			buf_puts(&b, parts[i][0]);
+			for (size_t k = 0; k < n; k++)
+				buf_puts(&b, i == 2 ? "./" : "x");
+			buf_puts(&b, parts[i][1]);
+			(void)judge_once(&g, &b, &j);
+			if (j.verdict == VERDICT_ALLOW)
+				(void)fprintf(stderr, "allowed: part %zu, %zu\n", i, n);
+			CHECK(j.verdict != VERDICT_ALLOW);
+		}
+}
+
+/* Nor behind more parts, or more calls, than are read. */
+TEST(danger_cannot_hide_behind_parts_and_calls)
+{
+	static const char *const shapes[][3] = {
+		{ "python3 -c \"import os; os.system('echo '", " + 'a'",
+		  " + '; rm -rf ~/work')\"" },
+		{ "python3 -c \"import os; ", "open('a'); ", "os.system('rm -rf ~/work')\"" },
+		{ "node -e \"require('child_process').execSync('echo '", " + 'a'",
+		  " + '; rm -rf ~/work')\"" },
+	};
+	struct guard g;
+
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+		for (size_t n = 1; n < 2000; n = n * 2 + 1) {
+			_cleanup_(buf_done) struct buf b = BUF(MIB);
+			struct judgement j;
+
+			buf_puts(&b, shapes[i][0]);
+			for (size_t k = 0; k < n; k++)
+				buf_puts(&b, shapes[i][1]);
+			buf_puts(&b, shapes[i][2]);
+			(void)judge_once(&g, &b, &j);
+			if (j.verdict == VERDICT_ALLOW)
+				(void)fprintf(stderr, "allowed: shape %zu, %zu\n", i, n);
+			CHECK(j.verdict != VERDICT_ALLOW);
+		}
+}
+
 /* Danger behind any amount of harmless text is still found, or the text refused. */
 TEST(danger_cannot_hide_behind_bulk)
 {
