@@ -52,19 +52,27 @@ char *arena_strn(struct arena *a, const char *s, size_t n)
 	return p;
 }
 
+/* Nothing is cut: what a guard reads may be in the end of a text. */
 char *arena_fmt(struct arena *a, const char *fmt, ...)
 {
-	va_list ap;
-	char line[KIB];
+	va_list ap, again;
+	char line[KIB], *p;
 	int n;
 
 	va_start(ap, fmt);
+	va_copy(again, ap);
 	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start() is in the line above */
 	n = vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	bug_on(n < 0);
-	/* What is too long is cut: these are sentences for people. */
-	return arena_strn(a, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
+	p = arena_take(a, (size_t)n + 1);
+	if ((size_t)n < sizeof(line))
+		memcpy(p, line, (size_t)n + 1);
+	else
+		/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_copy() is above */
+		(void)vsnprintf(p, (size_t)n + 1, fmt, again);
+	va_end(again);
+	return p;
 }
 
 void arena_done(struct arena *a)

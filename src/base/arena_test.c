@@ -60,4 +60,18 @@ TEST(what_is_given_back_can_be_taken_again)
 	arena_done(&a);
 }
 
+TEST(long_texts_are_whole)
+{
+	_cleanup_(arena_done) struct arena a = { 0 };
+	char text[3 * KIB];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	CHECK_INT(strlen(arena_fmt(&a, "%s%s", text, "end")), sizeof(text) + 2);
+	CHECK_STR(arena_fmt(&a, "%s%s", text, "end") + sizeof(text) - 1, "end");
+	text[KIB - 1] = '\0'; /* as much as fits beside its end, and one less */
+	CHECK_INT(strlen(arena_fmt(&a, "%s", text)), KIB - 1);
+	CHECK_INT(strlen(arena_fmt(&a, "%s.", text)), KIB);
+}
+
 TEST_MAIN()

@@ -75,6 +75,19 @@ static void put_judgement_json(const struct judgement *j, struct buf *out)
 	buf_puts(out, "]}\n");
 }
 
+/* A command, with "..." for what is known only when it runs. */
+static void put_line(const char *command, struct buf *out)
+{
+	for (size_t n; *command; command += n) {
+		n = strcspn(command, VALUE_MARKS);
+		buf_esc(out, command, n);
+		if (command[n] == '\0')
+			break;
+		buf_puts(out, "...");
+		n += strspn(command + n, VALUE_MARKS);
+	}
+}
+
 static void put_judgement(const struct judgement *j, bool is_explained, struct buf *out)
 {
 	if (j->verdict == VERDICT_ALLOW)
@@ -87,7 +100,7 @@ static void put_judgement(const struct judgement *j, bool is_explained, struct b
 	for (size_t i = 0; i < j->n_all; i++) {
 		buf_printf(out, "  %-5s %-26s ", verdict_name(j->all[i].verdict),
 			   j->all[i].rule->id);
-		buf_esc(out, j->all[i].command, strlen(j->all[i].command));
+		put_line(j->all[i].command, out);
 		buf_putc(out, '\n');
 	}
 	if (j->n_all == 0)

@@ -8,8 +8,9 @@
 #include "guard/cmd.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <stdlib.h>
+
+#include "guard/pattern.h"
 
 const char *cmd_name(struct arena *mem, const char *word)
 {
@@ -109,6 +110,8 @@ static void read_long(struct arena *mem, struct reading *r, const struct value *
 
 static void read_letters(struct arena *mem, struct reading *r, const struct value *v)
 {
+	bool seen[256] = { 0 };
+
 	for (const char *s = v->s + 1; *s; s++) {
 		char *name;
 
@@ -116,6 +119,10 @@ static void read_letters(struct arena *mem, struct reading *r, const struct valu
 			r->out->has_unknown_option = true;
 			continue;
 		}
+		/* A letter that takes no value says the same the second time. */
+		if (seen[(unsigned char)*s])
+			continue;
+		seen[(unsigned char)*s] = true;
 		name = arena_strn(mem, "-?", 2);
 		name[1] = *s;
 		if (!takes_value(r, name)) {
@@ -161,50 +168,70 @@ static void skip_exec(struct reading *r, const char *s)
 	r->at++;
 }
 
+/* tar xzf a: the first word's letters are options without a dash. */
+static bool is_undashed(const struct cmd *c)
+{
+	return c->argc > 1 && rules_list_has("tar|gtar|bsdtar", c->name) &&
+	       isalpha((unsigned char)c->argv[1]->s[0]) && !strpbrk(c->argv[1]->s, "./");
+}
+
+/* Behind "--" there are arguments only. False when the options of a subcommand are still to come. */
+static bool read_dashes(struct reading *r)
+{
+	/* Rules may ask for it: git checkout -- file. */
+	add_option(r, "--", NULL);
+	r->out->n_pos_plain = r->out->n_pos;
+	if (r->own && r->own->has_sub && r->out->n_pos == 0)
+		return false;
+	while (r->at < r->c->argc)
+		r->out->pos[r->out->n_pos++] = r->c->argv[r->at++];
+	return true;
+}
+
+static void read_word(struct arena *mem, struct reading *r, const struct value *v,
+		      const struct places *p)
+{
+	if (v->s[0] != '-' || v->n < 2) {
+		read_pos(mem, r, v, p);
+	} else if (v->s[1] == '-' || is_single_dash(r)) {
+		read_long(mem, r, v);
+		skip_exec(r, v->s);
+	} else {
+		read_letters(mem, r, v);
+	}
+}
+
 void args_read(struct arena *mem, const struct cmd *c, const struct places *p, struct args *ret)
 {
 	struct reading r = { .c = c, .own = find_syntax(p, c->name), .out = ret, .at = 1 };
+	bool has_dashes = false;
 	size_t letters = 0;
 
 	for (size_t i = 0; i < c->argc; i++)
 		letters += c->argv[i]->s[0] == '-' ? c->argv[i]->n : 1;
+	if (is_undashed(c))
+		letters += c->argv[1]->n + 1;
 	*ret = (struct args){ 0 };
 	ret->options = arena_take(mem, (letters + 1) * sizeof(*ret->options));
 	ret->pos = arena_take(mem, (c->argc + 1) * sizeof(const struct value *));
-	/* tar xzf a: the first word's letters are options without a dash. */
-	if (c->argc > 1 && rules_list_has("tar|gtar|bsdtar", c->name) &&
-	    isalpha((unsigned char)c->argv[1]->s[0]) && !strpbrk(c->argv[1]->s, "./")) {
-		struct value *v =
-			value_text(mem, arena_fmt(mem, "-%s", c->argv[1]->s), c->argv[1]->n + 1);
+	if (is_undashed(c)) {
+		struct text t = { .mem = mem };
 
-		letters += v->n;
-		ret->options = arena_take(mem, (letters + 1) * sizeof(*ret->options));
+		text_putc(&t, '-');
+		text_add(&t, c->argv[1]->s, c->argv[1]->n);
 		r.at = 2;
-		read_letters(mem, &r, v);
+		read_letters(mem, &r, value_text(mem, t.p, t.n));
 	}
-	while (r.at < c->argc) {
+	while (r.at < c->argc && !has_dashes) {
 		const struct value *v = c->argv[r.at++];
 
-		if (str_eq(v->s, "--")) {
-			/* Rules may ask for it: git checkout -- file. */
-			add_option(&r, "--", NULL);
-			ret->n_pos_plain = ret->n_pos;
-			if (r.own && r.own->has_sub && ret->n_pos == 0)
-				continue;
-			while (r.at < c->argc)
-				ret->pos[ret->n_pos++] = c->argv[r.at++];
-			ret->syntax = r.sub && r.sub->name[0] ? r.sub : r.own;
-			return;
-		}
-		if (v->s[0] != '-' || v->n < 2)
-			read_pos(mem, &r, v, p);
-		else if (v->s[1] == '-' || is_single_dash(&r)) {
-			read_long(mem, &r, v);
-			skip_exec(&r, v->s);
-		} else
-			read_letters(mem, &r, v);
+		if (str_eq(v->s, "--"))
+			has_dashes = read_dashes(&r);
+		else
+			read_word(mem, &r, v, p);
 	}
-	ret->n_pos_plain = ret->n_pos;
+	if (!has_dashes)
+		ret->n_pos_plain = ret->n_pos;
 	ret->syntax = r.sub && r.sub->name[0] ? r.sub : r.own;
 }
 
@@ -272,9 +299,9 @@ static bool is_open_ended(const struct cmd *c, const struct args *a)
 }
 
 /* A word that is fed in may turn out to be any. */
-static bool word_fits(const struct args *a, size_t at, const char *word, bool *maybe)
+static bool word_fits(const struct args *a, size_t at, const char *word, size_t word_n, bool *maybe)
 {
-	if (fnmatch(word, a->pos[at]->s, 0) == 0)
+	if (pattern_fits(word, word_n, a->pos[at]->s))
 		return true;
 	if (maybe == NULL || at >= a->n_pos_plain || !value_has_mark(a->pos[at]))
 		return false;
@@ -286,7 +313,6 @@ static bool word_fits(const struct args *a, size_t at, const char *word, bool *m
 static bool sub_fits(const char *want, size_t want_n, const struct args *a, size_t at,
 		     size_t *ret_n, bool *maybe)
 {
-	char word[96];
 	size_t n;
 
 	while (want_n && *want == ' ') {
@@ -299,17 +325,13 @@ static bool sub_fits(const char *want, size_t want_n, const struct args *a, size
 	}
 	for (n = 0; n < want_n && want[n] != ' '; n++)
 		;
-	if (n >= sizeof(word))
-		return false;
-	memcpy(word, want, n);
-	word[n] = '\0';
-	if (str_eq(word, "**")) {
+	if (n == 2 && memcmp(want, "**", 2) == 0) {
 		for (size_t i = at; i <= a->n_pos; i++)
 			if (sub_fits(want + n, want_n - n, a, i, ret_n, maybe))
 				return true;
 		return false;
 	}
-	return at < a->n_pos && word_fits(a, at, word, maybe) &&
+	return at < a->n_pos && word_fits(a, at, want, n, maybe) &&
 	       sub_fits(want + n, want_n - n, a, at + 1, ret_n, maybe);
 }
 
@@ -414,19 +436,20 @@ static enum fit options_fit(const struct cmd *c, const struct args *a, const str
 enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places *p,
 		  const struct rule *r)
 {
-	enum fit fit = FIT_YES;
+	enum fit fit = FIT_YES, options;
 	size_t from = 0;
 
 	if (r->program == NULL || r->effect ||
 	    !(str_eq(r->program, "*") || rules_list_has(r->program, c->name)) ||
-	    (r->no_program && rules_list_has(r->no_program, c->name)) || !cmd_context_fits(c, p, r))
+	    !cmd_context_fits(c, p, r))
 		return FIT_NO;
 	if (r->sub)
 		fit = any_sub(r->sub, c, a, &from);
 	if (fit == FIT_NO)
 		return FIT_NO;
-	if (options_fit(c, a, r) != FIT_YES)
-		fit = options_fit(c, a, r) == FIT_NO ? FIT_NO : FIT_MAYBE;
+	options = options_fit(c, a, r);
+	if (options < fit)
+		fit = options;
 	if (fit == FIT_NO || (r->args && a->n_pos - from < r->args))
 		return FIT_NO;
 	if (r->arg && !any_arg(a, from, p, r->arg) && !any_value(a, p, r->arg))
@@ -434,6 +457,9 @@ enum fit cmd_fits(const struct cmd *c, const struct args *a, const struct places
 	if (r->no_value && any_value(a, p, r->no_value))
 		return FIT_NO;
 	if (r->no_arg && any_arg(a, from, p, r->no_arg))
+		return FIT_NO;
+	/* The longest list stands last: few rules come this far. */
+	if (r->no_program && rules_list_has(r->no_program, c->name))
 		return FIT_NO;
 	return fit;
 }

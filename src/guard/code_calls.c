@@ -12,6 +12,7 @@
 #define MAX_TEXTS 24
 #define MAX_VARS 16
 #define MAX_CALLS 256
+#define MAX_GIVEN 4096 /* bytes between the brackets of one call */
 
 enum act {
 	ACT_REMOVE, /* the first text is a path */
@@ -29,177 +30,183 @@ enum act {
 };
 
 /* The end of a name: "os.remove" also fits "x.os.remove". */
+#define CALL(text, what)                                                                           \
+	{                                                                                          \
+		(text), sizeof(text) - 1, (text)[sizeof(text) - 2], (what)                         \
+	}
+
 static const struct {
 	const char *name;
-	enum act act;
+	unsigned char n, last; /* bytes, and the last of them */
+	unsigned char act;
 } calls[] = {
-	{ "rmtree", ACT_REMOVE },
-	{ "os.remove", ACT_UNLINK },
-	{ "unlink", ACT_UNLINK },
-	{ "rmdir", ACT_REMOVE },
-	{ "removedirs", ACT_REMOVE },
-	{ "unlinkSync", ACT_UNLINK },
-	{ "rmSync", ACT_REMOVE },
-	{ "rmdirSync", ACT_REMOVE },
-	{ "fs.rm", ACT_REMOVE },
-	{ "promises.rm", ACT_REMOVE },
-	{ "rm_rf", ACT_REMOVE },
-	{ "rm_r", ACT_REMOVE },
-	{ "rm_f", ACT_UNLINK },
-	{ "FileUtils.rm", ACT_UNLINK },
-	{ "File.delete", ACT_UNLINK },
-	{ "Dir.delete", ACT_REMOVE },
-	{ "remove_tree", ACT_REMOVE },
-	{ "remove_entry", ACT_REMOVE },
-	{ "Deno.remove", ACT_REMOVE },
-	{ "Deno.removeSync", ACT_REMOVE },
-	{ "rimraf", ACT_REMOVE },
-	{ "rimrafSync", ACT_REMOVE },
-	{ "removeSync", ACT_REMOVE },
-	{ "emptyDirSync", ACT_REMOVE },
-	{ "send2trash", ACT_REMOVE },
-	{ "os.RemoveAll", ACT_REMOVE },
-	{ "os.Remove", ACT_UNLINK },
-	{ "delete_folder", ACT_REMOVE },
-	{ "remove", ACT_UNLINK },
-	{ "rm", ACT_REMOVE },
-	{ "delete_directory", ACT_REMOVE },
-	{ "delete_file", ACT_UNLINK },
-	{ "delete", ACT_UNLINK },
-	{ "Files.delete", ACT_UNLINK },
-	{ "deleteRecursively", ACT_REMOVE },
-	{ "remove_dir_all", ACT_REMOVE },
-	{ "remove_file", ACT_UNLINK },
-	{ "File.rm", ACT_UNLINK },
-	{ "File.rm_rf", ACT_REMOVE },
-	{ "File.unlink", ACT_UNLINK },
-	{ "FileUtils.remove_dir", ACT_REMOVE },
-	{ "outputFileSync", ACT_WRITE },
-	{ "write_region", ACT_WRITE },
-	{ "truncate", ACT_WRITE },
-	{ "File.truncate", ACT_WRITE },
-	{ "ftruncate", ACT_WRITE },
-	{ "writefile", ACT_WRITE },
-	{ "shell_command", ACT_RUN },
-	{ "call_process", ACT_RUN },
-	{ "start_process", ACT_RUN },
-	{ "script", ACT_RUN },
-	{ "os.execute", ACT_RUN },
-	{ "io.popen", ACT_RUN },
-	{ "os.popen", ACT_RUN },
-	{ "pcntl_exec", ACT_RUN },
-	{ "pcntl_fork", ACT_FORK },
-	{ "request", ACT_SEND },
-	{ "create_connection", ACT_SEND },
-	{ "connect", ACT_SEND },
-	{ "post", ACT_SEND },
-	{ "put", ACT_SEND },
-	{ "storbinary", ACT_SEND },
-	{ "sendmail", ACT_SEND },
-	{ "upload_file", ACT_SEND },
-	{ "setuid", ACT_RIGHTS },
-	{ "seteuid", ACT_RIGHTS },
-	{ "setgid", ACT_RIGHTS },
-	{ "setreuid", ACT_RIGHTS },
-	{ "setresuid", ACT_RIGHTS },
-	{ "Process::Sys.setuid", ACT_RIGHTS },
-	{ "shutil.move", ACT_MOVE },
-	{ "os.rename", ACT_MOVE },
-	{ "os.replace", ACT_MOVE },
-	{ "renameSync", ACT_MOVE },
-	{ "fs.rename", ACT_MOVE },
-	{ "File.rename", ACT_MOVE },
-	{ "FileUtils.mv", ACT_MOVE },
-	{ "rename", ACT_MOVE },
-	{ "copyfile", ACT_COPY },
-	{ "shutil.copy", ACT_COPY },
-	{ "copy2", ACT_COPY },
-	{ "copytree", ACT_COPY },
-	{ "copyFileSync", ACT_COPY },
-	{ "copyFile", ACT_COPY },
-	{ "cpSync", ACT_COPY },
-	{ "FileUtils.cp", ACT_COPY },
-	{ "writeFileSync", ACT_WRITE },
-	{ "writeFile", ACT_WRITE },
-	{ "appendFileSync", ACT_WRITE },
-	{ "appendFile", ACT_WRITE },
-	{ "createWriteStream", ACT_WRITE },
-	{ "write_text", ACT_WRITE },
-	{ "write_bytes", ACT_WRITE },
-	{ "File.write", ACT_WRITE },
-	{ "IO.write", ACT_WRITE },
-	{ "file_put_contents", ACT_WRITE },
-	{ "os.truncate", ACT_WRITE },
-	{ "truncateSync", ACT_WRITE },
-	{ "Bun.write", ACT_WRITE },
-	{ "writeTextFile", ACT_WRITE },
-	{ "writeTextFileSync", ACT_WRITE },
-	{ "os.WriteFile", ACT_WRITE },
-	{ "open", ACT_OPEN },
-	{ "File.open", ACT_OPEN },
-	{ "fopen", ACT_OPEN },
-	{ "openSync", ACT_OPEN },
-	{ "File.new", ACT_OPEN },
-	{ "readFileSync", ACT_READ },
-	{ "readFile", ACT_READ },
-	{ "read_text", ACT_READ },
-	{ "read_bytes", ACT_READ },
-	{ "File.read", ACT_READ },
-	{ "IO.read", ACT_READ },
-	{ "file_get_contents", ACT_READ },
-	{ "make_archive", ACT_READ },
-	{ "readTextFile", ACT_READ },
-	{ "os.chmod", ACT_MODE },
-	{ "chmodSync", ACT_MODE },
-	{ "os.chown", ACT_MODE },
-	{ "requests.post", ACT_SEND },
-	{ "requests.put", ACT_SEND },
-	{ "httpx.post", ACT_SEND },
-	{ "axios.post", ACT_SEND },
-	{ "axios.put", ACT_SEND },
-	{ "Net::HTTP.post", ACT_SEND },
-	{ "post_form", ACT_SEND },
-	{ "smtplib.SMTP", ACT_SEND },
-	{ "urlopen", ACT_SEND },
-	{ "fetch", ACT_SEND },
-	{ "sendall", ACT_SEND },
-	{ "system", ACT_RUN },
-	{ "popen", ACT_RUN },
-	{ "Popen", ACT_RUN },
-	{ "subprocess.run", ACT_RUN },
-	{ "subprocess.call", ACT_RUN },
-	{ "check_call", ACT_RUN },
-	{ "check_output", ACT_RUN },
-	{ "getoutput", ACT_RUN },
-	{ "execSync", ACT_RUN },
-	{ "exec", ACT_RUN },
-	{ "execFile", ACT_RUN },
-	{ "execFileSync", ACT_RUN },
-	{ "spawn", ACT_RUN },
-	{ "spawnSync", ACT_RUN },
-	{ "execa", ACT_RUN },
-	{ "os.execvp", ACT_RUN },
-	{ "os.execv", ACT_RUN },
-	{ "os.execlp", ACT_RUN },
-	{ "os.execl", ACT_RUN },
-	{ "os.spawnlp", ACT_RUN },
-	{ "os.spawnvp", ACT_RUN },
-	{ "pty.spawn", ACT_RUN },
-	{ "shell_exec", ACT_RUN },
-	{ "passthru", ACT_RUN },
-	{ "proc_open", ACT_RUN },
-	{ "Open3.capture2", ACT_RUN },
-	{ "Open3.capture3", ACT_RUN },
-	{ "Deno.Command", ACT_RUN },
-	{ "Bun.spawn", ACT_RUN },
-	{ "Bun.spawnSync", ACT_RUN },
-	{ "create_subprocess_exec", ACT_RUN },
-	{ "create_subprocess_shell", ACT_RUN },
-	{ "run", ACT_RUN },
-	{ "exec.Command", ACT_RUN },
-	{ "os.fork", ACT_FORK },
-	{ "fork", ACT_FORK },
-	{ "cluster.fork", ACT_FORK },
+	CALL("rmtree", ACT_REMOVE),
+	CALL("os.remove", ACT_UNLINK),
+	CALL("unlink", ACT_UNLINK),
+	CALL("rmdir", ACT_REMOVE),
+	CALL("removedirs", ACT_REMOVE),
+	CALL("unlinkSync", ACT_UNLINK),
+	CALL("rmSync", ACT_REMOVE),
+	CALL("rmdirSync", ACT_REMOVE),
+	CALL("fs.rm", ACT_REMOVE),
+	CALL("promises.rm", ACT_REMOVE),
+	CALL("rm_rf", ACT_REMOVE),
+	CALL("rm_r", ACT_REMOVE),
+	CALL("rm_f", ACT_UNLINK),
+	CALL("FileUtils.rm", ACT_UNLINK),
+	CALL("File.delete", ACT_UNLINK),
+	CALL("Dir.delete", ACT_REMOVE),
+	CALL("remove_tree", ACT_REMOVE),
+	CALL("remove_entry", ACT_REMOVE),
+	CALL("Deno.remove", ACT_REMOVE),
+	CALL("Deno.removeSync", ACT_REMOVE),
+	CALL("rimraf", ACT_REMOVE),
+	CALL("rimrafSync", ACT_REMOVE),
+	CALL("removeSync", ACT_REMOVE),
+	CALL("emptyDirSync", ACT_REMOVE),
+	CALL("send2trash", ACT_REMOVE),
+	CALL("os.RemoveAll", ACT_REMOVE),
+	CALL("os.Remove", ACT_UNLINK),
+	CALL("delete_folder", ACT_REMOVE),
+	CALL("remove", ACT_UNLINK),
+	CALL("rm", ACT_REMOVE),
+	CALL("delete_directory", ACT_REMOVE),
+	CALL("delete_file", ACT_UNLINK),
+	CALL("delete", ACT_UNLINK),
+	CALL("Files.delete", ACT_UNLINK),
+	CALL("deleteRecursively", ACT_REMOVE),
+	CALL("remove_dir_all", ACT_REMOVE),
+	CALL("remove_file", ACT_UNLINK),
+	CALL("File.rm", ACT_UNLINK),
+	CALL("File.rm_rf", ACT_REMOVE),
+	CALL("File.unlink", ACT_UNLINK),
+	CALL("FileUtils.remove_dir", ACT_REMOVE),
+	CALL("outputFileSync", ACT_WRITE),
+	CALL("write_region", ACT_WRITE),
+	CALL("truncate", ACT_WRITE),
+	CALL("File.truncate", ACT_WRITE),
+	CALL("ftruncate", ACT_WRITE),
+	CALL("writefile", ACT_WRITE),
+	CALL("shell_command", ACT_RUN),
+	CALL("call_process", ACT_RUN),
+	CALL("start_process", ACT_RUN),
+	CALL("script", ACT_RUN),
+	CALL("os.execute", ACT_RUN),
+	CALL("io.popen", ACT_RUN),
+	CALL("os.popen", ACT_RUN),
+	CALL("pcntl_exec", ACT_RUN),
+	CALL("pcntl_fork", ACT_FORK),
+	CALL("request", ACT_SEND),
+	CALL("create_connection", ACT_SEND),
+	CALL("connect", ACT_SEND),
+	CALL("post", ACT_SEND),
+	CALL("put", ACT_SEND),
+	CALL("storbinary", ACT_SEND),
+	CALL("sendmail", ACT_SEND),
+	CALL("upload_file", ACT_SEND),
+	CALL("setuid", ACT_RIGHTS),
+	CALL("seteuid", ACT_RIGHTS),
+	CALL("setgid", ACT_RIGHTS),
+	CALL("setreuid", ACT_RIGHTS),
+	CALL("setresuid", ACT_RIGHTS),
+	CALL("Process::Sys.setuid", ACT_RIGHTS),
+	CALL("shutil.move", ACT_MOVE),
+	CALL("os.rename", ACT_MOVE),
+	CALL("os.replace", ACT_MOVE),
+	CALL("renameSync", ACT_MOVE),
+	CALL("fs.rename", ACT_MOVE),
+	CALL("File.rename", ACT_MOVE),
+	CALL("FileUtils.mv", ACT_MOVE),
+	CALL("rename", ACT_MOVE),
+	CALL("copyfile", ACT_COPY),
+	CALL("shutil.copy", ACT_COPY),
+	CALL("copy2", ACT_COPY),
+	CALL("copytree", ACT_COPY),
+	CALL("copyFileSync", ACT_COPY),
+	CALL("copyFile", ACT_COPY),
+	CALL("cpSync", ACT_COPY),
+	CALL("FileUtils.cp", ACT_COPY),
+	CALL("writeFileSync", ACT_WRITE),
+	CALL("writeFile", ACT_WRITE),
+	CALL("appendFileSync", ACT_WRITE),
+	CALL("appendFile", ACT_WRITE),
+	CALL("createWriteStream", ACT_WRITE),
+	CALL("write_text", ACT_WRITE),
+	CALL("write_bytes", ACT_WRITE),
+	CALL("File.write", ACT_WRITE),
+	CALL("IO.write", ACT_WRITE),
+	CALL("file_put_contents", ACT_WRITE),
+	CALL("os.truncate", ACT_WRITE),
+	CALL("truncateSync", ACT_WRITE),
+	CALL("Bun.write", ACT_WRITE),
+	CALL("writeTextFile", ACT_WRITE),
+	CALL("writeTextFileSync", ACT_WRITE),
+	CALL("os.WriteFile", ACT_WRITE),
+	CALL("open", ACT_OPEN),
+	CALL("File.open", ACT_OPEN),
+	CALL("fopen", ACT_OPEN),
+	CALL("openSync", ACT_OPEN),
+	CALL("File.new", ACT_OPEN),
+	CALL("readFileSync", ACT_READ),
+	CALL("readFile", ACT_READ),
+	CALL("read_text", ACT_READ),
+	CALL("read_bytes", ACT_READ),
+	CALL("File.read", ACT_READ),
+	CALL("IO.read", ACT_READ),
+	CALL("file_get_contents", ACT_READ),
+	CALL("make_archive", ACT_READ),
+	CALL("readTextFile", ACT_READ),
+	CALL("os.chmod", ACT_MODE),
+	CALL("chmodSync", ACT_MODE),
+	CALL("os.chown", ACT_MODE),
+	CALL("requests.post", ACT_SEND),
+	CALL("requests.put", ACT_SEND),
+	CALL("httpx.post", ACT_SEND),
+	CALL("axios.post", ACT_SEND),
+	CALL("axios.put", ACT_SEND),
+	CALL("Net::HTTP.post", ACT_SEND),
+	CALL("post_form", ACT_SEND),
+	CALL("smtplib.SMTP", ACT_SEND),
+	CALL("urlopen", ACT_SEND),
+	CALL("fetch", ACT_SEND),
+	CALL("sendall", ACT_SEND),
+	CALL("system", ACT_RUN),
+	CALL("popen", ACT_RUN),
+	CALL("Popen", ACT_RUN),
+	CALL("subprocess.run", ACT_RUN),
+	CALL("subprocess.call", ACT_RUN),
+	CALL("check_call", ACT_RUN),
+	CALL("check_output", ACT_RUN),
+	CALL("getoutput", ACT_RUN),
+	CALL("execSync", ACT_RUN),
+	CALL("exec", ACT_RUN),
+	CALL("execFile", ACT_RUN),
+	CALL("execFileSync", ACT_RUN),
+	CALL("spawn", ACT_RUN),
+	CALL("spawnSync", ACT_RUN),
+	CALL("execa", ACT_RUN),
+	CALL("os.execvp", ACT_RUN),
+	CALL("os.execv", ACT_RUN),
+	CALL("os.execlp", ACT_RUN),
+	CALL("os.execl", ACT_RUN),
+	CALL("os.spawnlp", ACT_RUN),
+	CALL("os.spawnvp", ACT_RUN),
+	CALL("pty.spawn", ACT_RUN),
+	CALL("shell_exec", ACT_RUN),
+	CALL("passthru", ACT_RUN),
+	CALL("proc_open", ACT_RUN),
+	CALL("Open3.capture2", ACT_RUN),
+	CALL("Open3.capture3", ACT_RUN),
+	CALL("Deno.Command", ACT_RUN),
+	CALL("Bun.spawn", ACT_RUN),
+	CALL("Bun.spawnSync", ACT_RUN),
+	CALL("create_subprocess_exec", ACT_RUN),
+	CALL("create_subprocess_shell", ACT_RUN),
+	CALL("run", ACT_RUN),
+	CALL("exec.Command", ACT_RUN),
+	CALL("os.fork", ACT_FORK),
+	CALL("fork", ACT_FORK),
+	CALL("cluster.fork", ACT_FORK),
 };
 
 struct reading {
@@ -312,6 +319,7 @@ struct given {
 	bool has_home; /* the home directory is put in front */
 	bool has_unknown, has_list, is_joined;
 	bool is_emptied; /* the call cuts the file off at a length, or writes nothing */
+	bool is_cut;     /* there is more than is read */
 	const char *end;
 };
 
@@ -320,7 +328,8 @@ static void read_given(struct reading *r, const char *s, struct given *g)
 	const char *from = s;
 	unsigned depth = 1;
 
-	while (*s && depth && s - from < 4096) {
+	while (*s && depth && s - from < MAX_GIVEN) {
+		g->is_cut |= g->n == MAX_TEXTS;
 		if ((*s == '\'' || *s == '"' || *s == '`') && g->n < MAX_TEXTS) {
 			g->texts[g->n++] = text_at(r, s, &s);
 			continue;
@@ -346,6 +355,7 @@ static void read_given(struct reading *r, const char *s, struct given *g)
 			depth--;
 		s++;
 	}
+	g->is_cut |= *s && depth && s - from >= MAX_GIVEN;
 	g->end = s;
 	g->has_home = names_home(from, (size_t)(s - from));
 	g->is_joined |= memmem(from, (size_t)(s - from), "join", 4) != NULL;
@@ -407,6 +417,8 @@ static const struct value *path_of(struct reading *r, const struct given *g, siz
 
 static void do_run(struct reading *r, const struct given *g)
 {
+	if (g->is_cut)
+		walk_find(r->w, "unreadable", r->c);
 	if (g->n == 0)
 		return;
 	if (g->n == 1) {
@@ -551,9 +563,10 @@ static int find_call(const char *name, size_t n)
 	size_t longest = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-		size_t k = strlen(calls[i].name);
+		size_t k = calls[i].n;
 
-		if (k > n || k < longest || memcmp(name + n - k, calls[i].name, k) != 0)
+		if (calls[i].last != (unsigned char)name[n - 1] || k > n || k < longest ||
+		    memcmp(name + n - k, calls[i].name, k) != 0)
 			continue;
 		if (k < n && is_name(name[n - k - 1]) && name[n - k - 1] != '.' &&
 		    name[n - k - 1] != ':')
@@ -628,210 +641,8 @@ void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ra
 		act(&r, calls[which].act, &g);
 		s += n - 1;
 	}
+	if (seen == MAX_CALLS)
+		walk_find(w, "unreadable", c);
 	if (strstr(code, "fork while") || strstr(code, "fork() while"))
 		walk_find(w, "fork-bomb", c);
-}
-
-/* Services and databases. */
-
-static void code_statements(struct walk *w, const struct cmd *c, const char *text);
-
-static bool has_word_of(const char *code, const char *const *words, size_t n);
-
-void code_services(struct walk *w, const struct cmd *c, const char *code)
-{
-	static const char *const services[] = { "boto3",        "google.cloud", "azure.",
-						"stripe",       "kubernetes",   "firebase",
-						"aws-sdk",      "@octokit",     "github",
-						"digitalocean", "cloudflare",   "twilio",
-						"PyGithub",     "gitlab",       "heroku",
-						"hvac",         "consul",       "docker.from_env" };
-	static const char *const acts[] = { ".delete(",          "delete_",       ".terminate",
-					    "terminate_",        ".destroy(",     "DeleteObject",
-					    "DeleteBucket",      ".purge(",       "Delete",
-					    "remove_",           ".prune(",       ".refund",
-					    "Refund.create",     "Charge.create", "messages.create",
-					    "create_access_key", "attach_" };
-	static const char *const databases[] = {
-		"execute(",        "executescript(", "query(",   "drop_database",
-		"dropDatabase",    ".drop()",        "flushall", "flushdb",
-		"delete_many({})", "deleteMany({})", "drop_all("
-	};
-
-	if (strlen(code) < 16)
-		return;
-	if (has_word_of(code, services, ARRAY_LEN(services)) &&
-	    has_word_of(code, acts, ARRAY_LEN(acts)))
-		effect_text(w, EFFECT_CHANGES, "cloud", c);
-	for (size_t i = 0; i < ARRAY_LEN(databases); i++)
-		if (strstr(code, databases[i])) {
-			if (i >= 3)
-				effect_text(w, EFFECT_CHANGES, "data", c);
-			else
-				code_statements(w, c, code);
-			break;
-		}
-}
-
-/* Loops and sizes. */
-
-static bool has_word_of(const char *code, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strstr(code, words[i]))
-			return true;
-	return false;
-}
-
-/* 'x' * 10**11, bytearray(10**10), "x" x 1e10, Buffer.alloc(1e11), 1 << 40 */
-static bool is_too_large(const char *code)
-{
-	for (const char *s = code; *s; s++) {
-		const char *digits;
-		unsigned n = 0;
-
-		if (str_starts(s, "10**"))
-			digits = s + 4;
-		else if (str_starts(s, "1e") && (s == code || !isalnum((unsigned char)s[-1])))
-			digits = s + 2;
-		else if (str_starts(s, "<<"))
-			digits = s + 2 + strspn(s + 2, " ");
-		else
-			continue;
-		for (; isdigit((unsigned char)*digits) && n < 1000; digits++)
-			n = n * 10 + (unsigned)(*digits - '0');
-		if (s[0] == '<' ? n >= 34 : n >= 10)
-			return s > code && strpbrk(code, "*(x") != NULL;
-	}
-	return false;
-}
-
-/* sleep(1), sleep 1, but not 'sleep' that is started or given to somebody. */
-static bool waits(const char *code)
-{
-	for (const char *at = code; (at = strstr(at, "sleep")) != NULL; at += 5) {
-		const char *s = at + 5 + strspn(at + 5, " ");
-
-		if ((at == code || !strchr("'\"`", at[-1])) &&
-		    (*s == '(' || isdigit((unsigned char)*s)))
-			return true;
-	}
-	return strstr(code, ".wait(") || strstr(code, "wait()") || strstr(code, ".join(");
-}
-
-/* os.kill(-1, 9), kill 9, -1 */
-static bool kills_all(const char *code)
-{
-	for (const char *at = code; (at = strstr(at, "kill")) != NULL; at += 4) {
-		const char *end = at + strcspn(at, ";\n"),
-			   *one = memmem(at, (size_t)(end - at), "-1", 2);
-
-		if (one && one - at < 24 && !isalnum((unsigned char)one[2]) &&
-		    strchr("(, '\"", one[-1]))
-			return true;
-	}
-	return false;
-}
-
-void code_loops(struct walk *w, const struct cmd *c, const char *code)
-{
-	static const char *const forever[] = {
-		"while True",      "while 1",         "while(1)",    "while (1)",    "while(true)",
-		"while (true)",    "for(;;)",         "for (;;)",    "loop {",       "loop do",
-		"loop{",           "while true",      "until false", "iter(int, 1)", "iter(int,1)",
-		"itertools.count", "itertools.cycle", "} while 1",   "for {",        "while(!0)",
-	};
-	static const char *const ends[] = { "break",      "input(", "readline", "return",
-					    "exit",       "await",  "recv",     "accept",
-					    "gets",       "STDIN",  "raise",    "getline",
-					    "setTimeout", "poll",   "select(",  "throw" };
-	static const char *const makes[] = { "fork",  "Process(", "Thread(", "spawn",
-					     "Popen", "Worker(",  "popen",   "system(" };
-
-	static const char *const again[] = { "setImmediate", "setInterval", "nextTick",
-					     "__filename",   "argv[0]",     "__FILE__",
-					     "process.argv" };
-
-	/* Nothing shorter is a loop with something in it. */
-	if (strlen(code) < 10)
-		return;
-	if (has_word_of(code, again, ARRAY_LEN(again)) &&
-	    (strstr(code, "spawn(") || strstr(code, "fork(")))
-		walk_find(w, "fork-bomb", c);
-	if (has_word_of(code, forever, ARRAY_LEN(forever))) {
-		if (has_word_of(code, makes, ARRAY_LEN(makes)) && !waits(code))
-			walk_find(w, "fork-bomb", c);
-		else if (!waits(code) && !has_word_of(code, ends, ARRAY_LEN(ends)))
-			walk_find(w, "endless", c);
-	}
-	if (kills_all(code))
-		effect_text(w, EFFECT_CHANGES, "processes", c);
-	if (is_too_large(code))
-		effect_text(w, EFFECT_STARTS, "large", c);
-}
-
-/* SQL and its like: what throws data away. */
-
-static const char *find_word(const char *s, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (; *s; s++)
-		if (strncasecmp(s, word, n) == 0 && !isalnum((unsigned char)s[n]) && s[n] != '_')
-			return s;
-	return NULL;
-}
-
-/* Texts in single quotes are data, unless nobody closes them. */
-static const char *without_texts(struct walk *w, const char *text)
-{
-	char *s = arena_strn(w->mem, text, strlen(text));
-
-	for (char *at = s; (at = strchr(at, '\'')) != NULL;) {
-		char *end = strchr(at + 1, '\'');
-
-		if (end == NULL)
-			break;
-		for (at++; at < end; at++)
-			*at = '_';
-		at = end + 1;
-	}
-	return s;
-}
-
-void code_sql(struct walk *w, const struct cmd *c, const char *text)
-{
-	code_statements(w, c, without_texts(w, text));
-}
-
-static void code_statements(struct walk *w, const struct cmd *c, const char *text)
-{
-	static const char *const words[] = { "drop table",      "drop database",   "drop schema",
-					     "drop user",       "drop column",     "drop view",
-					     "drop collection", "drop keyspace",   "drop index",
-					     "truncate",        "truncate table",  "dropdatabase",
-					     "flushall",        "flushdb",         "deletemany({})",
-					     "drop()",          "db.dropdatabase", "drop owned",
-					     "drop role" };
-	static const char *const rights[] = { "grant",        "alter user",  "alter role",
-					      "create user",  "create role", "revoke",
-					      "set password", "createuser",  "grantrolestouser" };
-	const char *at;
-
-	for (size_t i = 0; i < ARRAY_LEN(rights); i++)
-		if (find_word(text, rights[i])) {
-			effect_text(w, EFFECT_CHANGES, "account", c);
-			break;
-		}
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (find_word(text, words[i]) ||
-		    (strchr(words[i], '(') && strcasestr(text, words[i]))) {
-			effect_text(w, EFFECT_CHANGES, "data", c);
-			return;
-		}
-	at = find_word(text, "delete from");
-	if (at == NULL && (at = find_word(text, "update")) != NULL && find_word(at, "set") == NULL)
-		at = NULL;
-	if (at && find_word(arena_strn(w->mem, at, strcspn(at, ";")), "where") == NULL)
-		effect_text(w, EFFECT_CHANGES, "data", c);
 }

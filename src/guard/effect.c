@@ -2,8 +2,6 @@
 /* guard/effect.c - see effect.h */
 #include "guard/effect.h"
 
-#include <fnmatch.h>
-
 #include "guard/wrap.h"
 
 /* Judging. */
@@ -42,14 +40,15 @@ static bool rule_fits(struct walk *w, const struct rule *r, const struct value *
 		      const struct cmd *c)
 {
 	if ((r->program && !rules_list_has(r->program, c->name)) ||
-	    (r->no_program && rules_list_has(r->no_program, c->name)) ||
 	    !cmd_context_fits(c, &w->places, r))
 		return false;
 	if (r->at && !place_fits(&w->places, r->at, what))
 		return false;
 	if (r->no_at && place_fits(&w->places, r->no_at, what))
 		return false;
-	return r->option[0] == NULL || has_option(w, c, r->option[0]);
+	if (r->option[0] && !has_option(w, c, r->option[0]))
+		return false;
+	return !(r->no_program && rules_list_has(r->no_program, c->name));
 }
 
 static void note(struct walk *w, const struct effect *f)
@@ -455,7 +454,7 @@ static void database(struct walk *w, const struct cmd *c, const struct args *a)
 		database_shell(w, c, c->input_text);
 	/* A whole file of statements for what is named after production. */
 	for (size_t i = 1; i < c->argc && c->input == INPUT_UNKNOWN; i++)
-		if (fnmatch("*prod*", c->argv[i]->s, 0) == 0)
+		if (strstr(c->argv[i]->s, "prod"))
 			effect_text(w, EFFECT_CHANGES, "data", c);
 }
 

@@ -5,7 +5,6 @@
  * made at run time that are put into an address. Where the other end is this machine nothing leaves.
  */
 #include <ctype.h>
-#include <fnmatch.h>
 
 #include "guard/walk.h"
 

@@ -4,6 +4,8 @@
 
 static void collect_one(struct walk *w, const struct rule *r)
 {
+	if (r->finding)
+		w->finding_rules[w->n_finding_rules++] = r;
 	for (const char *at = r->effect; at && *at;) {
 		size_t n = strcspn(at, "|");
 		enum effect_kind k = effect_find(at, n);
@@ -13,16 +15,19 @@ static void collect_one(struct walk *w, const struct rule *r)
 	}
 }
 
-/* The rules about each effect, so that it looks at no others. */
+/* The rules about each effect and those about findings, so that these look at no others. */
 static void collect(struct walk *w)
 {
-	size_t n = 0;
+	size_t n = 0, n_findings = 0;
 
 	for (size_t i = 0; i < w->n_sets; i++)
-		for (size_t k = 0; k < w->sets[i]->n_rules; k++)
+		for (size_t k = 0; k < w->sets[i]->n_rules; k++) {
 			n += w->sets[i]->rules[k].effect != NULL;
+			n_findings += w->sets[i]->rules[k].finding != NULL;
+		}
 	for (enum effect_kind k = 0; k < EFFECT_COUNT_; k++)
 		w->effect_rules[k] = arena_take(w->mem, (n + 1) * sizeof(const struct rule *));
+	w->finding_rules = arena_take(w->mem, (n_findings + 1) * sizeof(const struct rule *));
 	for (size_t i = 0; i < w->n_sets; i++)
 		for (size_t k = 0; k < w->sets[i]->n_rules; k++)
 			collect_one(w, &w->sets[i]->rules[k]);
@@ -38,14 +43,17 @@ void guard_walk_begin(const struct guard *g, struct arena *mem, struct walk *w)
 			    .ceiling = VERDICT_DENY };
 	collect(w);
 	w->is_inside = g->is_inside;
-	w->vars = (struct vars){ .mem = mem, .home = g->home, .cwd = g->cwd, .tmp = g->tmp };
+	w->vars = (struct vars){
+		.mem = mem, .home = g->home, .cwd = g->cwd, .tmp = g->tmp, .expanded = &w->expanded
+	};
 	w->places = (struct places){ .mem = mem,
 				     .home = g->home,
 				     .cwd = g->cwd,
 				     .tmp = g->tmp,
 				     .workspace = g->cwd,
 				     .sets = g->sets,
-				     .n_sets = g->n_sets };
+				     .n_sets = g->n_sets,
+				     .joined = &w->joined };
 }
 
 static void conclude(const struct walk *w, struct judgement *ret)
@@ -69,8 +77,8 @@ static void ask_unknown(struct judgement *ret)
 	ret->intent = INTENT_HUMAN;
 	ret->rule = "strict.unknown";
 	ret->say = "At the level 'strict' a command runs without a question only if it is known to "
-		   "change nothing; "
-		   "a person decides about this one.";
+		   "change nothing. Use one that only looks, or say what this one does and let the "
+		   "user decide.";
 }
 
 void guard_command(const struct guard *g, struct arena *mem, const char *text, size_t n,

@@ -2,39 +2,8 @@
 /* guard/place.c - see place.h */
 #include "guard/place.h"
 
-#include <fnmatch.h>
-
 #include "base/path.h"
-
-/* Text functions of the rules. */
-
-static bool each_fits(const char *list, const char *item, bool is_pattern)
-{
-	char one[128];
-
-	while (list && *list) {
-		size_t n = strcspn(list, "|");
-
-		if (n < sizeof(one)) {
-			memcpy(one, list, n);
-			one[n] = '\0';
-			if (is_pattern ? fnmatch(one, item, 0) == 0 : str_eq(one, item))
-				return true;
-		}
-		list += n + (list[n] == '|');
-	}
-	return false;
-}
-
-bool rules_list_has(const char *list, const char *item)
-{
-	return each_fits(list, item, false);
-}
-
-bool rules_list_fits(const char *list, const char *item)
-{
-	return each_fits(list, item, true);
-}
+#include "guard/pattern.h"
 
 /* Paths. */
 
@@ -42,6 +11,19 @@ bool rules_list_fits(const char *list, const char *item)
 	"bin|boot|dev|etc|home|lib|lib32|lib64|libx32|media|mnt|opt|proc|root|run|sbin|srv|sys|"   \
 	"usr|var|tmp|"                                                                             \
 	"Users|System|Library|Applications|Volumes|private|cores|nix"
+
+/* Each word is put behind the working directory: thousands of words in a long one are megabytes. No honest command comes
+ * near; the one that does is refused as unreadable. */
+#define MAX_JOINED MIB
+
+static bool is_too_much(const struct places *p, size_t n)
+{
+	if (p->joined == NULL)
+		return false;
+	*p->joined += n;
+	p->mem->is_over |= *p->joined > MAX_JOINED;
+	return *p->joined > MAX_JOINED;
+}
 
 /* Absolute and without "..", up to the first part that is a pattern or made at run time. */
 static const char *fixed_part(const struct places *p, const struct value *v, bool *ret_cut)
@@ -59,7 +41,8 @@ static const char *fixed_part(const struct places *p, const struct value *v, boo
 		else
 			s[0] = '\0';
 	}
-	if (s[0] != '/' && p->cwd == NULL)
+	if ((s[0] != '/' && p->cwd == NULL) ||
+	    is_too_much(p, n + (s[0] != '/' ? strlen(p->cwd) : 0)))
 		return s;
 	joined = path_join(p->cwd ? p->cwd : "/", s[0] ? s : ".");
 	return arena_strn(p->mem, joined, strlen(joined));
@@ -82,7 +65,12 @@ static const char *spot_of(const struct places *p, const struct value *v, bool *
 
 static bool is_below(const char *path, const char *dir)
 {
-	return dir && path[0] == '/' && path_is_beneath(path, dir);
+	if (dir == NULL || path[0] != '/')
+		return false;
+	/* Most differ in their first letter. */
+	if (dir[0] == '/' && dir[1] && dir[1] != path[1])
+		return false;
+	return path_is_beneath(path, dir);
 }
 
 static bool has_dotdot(const char *s)
@@ -96,9 +84,9 @@ static bool has_dotdot(const char *s)
 /* Something unknown, or a pattern, stands in front of a way up: the fixed part says nothing. */
 static bool climbs(const struct value *v, bool is_cut)
 {
-	const char *mark = strpbrk(v->s, VALUE_MARKS "*?[");
+	const char *mark = is_cut ? strpbrk(v->s, VALUE_MARKS "*?[") : NULL;
 
-	return is_cut && mark && has_dotdot(mark);
+	return mark && has_dotdot(mark);
 }
 
 static bool is_tmp(const struct places *p, const char *path, bool is_cut)
@@ -191,118 +179,91 @@ static bool is_device(const char *path)
 
 /* Secrets. */
 
-static bool is_star(char c)
-{
-	return c == '*' || c == '?' || c == '[' || c == ']' || c == '\\';
-}
-
-static char lower(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return (char)(c + 32);
-	return c;
-}
-
-/* Most patterns can be turned down by the letters before their first star, and there are many words to look at.
- * s may be a pattern itself. */
-static bool may_fit(const char *pattern, const char *s, bool is_pattern)
-{
-	for (; *pattern && *s && !is_star(*pattern) && !(is_pattern && is_star(*s)); pattern++, s++)
-		if (lower(*pattern) != lower(*s))
-			return false;
-	return true;
-}
-
-/* The same from the end: *.pem */
-static bool may_end(const char *pattern, const char *s, size_t k)
-{
-	size_t n = strlen(pattern);
-
-	for (; n && k && !is_star(pattern[n - 1]); n--, k--)
-		if (lower(pattern[n - 1]) != lower(s[k - 1]))
-			return false;
-	return true;
-}
-
-static bool fits(const char *pattern, const char *s)
-{
-	return may_fit(pattern, s, false) && may_end(pattern, s, strlen(s)) &&
-	       fnmatch(pattern, s, FNM_CASEFOLD) == 0;
-}
-
 /* Either the file's name fits the pattern, or the name is itself a pattern that would find the secret. */
-static bool name_fits(const char *pattern, const char *name, bool is_glob)
+static bool name_fits(const char *pattern, const char *name, size_t n, bool is_glob)
 {
-	if (fits(pattern, name))
+	if (pattern_fits_fold(pattern, name, n))
 		return true;
 	/* "*" finds everything; only what aims counts. */
-	return is_glob && !strchr("*?[", name[0]) && !strpbrk(pattern, "*?[") &&
-	       strlen(name) < 64 && fnmatch(name, pattern, FNM_PERIOD) == 0;
+	return is_glob && n < 64 && !strchr("*?[", name[0]) && pattern_fits(name, n, pattern) &&
+	       !strpbrk(pattern, "*?[");
 }
 
 static bool any_name(const struct places *p, enum pattern_list which, const char *name,
 		     bool is_glob)
 {
+	size_t n = strlen(name);
+
 	for (size_t i = 0; i < p->n_sets; i++) {
 		const struct patterns *l = &p->sets[i]->lists[which];
 
 		for (size_t k = 0; k < l->n; k++)
-			if (name_fits(l->v[k], name, is_glob))
+			if (name_fits(l->v[k], name, n, is_glob))
 				return true;
 	}
 	return false;
 }
 
-static bool path_fits(const struct places *p, const char *pattern, const char *path, bool is_glob)
-{
-	if (pattern[0] == '~') {
-		size_t n = strlen(p->home);
+/* A path, and what of it stands behind the home directory, for the patterns that begin there. */
+struct route {
+	const char *path, *rest; /* rest NULL: it does not lie there */
+	const char *end;         /* of both */
+};
 
-		if (strncmp(path, p->home, n) != 0)
-			return false;
-		path += n;
-		pattern++;
-	}
-	return fits(pattern, path) ||
-	       (is_glob && strlen(path) < 256 && fnmatch(path, pattern, 0) == 0);
+static struct route route_of(const struct places *p, const char *path)
+{
+	size_t n = strlen(p->home);
+
+	return (struct route){ .path = path,
+			       .rest = strncmp(path, p->home, n) == 0 ? path + n : NULL,
+			       .end = path + strlen(path) };
+}
+
+/* What the pattern is held against, and the pattern without its "~"; NULL when it begins at a home that this is not in. */
+static const char *route_for(const struct route *r, const char **pattern)
+{
+	if (**pattern != '~')
+		return r->path;
+	++*pattern;
+	return r->rest;
+}
+
+static bool path_fits(const struct route *r, const char *pattern, bool is_glob)
+{
+	const char *path = route_for(r, &pattern);
+	size_t n;
+
+	if (path == NULL)
+		return false;
+	n = (size_t)(r->end - path);
+	return pattern_fits_fold(pattern, path, n) ||
+	       (is_glob && n < 256 && pattern_fits(path, n, pattern));
 }
 
 static bool any_path(const struct places *p, enum pattern_list which, const char *path,
 		     bool is_glob)
 {
-	size_t n = strlen(p->home), length = strlen(path);
-	/* What stands behind the home directory, for the patterns that begin there. */
-	const char *rest = strncmp(path, p->home, n) == 0 ? path + n : NULL;
+	struct route route = route_of(p, path);
 
 	for (size_t i = 0; i < p->n_sets; i++) {
 		const struct patterns *l = &p->sets[i]->lists[which];
 
-		for (size_t k = 0; k < l->n; k++) {
-			const char *pattern = l->v[k], *s = path;
-
-			if (pattern[0] == '~') {
-				if (rest == NULL)
-					continue;
-				pattern++;
-				s = rest;
-			}
-			/* Most differ in their first letters. */
-			if (!is_glob && (!may_fit(pattern, s, false) ||
-					 !may_end(pattern, s, length - (size_t)(s - path))))
-				continue;
-			if (path_fits(p, l->v[k], path, is_glob))
+		for (size_t k = 0; k < l->n; k++)
+			if (path_fits(&route, l->v[k], is_glob))
 				return true;
-		}
 	}
 	return false;
 }
 
-/* Is path a directory on this pattern's way? Most patterns do not have its name in them at all. */
-static bool is_on_way(const struct places *p, const char *pattern, const char *path,
-		      const char *name)
+/* Is path a directory on this pattern's way? */
+static bool is_on_way(const struct route *r, const char *pattern, const char *name)
 {
-	size_t n = strlen(name);
+	const char *rest = pattern, *path = route_for(r, &rest);
+	size_t n;
 
+	if (path == NULL || !pattern_leads_below(rest, path))
+		return false;
+	n = strlen(name);
 	for (const char *at = pattern; (at = strstr(at, name)) != NULL; at += n) {
 		char dir[256];
 		size_t k = (size_t)(at - pattern) + n;
@@ -312,7 +273,7 @@ static bool is_on_way(const struct places *p, const char *pattern, const char *p
 		memcpy(dir, pattern, k);
 		dir[k] = '\0';
 		/* "bin" is many a directory's name, ".claude" is one's. */
-		if ((name[0] == '.' || dir[0] == '~') && path_fits(p, dir, path, false))
+		if ((name[0] == '.' || dir[0] == '~') && path_fits(r, dir, false))
 			return true;
 	}
 	return false;
@@ -322,6 +283,7 @@ static bool is_on_way(const struct places *p, const char *pattern, const char *p
 static bool holds_any(const struct places *p, enum pattern_list which, const char *path)
 {
 	const char *name = strrchr(path, '/');
+	struct route route = route_of(p, path);
 
 	if (name == NULL || name[1] == '\0')
 		return false;
@@ -329,7 +291,7 @@ static bool holds_any(const struct places *p, enum pattern_list which, const cha
 		const struct patterns *l = &p->sets[i]->lists[which];
 
 		for (size_t k = 0; k < l->n; k++)
-			if (is_on_way(p, l->v[k], path, name + 1))
+			if (is_on_way(&route, l->v[k], name + 1))
 				return true;
 	}
 	return false;
@@ -361,6 +323,8 @@ bool place_is_secret(const struct places *p, const struct value *v)
 	if (v->is_glob || s != v->s) {
 		_free_ char *joined = path_join(p->cwd ? p->cwd : "/", s);
 
+		if (is_too_much(p, strlen(joined)))
+			return false;
 		return any_path(p, PATTERNS_SECRET, joined, v->is_glob);
 	}
 	s = spot_of(p, v, &is_cut);
@@ -396,54 +360,71 @@ static bool is_plain_name(const struct places *p, const char *path)
 {
 	static const char *const others[] = { "/etc", "/var", "/root", "/Library" };
 
+	if (p->n_sets != 1 || path[0] != '/')
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		if (str_starts(path, others[i]))
 			return false;
-	return p->n_sets == 1 && path[0] == '/' && !strstr(path, "/.") &&
-	       !strstr(path, "vitrine") && !strstr(path, "opencode") && !strstr(path, "/bin") &&
-	       !strstr(path, "/Library");
+	for (const char *s = path; *s; s++)
+		if ((*s == '/' &&
+		     (s[1] == '.' || str_starts(s, "/bin") || str_starts(s, "/Library"))) ||
+		    (*s == 'v' && str_starts(s, "vitrine")) ||
+		    (*s == 'o' && str_starts(s, "opencode")))
+			return false;
+	return true;
 }
 
-static bool spot_fits(const struct places *p, const char *class, const struct value *v)
+static bool spot_fits(const struct places *p, enum place_class class, const struct value *v)
 {
 	bool is_cut = false;
 	const char *path = spot_of(p, v, &is_cut);
 	bool is_unknown = v->s[0] == VALUE_UNKNOWN || v->s[0] == VALUE_MANY || climbs(v, is_cut) ||
 			  (p->cwd == NULL && v->s[0] != '/');
 
-	if (str_eq(class, "@unknown"))
+	if (class == PLACE_UNKNOWN)
 		return is_unknown;
-	if (str_eq(class, "@git"))
+	if (class == PLACE_GIT)
 		return is_git(v->s) || is_git(path);
 	/* rm $(which vitrine) */
-	if (str_eq(class, "@guard") && v->word && place_script_names(v->word, "vitrine"))
+	if (class == PLACE_GUARD && v->word && place_script_names(v->word, "vitrine"))
 		return true;
 	if (is_unknown)
 		return false;
-	if (str_eq(class, "@device"))
-		return is_device(v->is_glob || v->s[0] == '/' ? v->s : path);
-	if (str_eq(class, "@tmp"))
-		return is_tmp(p, path, is_cut);
-	if (rules_list_has("@startup|@guard", class) && is_plain_name(p, path))
+	if ((class == PLACE_STARTUP || class == PLACE_GUARD) && is_plain_name(p, path))
 		return false;
-	if (str_eq(class, "@startup"))
+	switch (class) {
+	case PLACE_DEVICE:
+		return is_device(v->is_glob || v->s[0] == '/' ? v->s : path);
+	case PLACE_TMP:
+		return is_tmp(p, path, is_cut);
+	case PLACE_STARTUP:
 		return any_path(p, PATTERNS_STARTUP, path, false) ||
 		       (v->is_glob && any_path(p, PATTERNS_STARTUP, v->s, true));
-	if (str_eq(class, "@guard"))
+	case PLACE_GUARD:
 		return any_path(p, PATTERNS_GUARD, path, false) ||
 		       holds_any(p, PATTERNS_GUARD, path) ||
 		       (v->is_glob && any_path(p, PATTERNS_GUARD, v->s, true));
-	if (str_eq(class, "@system"))
+	case PLACE_SYSTEM:
 		return is_system(p, path);
-	if (str_eq(class, "@root"))
+	case PLACE_ROOT:
 		return is_root(path, is_cut, v->s + strcspn(v->s, "*?[" VALUE_MARKS));
-	if (str_eq(class, "@home"))
+	case PLACE_HOME:
 		return is_home(p, path);
-	if (str_eq(class, "@cwd"))
+	case PLACE_CWD:
 		return is_cwd(p, path, v, is_cut);
-	if (str_eq(class, "@outside"))
+	case PLACE_OUTSIDE:
 		return path[0] == '/' && !is_tmp(p, path, is_cut) &&
 		       !(p->workspace && is_below(path, p->workspace));
+	case PLACE_ANY:
+	case PLACE_CREDENTIALS:
+	case PLACE_DYNAMIC:
+	case PLACE_GIT:
+	case PLACE_MADE:
+	case PLACE_SECRET:
+	case PLACE_UNKNOWN:
+	case PLACE_COUNT_:
+		break;
+	}
 	bug_on(true);
 }
 
@@ -458,45 +439,61 @@ static bool holds_secrets(const struct places *p, const struct value *v)
 	       !rules_list_fits("*/.config|*/.local|*/.local/share", path);
 }
 
-/* Where a word leads is worked out only for the classes that ask. */
-static bool class_fits(const struct places *p, const char *class, const struct value *v)
+static bool has_made_name(const struct places *p, const struct value *v)
 {
-	if (str_eq(class, "@any"))
-		return true;
-	if (str_eq(class, "@dynamic"))
-		return v->is_dynamic;
-	if (str_eq(class, "@secret"))
-		return place_is_secret(p, v);
-	if (str_eq(class, "@made")) {
-		const char *name = strrchr(v->s, '/');
+	const char *name = strrchr(v->s, '/');
 
-		return any_name(p, PATTERNS_MADE, name ? name + 1 : v->s, false);
-	}
-	if (str_eq(class, "@credentials"))
-		return place_is_secret(p, v) || holds_secrets(p, v);
+	return any_name(p, PATTERNS_MADE, name ? name + 1 : v->s, false);
+}
+
+static bool class_fits(const struct places *p, enum place_class class, const struct value *v);
+
+/* Where a word leads is worked out only for the classes that ask. */
+static bool class_decide(const struct places *p, enum place_class class, const struct value *v)
+{
+	if (class == PLACE_SECRET)
+		return place_is_secret(p, v);
+	if (class == PLACE_MADE)
+		return has_made_name(p, v);
+	if (class == PLACE_CREDENTIALS)
+		return class_fits(p, PLACE_SECRET, v) || holds_secrets(p, v);
 	return spot_fits(p, class, v);
 }
 
-/* Letters that differ at the beginning or the end turn most patterns down. */
-static bool text_fits(const char *pattern, const struct value *v)
+/* Dozens of rules ask the same of each word: the answers are kept with it, for one working directory. */
+static bool class_fits(const struct places *p, enum place_class class, const struct value *v)
 {
-	return may_fit(pattern, v->s, false) && may_end(pattern, v->s, v->n) &&
-	       fnmatch(pattern, v->s, 0) == 0;
+	struct spot *spot = v->spot;
+	uint32_t bit = UINT32_C(1) << class;
+	bool is_fit;
+
+	if (class == PLACE_ANY)
+		return true;
+	if (class == PLACE_DYNAMIC)
+		return v->is_dynamic;
+	if (spot == NULL)
+		return class_decide(p, class, v);
+	if (spot->answered_cwd != p->cwd)
+		spot->answered = 0;
+	if (spot->answered & bit)
+		return spot->answers & bit;
+	is_fit = class_decide(p, class, v);
+	spot->answered_cwd = p->cwd;
+	spot->answered |= bit;
+	spot->answers = is_fit ? spot->answers | bit : spot->answers & ~bit;
+	return is_fit;
 }
 
 bool place_fits(const struct places *p, const char *list, const struct value *v)
 {
-	char one[128];
-
 	while (list && *list) {
-		size_t n = strcspn(list, "|");
+		size_t n = 0;
 
-		if (n < sizeof(one)) {
-			memcpy(one, list, n);
-			one[n] = '\0';
-			if (one[0] == '@' ? class_fits(p, one, v) : text_fits(one, v))
-				return true;
-		}
+		while (list[n] && list[n] != '|')
+			n++;
+		if (list[0] == '@' ? class_fits(p, place_class_find(list, n), v)
+				   : pattern_fits(list, n, v->s))
+			return true;
 		list += n + (list[n] == '|');
 	}
 	return false;

@@ -24,12 +24,36 @@
 #include "guard/rule.h"
 #include "guard/value.h"
 
+enum place_class {
+	PLACE_ANY,
+	PLACE_CREDENTIALS,
+	PLACE_CWD,
+	PLACE_DEVICE,
+	PLACE_DYNAMIC,
+	PLACE_GIT,
+	PLACE_GUARD,
+	PLACE_HOME,
+	PLACE_MADE,
+	PLACE_OUTSIDE,
+	PLACE_ROOT,
+	PLACE_SECRET,
+	PLACE_STARTUP,
+	PLACE_SYSTEM,
+	PLACE_TMP,
+	PLACE_UNKNOWN,
+	PLACE_COUNT_
+};
+
+/* By its name with the '@'; PLACE_COUNT_ when there is none. */
+enum place_class place_class_find(const char *name, size_t n);
+
 struct places {
 	struct arena *mem;
 	const char *home, *cwd, *tmp; /* cwd: where the command runs, NULL when unknown */
 	const char *workspace;        /* where the agent works */
 	const struct rules *const *sets;
 	size_t n_sets;
+	size_t *joined; /* bytes of paths that words became so far; NULL: not counted */
 };
 
 /* Does this argument fit one of the alternatives ("@root|*.pem")? */

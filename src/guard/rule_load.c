@@ -5,6 +5,7 @@
  * the same form.
  */
 #include "guard/effect.h"
+#include "guard/place.h"
 #include "guard/rule.h"
 
 #define MAX_ITEMS ((size_t)2048)
@@ -44,6 +45,27 @@ enum effect_kind effect_find(const char *name, size_t n)
 	       (strlen(effect_names[k]) != n || memcmp(effect_names[k], name, n) != 0))
 		k++;
 	return k;
+}
+
+/* In the order of enum place_class. */
+static const char place_names[PLACE_COUNT_][16] = {
+	"@any",  "@credentials", "@cwd",  "@device", "@dynamic", "@git",    "@guard", "@home",
+	"@made", "@outside",     "@root", "@secret", "@startup", "@system", "@tmp",   "@unknown"
+};
+
+enum place_class place_class_find(const char *name, size_t n)
+{
+	enum place_class c = 0;
+
+	if (n < 3)
+		return PLACE_COUNT_;
+	/* Every word of a command comes here for every rule; the first two letters are enough to tell them apart. */
+	while (c < PLACE_COUNT_ && (place_names[c][1] != name[1] || place_names[c][2] != name[2]))
+		c++;
+	if (c < PLACE_COUNT_ &&
+	    (strncmp(place_names[c], name, n) != 0 || place_names[c][n] != '\0'))
+		return PLACE_COUNT_;
+	return c;
 }
 
 struct loader {
@@ -194,18 +216,10 @@ static int get_field(struct loader *l, const struct json *v, struct rule *r)
 /* A class that does not exist would never fit, and nobody would notice. */
 static int check_classes(struct loader *l, const struct json *v, const char *list)
 {
-	static const char *const classes[] = { "@root",    "@home",    "@cwd",         "@git",
-					       "@outside", "@tmp",     "@secret",      "@device",
-					       "@unknown", "@dynamic", "@any",         "@system",
-					       "@startup", "@guard",   "@credentials", "@made" };
-
 	for (const char *at = list; at && (at = strchr(at, '@')) != NULL; at++) {
 		size_t n = strcspn(at, "|");
-		bool is_known = at != list && at[-1] != '|';
 
-		for (size_t i = 0; i < ARRAY_LEN(classes); i++)
-			is_known |= strlen(classes[i]) == n && memcmp(classes[i], at, n) == 0;
-		if (!is_known)
+		if ((at == list || at[-1] == '|') && place_class_find(at, n) == PLACE_COUNT_)
 			return wrong(l, v, "there is no class \"%.*s\"", (int)n, at);
 	}
 	return 0;

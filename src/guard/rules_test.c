@@ -114,6 +114,129 @@ TEST(ids_are_unique)
 				      rules_built_in()->rules[k].id));
 }
 
+/* Does this sentence, or clause, begin with a verb that tells somebody to do something? */
+static bool is_advice(const char *s)
+{
+	static const char verbs[] = "ask|blot|build|call|change|commit|count|delete|describe|do|"
+				    "give|keep|leave|let|list|"
+				    "listen|look|make|mend|mount|name|pack|prepare|preview|print|"
+				    "push|put|read|rebase|"
+				    "remove|run|save|say|set|show|start|stay|tell|unpack|use|work|"
+				    "write";
+	char word[16] = "";
+	size_t n = strcspn(s, " ,.");
+
+	if (n >= sizeof(word))
+		return false;
+	memcpy(word, s, n);
+	if (word[0] >= 'A' && word[0] <= 'Z')
+		word[0] = (char)(word[0] + 32);
+	return rules_list_has(verbs, word);
+}
+
+/* What happens comes first; somewhere behind it stands what to do instead. */
+static bool has_advice(const char *say)
+{
+	for (const char *at = say; (at = strpbrk(at, ".;:")) != NULL; at++)
+		if (at[1] == ' ' && is_advice(at + 2))
+			return true;
+	return false;
+}
+
+TEST(every_rule_says_what_to_do_instead)
+{
+	const struct rules *r = rules_built_in();
+	_cleanup_(arena_done) struct arena mem = ARENA(MIB);
+	struct judgement j;
+	struct guard g;
+
+	CHECK(!has_advice("This deletes it. The user decides about that."));
+	CHECK(!has_advice("Name it."));
+	CHECK(has_advice("This deletes it. The user decides; name what is to go."));
+	CHECK(r->n_rules > 200);
+	for (size_t i = 0; i < r->n_rules; i++) {
+		const char *say = r->rules[i].say;
+		bool is_whole = say && say[0] && say[strlen(say) - 1] == '.' && has_advice(say);
+
+		if (r->rules[i].verdict == VERDICT_ALLOW)
+			continue;
+		if (!is_whole)
+			(void)fprintf(stderr, "%s: no alternative in '%s'\n", r->rules[i].id,
+				      say ? say : "");
+		CHECK(is_whole);
+	}
+	/* The one question that no rule asks. */
+	guard_init_plain(&g, "/home/u", "/home/u/project");
+	g.level = LEVEL_STRICT;
+	guard_command(&g, &mem, "make", 4, &j);
+	CHECK_STR(j.rule, "strict.unknown");
+	CHECK(has_advice(j.say));
+}
+
+/* Commands that the sentences name as the better way. */
+TEST(what_is_recommended_is_not_stopped)
+{
+	static const char *const commands[] = {
+		"git stash",
+		"git reset --keep HEAD~1",
+		"git merge --abort",
+		"git diff",
+		"git switch main",
+		"git show HEAD~1:a.c > copy",
+		"git clean -n",
+		"git push --force-with-lease origin mine",
+		"git branch -d old",
+		"git rm a.c",
+		"git worktree remove ../w",
+		"git revert HEAD",
+		"git init new",
+		"sed 's/=.*/=***/' .env",
+		"grep -c TOKEN .env",
+		"cut -d= -f1 .env",
+		"cargo publish --dry-run",
+		"gem build x.gemspec",
+		"mvn verify",
+		"gradle build",
+		"dotnet pack",
+		"vercel",
+		"python3 -m venv .venv",
+		"uv add x",
+		"crontab -l",
+		"lsmod",
+		"sysctl -n vm.swappiness",
+		"kubectl get pods",
+		"aws s3 rm s3://b/x --recursive --dryrun",
+		"aws ec2 describe-instances",
+		"az vm list",
+		"gcloud compute instances describe x",
+		"heroku info",
+		"heroku pg:info",
+		"helm status x",
+		"helm history x",
+		"pulumi preview",
+		"python manage.py test",
+		"python manage.py migrate",
+		"docker compose down",
+		"dpkg -x a.deb out",
+		"curl http://localhost:9200/_cat/indices",
+		"find . -name '*.tmp' -print",
+		"rsync -an --delete src/ dst/",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		_cleanup_(arena_done) struct arena mem = ARENA(64 * MIB);
+		struct judgement j;
+		struct guard g;
+
+		guard_init_plain(&g, "/home/u", "/home/u/project");
+		guard_command(&g, &mem, commands[i], strlen(commands[i]), &j);
+		if (j.verdict != VERDICT_ALLOW)
+			(void)fprintf(stderr, "%s: %s by %s\n", commands[i],
+				      verdict_name(j.verdict), j.rule);
+		CHECK_INT(j.verdict, VERDICT_ALLOW);
+	}
+}
+
 TEST(bad_files_are_named)
 {
 	static const struct {

@@ -15,6 +15,8 @@
 #define MAX_VARS ((size_t)256)
 #define MAX_VALUE ((size_t)KIB)
 #define MAX_BYTES ((size_t)256 * KIB)
+/* A value of a kilobyte behind two bytes of text makes a text of megabytes out of 128 KiB. No honest command comes near. */
+#define MAX_EXPANDED ((size_t)256 * KIB)
 
 enum origin { WRITTEN = 'w', QUOTED = 'q', EXPANDED = 'x' };
 
@@ -74,6 +76,18 @@ void vars_lose(struct vars *v, const char *name)
 		return;
 	i->is_lost = true;
 	i->value = NULL;
+}
+
+bool vars_spend(struct vars *v, size_t n)
+{
+	if (v->expanded == NULL)
+		return true;
+	*v->expanded += n;
+	if (*v->expanded <= MAX_EXPANDED)
+		return true;
+	/* The command is refused as unreadable. */
+	v->mem->is_over = true;
+	return false;
 }
 
 static const char *param(const struct vars *v, const char *name)
@@ -189,7 +203,7 @@ static void put_var(struct vars *v, struct cooked *k, const struct part *p)
 	bool is_list = p->text[0] == '@' || p->text[0] == '*';
 
 	if (known && (op == '\0' || op == '-' || op == '=' || op == '?') && p->op[0] != '!') {
-		if (v->has_ifs && !p->is_quoted)
+		if ((v->has_ifs && !p->is_quoted) || !vars_spend(v, strlen(known)))
 			put_unknown(k, false);
 		else
 			put(k, known, strlen(known), from);

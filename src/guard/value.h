@@ -20,6 +20,9 @@ struct spot {
 	const char *cwd; /* for this working directory */
 	const char *path;
 	bool is_known, is_cut;
+	/* Which classes of places were asked for with this working directory, and the answers: bits of enum place_class. */
+	const char *answered_cwd;
+	uint32_t answered, answers;
 };
 
 struct value {
@@ -46,12 +49,15 @@ struct vars {
 	const char *home, *cwd, *tmp; /* cwd NULL: unknown */
 	bool has_ifs;                 /* words are split in some other way */
 	size_t made;                  /* words so far */
-	const char *const *params;    /* $0 $1 ... of a shell -c; NULL: unknown */
+	size_t *expanded; /* bytes that expansions put in so far, in all scopes; NULL: not counted */
+	const char *const *params; /* $0 $1 ... of a shell -c; NULL: unknown */
 	size_t n_params;
 };
 
 void vars_set(struct vars *v, const char *name, const char *value);
 void vars_lose(struct vars *v, const char *name);
+/* So many bytes more come out of an expansion. False when that is too many: the arena is then marked as over. */
+bool vars_spend(struct vars *v, size_t n);
 /* The value, or NULL. */
 const char *vars_get(const struct vars *v, const char *name);
 

@@ -8,6 +8,9 @@
 
 #include "base/path.h"
 
+/* Every word of every later command is put behind the directory: a longer one is not followed any more. */
+#define MAX_CWD ((size_t)KIB)
+
 static void walk_node(struct walk *w, const struct node *n, enum input_kind input,
 		      const char *text);
 
@@ -382,6 +385,8 @@ static void change_directory(struct walk *w, const struct cmd *c)
 		w->places.cwd = NULL;
 	else
 		w->places.cwd = absolute(w, to->s);
+	if (w->places.cwd && strnlen(w->places.cwd, MAX_CWD) == MAX_CWD)
+		w->places.cwd = NULL;
 	w->vars.cwd = w->places.cwd;
 }
 

@@ -62,6 +62,7 @@ struct walk {
 	unsigned depth, branches;
 	const char *via; /* of the texts around: ssh, su, ... */
 	size_t commands, text_bytes;
+	size_t expanded, joined; /* bytes, of all values and of all places */
 	struct written *written;
 	const char *exported[8];
 	size_t n_exported;
@@ -69,6 +70,8 @@ struct walk {
 	size_t n_found;
 	const struct rule **effect_rules[EFFECT_COUNT_]; /* those about each */
 	size_t n_effect_rules[EFFECT_COUNT_];
+	const struct rule **finding_rules; /* those about findings */
+	size_t n_finding_rules;
 	struct effect effects[WALK_MAX_EFFECTS];
 	size_t n_effects;
 	struct {
@@ -106,19 +109,21 @@ bool wrap_open(struct walk *w, struct cmd *c);
 /* Inline code of interpreters (guard/code.c). */
 void code_open(struct walk *w, const struct cmd *c);
 void code_scan(struct walk *w, const struct cmd *c, const char *text);
-/* Calls in it that have effects, and what throws data away (guard/code_calls.c). */
+/* Calls in it that have effects (guard/code_calls.c). */
 #define CODE_MAX_RAN 16
 struct ran {
 	const char *texts[CODE_MAX_RAN]; /* that calls gave to a shell */
 	size_t n;
 };
 void code_calls(struct walk *w, const struct cmd *c, const char *code, struct ran *ret);
-/* Loops without an end, and sizes that no memory holds. */
+/* Loops without an end, and sizes that no memory holds (guard/code_words.c). */
 void code_loops(struct walk *w, const struct cmd *c, const char *code);
 /* Libraries of services and databases. */
 void code_services(struct walk *w, const struct cmd *c, const char *code);
-void code_ssh(struct walk *w, const struct cmd *c);
+/* Statements that throw data away or change accounts. */
 void code_sql(struct walk *w, const struct cmd *c, const char *text);
+/* Options of ssh that hold a command (guard/code.c). */
+void code_ssh(struct walk *w, const struct cmd *c);
 
 /* A text in inline code that is a list of words: ['rm', '-rf', 'x']. */
 void walk_words_of(struct walk *w, const struct cmd *by, const char *const *words, size_t n,

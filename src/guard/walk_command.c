@@ -74,13 +74,9 @@ void walk_hit_as(struct walk *w, const struct rule *r, enum verdict v, const str
 
 void walk_find(struct walk *w, const char *finding, const struct cmd *c)
 {
-	for (size_t i = 0; i < w->n_sets; i++)
-		for (size_t k = 0; k < w->sets[i]->n_rules; k++) {
-			const struct rule *r = &w->sets[i]->rules[k];
-
-			if (r->finding && rules_list_has(r->finding, finding))
-				walk_hit(w, r, FIT_YES, c);
-		}
+	for (size_t i = 0; i < w->n_finding_rules; i++)
+		if (rules_list_has(w->finding_rules[i]->finding, finding))
+			walk_hit(w, w->finding_rules[i], FIT_YES, c);
 }
 
 /* Rules. */
@@ -192,7 +188,7 @@ static void try_as_alias(struct walk *w, struct cmd *c)
 	const char *text = vars_get(&w->vars, arena_fmt(w->mem, "alias %s", c->argv[0]->s));
 	struct cmd in = *c;
 
-	if (text == NULL || strlen(text) > 1024)
+	if (text == NULL || strlen(text) > 1024 || !vars_spend(&w->vars, strlen(text)))
 		return;
 	in.argv = arena_take(w->mem, (strlen(text) + c->argc + 1) * sizeof(const struct value *));
 	in.argc = 0;

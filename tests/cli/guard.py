@@ -303,6 +303,7 @@ def decisions_of_the_bare_host_are_events(box):
 
 @test
 def effects_are_explained_counted_and_set(box):
+    has(box.cli("guard", "explain", "find . -name '*.log' | xargs rm").out, "files.rm-fed               rm ....log\n")
     r = box.cli("guard", "explain", "python3 -c \"import shutil; shutil.rmtree('/')\"")
     eq(r.rc, 3)
     has(r.out, "what it does", "removes / by python3: deny, effect.remove-home".replace("/ by", "/  by"))
