@@ -93,6 +93,20 @@ static unsigned version_of(const char *tool)
 	return n;
 }
 
+/* What a client says of its daemon: the line that begins with "ERROR: " where there is one (docker's last line is about
+ * printing), else the last line. */
+static char *said_of_daemon(struct buf *heard)
+{
+	static const char mark[] = "ERROR: ";
+	const char *at = strstr(buf_cstr(heard), mark);
+	_free_ char *line = NULL;
+
+	if (at)
+		heard->n = (size_t)(at - heard->p) + strcspn(at, "\n");
+	line = workshop_last_line(heard);
+	return mem_str(str_starts(line, mark) ? line + strlen(mark) : line);
+}
+
 /* It did not start: what it lacks, where that can be asked; else what it said itself. */
 static char *why_failed(const struct engine *en, const char *tool, const char *said)
 {
@@ -106,7 +120,7 @@ static char *why_failed(const struct engine *en, const char *tool, const char *s
 		return mem_fmt("its version here is %u, and %u is the least that it needs", version,
 			       en->least);
 	if (en->is_told && program_hear(info, &heard, &ignored) < 0) {
-		_free_ char *last = workshop_last_line(&heard);
+		_free_ char *last = said_of_daemon(&heard);
 
 		if (last[0])
 			return mem_fmt("no daemon or service answers: %s", last);
