@@ -11,6 +11,7 @@
 #include "http/head.h"
 #include "policy/pathrule.h"
 #include "seal/vault.h"
+#include "secret/secret.h"
 
 void wipe_free(char *s)
 {
@@ -355,7 +356,7 @@ static struct str view(const struct buf *b)
 }
 
 /* Enough for the longest value in every place a head has. The buffer never grows, so no copy is left behind. */
-static struct buf secret_buf(void)
+static struct buf head_buf(void)
 {
 	struct buf b = BUF(2 * HTTP_HEAD_MAX + 2 * VAULT_VALUE_MAX);
 
@@ -364,22 +365,23 @@ static struct buf secret_buf(void)
 	return b;
 }
 
-static char *take_text(struct buf *b)
+/* Too long with the values in it: the note says so, because what was asked for must not go out as it was. */
+static char *take_text(const struct place *p, const struct buf *b)
 {
+	p->note->is_over |= b->is_over;
 	return b->is_over ? NULL : mem_strn(b->p, b->n);
 }
 
 static char *swap_basic(const struct place *p, struct str value)
 {
-	_cleanup_(wipe_done) struct buf plain = secret_buf(), new = secret_buf(),
-					out = secret_buf();
+	_cleanup_(wipe_done) struct buf plain = head_buf(), new = head_buf(), out = head_buf();
 
-	if (!base64_read(str_trim(str_from(value, 6)), &plain) || plain.n > HTTP_HEAD_MAX ||
-	    !swap_into(p, view(&plain), &new))
+	if (!base64_read(str_trim(str_from(value, 6)), &plain) || !swap_into(p, view(&plain), &new))
 		return NULL;
 	buf_puts(&out, "Basic ");
 	base64_put(&out, view(&new));
-	return take_text(&out);
+	out.is_over |= new.is_over;
+	return take_text(p, &out);
 }
 
 char *vault_swap_field(const struct vault *v, const char *host, struct str name, struct str value,
@@ -397,8 +399,8 @@ char *vault_swap_field(const struct vault *v, const char *host, struct str name,
 		return swap_basic(&p, value);
 	if (!has_placeholder(v, value))
 		return NULL;
-	out = secret_buf();
-	return swap_into(&p, value, &out) ? take_text(&out) : NULL;
+	out = head_buf();
+	return swap_into(&p, value, &out) ? take_text(&p, &out) : NULL;
 }
 
 char *vault_swap_query(const struct vault *v, const char *host, struct str target,
@@ -410,9 +412,9 @@ char *vault_swap_query(const struct vault *v, const char *host, struct str targe
 
 	if (mark == target.n || !has_placeholder(v, str_from(target, mark)))
 		return NULL;
-	out = secret_buf();
+	out = head_buf();
 	buf_add(&out, target.p, mark);
-	return swap_into(&p, str_from(target, mark), &out) ? take_text(&out) : NULL;
+	return swap_into(&p, str_from(target, mark), &out) ? take_text(&p, &out) : NULL;
 }
 
 /* Could an answer of this host hold it? */
@@ -467,7 +469,7 @@ static void write_value(struct buf *out, struct str text, enum writing how)
 
 static void mask_writing(struct words *w, struct str value, struct str holder, enum writing how)
 {
-	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
+	_cleanup_(wipe_done) struct buf a = head_buf(), b = head_buf();
 
 	write_value(&a, value, how);
 	write_value(&b, holder, how);
@@ -535,23 +537,60 @@ struct words *vault_words(struct vault *v, const char *host)
 	return words_ref(c->words);
 }
 
-/* Only where both have one length: the length of a body has been announced. */
-static void add_body_word(struct words *m, struct str holder, struct str value)
+/* A value as it stands in a body of that kind. What stands for itself stays as it is: some programs say that JSON is a form. */
+static void write_in_body(struct buf *out, struct str value, enum vault_text kind)
 {
-	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
+	for (size_t i = 0; i < value.n; i++) {
+		unsigned char c = (unsigned char)value.p[i];
 
-	if (holder.n == value.n)
-		(void)words_add(m, holder, value);
-	write_value(&a, holder, WRITE_FORM);
-	write_value(&b, value, WRITE_FORM);
-	if (a.n == b.n && a.n != holder.n)
-		(void)words_add(m, view(&a), view(&b));
+		if (kind == VAULT_FORM && strchr("+&%; \t", c))
+			buf_printf(out, "%%%02X", c);
+		else if (kind == VAULT_JSON && c == '\t')
+			buf_puts(out, "\\t");
+		else if (kind == VAULT_JSON && strchr("\"\\", c))
+			buf_printf(out, "\\%c", c);
+		else
+			buf_putc(out, (char)c);
+	}
 }
 
-struct words *vault_body_words(const struct vault *v, const char *host, bool is_endpoint,
-			       uint64_t but)
+/* The same within a text that writes '/' and its kin with escapes. */
+static void write_escaped(struct buf *out, struct str value, enum writing how)
 {
-	struct words *w = words_new();
+	for (size_t i = 0; i < value.n; i++) {
+		struct str one = { .p = value.p + i, .n = 1 };
+
+		if (strchr("/+=~", one.p[0]))
+			write_value(out, one, how);
+		else
+			write_in_body(out, one, how == WRITE_JSON ? VAULT_JSON : VAULT_FORM);
+	}
+}
+
+/* The placeholder as it is, and as an address, a form or JSON may write it: each becomes the value in the same writing. */
+static void add_body_words(struct swap *s, struct str holder, struct str value,
+			   enum vault_text kind, size_t i)
+{
+	_cleanup_(secret_wipe) struct buf a = secret_buf_of(3 * holder.n);
+	_cleanup_(secret_wipe) struct buf b = secret_buf_of(3 * value.n);
+
+	if (holder.n != value.n && sabotaged("seal-length"))
+		return;
+	write_in_body(&b, value, kind);
+	swap_add(s, holder, view(&b), i);
+	for (enum writing how = 0; how < WRITINGS; how++) {
+		a.n = b.n = 0;
+		write_value(&a, holder, how);
+		write_escaped(&b, value, how);
+		if (a.n != holder.n)
+			swap_add(s, view(&a), view(&b), i);
+	}
+}
+
+struct swap *vault_body_swap(const struct vault *v, const char *host, enum vault_text kind,
+			     bool is_endpoint, uint64_t but)
+{
+	struct swap *swap = swap_new();
 
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vault_entry *s = &v->v[i];
@@ -559,8 +598,8 @@ struct words *vault_body_words(const struct vault *v, const char *host, bool is_
 				(is_endpoint && is_listed(s->doors, s->n_doors, host));
 
 		if (s->value && is_meant && !(but >> i & 1))
-			add_body_word(w, str_of(s->placeholder),
-				      (struct str){ .p = s->value, .n = s->n });
+			add_body_words(swap, str_of(s->placeholder),
+				       (struct str){ .p = s->value, .n = s->n }, kind, i);
 	}
-	return w;
+	return swap;
 }

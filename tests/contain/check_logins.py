@@ -537,3 +537,44 @@ def px55(c):
                 text = plain(re.sub(r"\r\n[0-9a-f]+\r\n", "", g["text"]))
                 c.must("Secret" not in text and "value=0123" not in text, f"HTTP/{version}: {a[3]}: {g['text'][-300:]!r}")
     return HELD
+
+
+@check("PX-56", prio="P0", title="a value that changes to one of another length is put into bodies of requests whole, with the right length, or the request is refused",
+       forms=RUN, idents=("user",), catches=("seal-length",), timeout=120.0)
+def px56(c):
+    """Never does the far side get the placeholder, which it would take for the value."""
+    with world(c) as w:
+        file = c.plant(c.home / "key", SECRET)
+        set_secret(c, w, "--from-file", str(file), "--in", "body", stdin=None)
+        box = c.keeper([*OWN, "--secret", "mine"], env=w.trust, command=["sh", "-c", "echo key $MY_KEY; exec sleep 120"])
+        c.need_control(box.wait_for("key "), f"no placeholder: {box.err!r}")
+        key = re.search(rb"key (\S+)", box.out)[1].decode()
+        c.plant(c.ws / "asker.js", (HERE / "asker.js").read_text())
+
+        def post(version, body, **head):
+            asks = c.plant(c.ws / f"asks{version}", json.dumps(["own.test", "POST", "/store", {"Content-Type": "text/plain", **head}, body]))
+            r = c.vitrine("exec", box.name, "--", "/usr/bin/node", str(c.ws / "asker.js"), version, str(asks), env=w.trust, timeout=40)
+            c.need_control(r.ok and r.text, f"not asked: {r}")
+            return json.loads(r.text.splitlines()[0]), [q for q in w.asked() if q["path"] == "/store"]
+
+        for value in (SECRET, "ghp_" + "Ab3" * 30, "short-0123"):
+            with c.host_edit():
+                file.write_text(value)
+            end = time.monotonic() + 15
+            while True:
+                _, asked = post("1", f"a {key} b")
+                if (asked and asked[0]["body"] == f"a {value} b") or time.monotonic() > end:
+                    break
+                time.sleep(0.3)
+            for version in VERSIONS:
+                for text in ("{k}", "one {k} two {k}", "x" * 200_000 + "{k}", "x" * 600_000 + "{k}"):
+                    got, asked = post(version, text.replace("{k}", key))
+                    want = text.replace("{k}", value)
+                    c.must(not [q for q in asked if key in q["body"]], f"HTTP/{version}: the placeholder arrived for a value of {len(value)}")
+                    swapped = got["status"] == 200 and [q["body"] for q in asked] == [want]
+                    refused = got["status"] == 413 and "another length" in got["text"] and len(text) > 500_000 and len(value) != len(SECRET)
+                    c.must(swapped or refused, f"HTTP/{version}: {len(value)} letters, {len(text)} of body: {got['status']} {got['text'][-200:]!r}")
+                    length = asked[0]["head"].get("content-length") if asked else None
+                    c.must(not swapped or length in (None, str(len(want))), f"HTTP/{version}: it is {len(want)} long, and said to be {length}")
+        box.stop()
+    return HELD
