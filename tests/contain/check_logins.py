@@ -281,38 +281,51 @@ def px48(c):
     return HELD
 
 
+CLOSED_HOSTS = {"oauth2.googleapis.com"}  # all of it is a login's
+
+
 @check("PX-49", prio="P1", title="another JSON answer of a login's host with a token in it is refused; models' words, streams and packs pass as they are",
-       forms=RUN, idents=("user",), catches=("seal-watch",), timeout=120.0)
+       forms=RUN, idents=("user",), catches=("seal-watch",), timeout=200.0)
 def px49(c):
     """Models write what looks like a token: such texts come through whole."""
-    with world(c) as w:
-        host = "api.anthropic.com"
-        flags = flags_for(w, "claude-login")
-        stream = "".join(f"data: {json.dumps({'text': 'sk-ant-api03-' + 'Ab1' * n})}\n\n" for n in range(40))
-        whole = [("/v1/messages", {"body": T, "type": "application/json"}), ("/v1/messages", {"body": stream, "type": "text/event-stream", "pieces": 700}),
-                 ("/pack", {"body": "PACK{T}" + "\x00\xff" * 500, "type": "application/x-git-upload-pack-result"}),
-                 ("/page", {"body": "<b>{T}</b>", "type": "text/html"}),
-                 ("/api/x", {"body": '{"say":"a key begins with sk-ant-api03-..."}', "type": "application/json"})]
-        closed = [("/api/x", {"body": T, "type": "application/json"}), ("/api/x", {"body": T, "type": "application/problem+JSON"}),
-                  ("/api/oauth/profile", {"body": T, "type": "text/json; charset=x"}), ("/api/x", {"body": '{"u":"https://h/?k={T}"}', "type": "application/json"}),
-                  ("/api/x", {"body": T, "type": "application/json", "pieces": 5}), ("/api/x", {"head": {"x-t": "{T}"}, "body": "x"}),
-                  ("/api/x", {"body": '{"a":"{TJ}"}', "type": "application/json"}), ("/api/x", {"body": '{"u":"/?k={TU}"}', "type": "application/json"}),
-                  ("/api/x", {"body": "access_token={T}", "type": "application/x-www-form-urlencoded"}), ("/api/x", {"head": {"location": "/?k={TU}"}, "body": "x"}),
-                  ("/api/x", {"body": "--x\r\n\r\n" + T, "type": "multipart/mixed; boundary=x"}), ("/v1/environments/bridge", {"body": T, "type": "application/json"}),
-                  ("/v1/code/sessions/s1/bridge", {"body": T, "type": "application/json"}), ("/api/x", {"body": '{"a":"{T}', "cut": 24, "type": "application/json"})]
-        for version in VERSIONS:
-            got = ask(c, w, version, [[host, "GET", p, {"x-play": json.dumps(q)}, None] for p, q in whole + closed], flags)
-            for (p, q), g in zip(whole, got):
-                want = q["body"].replace("{T}", w.token)
-                text = g["text"].partition("\r\n\r\n" if version == "1" else "\n")[2]
-                if "chunked" in g["text"].partition("\r\n\r\n")[0].lower():
-                    text = re.sub(r"(?:^|\r\n)[0-9a-f]+\r\n", "", text).removesuffix("\r\n")
-                c.must(g["status"] == 200 and text == want, f"HTTP/{version}: {p} was touched: {text[:300]!r}")
-            inside = [(p, g) for (p, _), g in zip(closed, got[len(whole):]) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
-            c.must(not inside, f"HTTP/{version}: a token in another answer: {inside[:2]}")
-            c.need_control(len(w.asked()) == len(whole) + len(closed), "not all was asked")
-        log = c.vitrine("events", "--json").text
-        c.must("begins like a token" in log and w.token not in log, "the refusal is not on record, or the token is")
+    with far(c):
+        with served(c, "claude-login") as w:
+            host = "api.anthropic.com"
+            flags = flags_for(w, "claude-login")
+            stream = "".join(f"data: {json.dumps({'text': 'sk-ant-api03-' + 'Ab1' * n})}\n\n" for n in range(40))
+            whole = [("/v1/messages", {"body": T, "type": "application/json"}), ("/v1/messages", {"body": stream, "type": "text/event-stream", "pieces": 700}),
+                     ("/pack", {"body": "PACK{T}" + "\x00\xff" * 500, "type": "application/x-git-upload-pack-result"}),
+                     ("/page", {"body": "<b>{T}</b>", "type": "text/html"}),
+                     ("/api/x", {"body": '{"say":"a key begins with sk-ant-api03-..."}', "type": "application/json"})]
+            closed = [("/api/x", {"body": T, "type": "application/json"}), ("/api/x", {"body": T, "type": "application/problem+JSON"}),
+                      ("/api/oauth/profile", {"body": T, "type": "text/json; charset=x"}), ("/api/x", {"body": '{"u":"https://h/?k={T}"}', "type": "application/json"}),
+                      ("/api/x", {"body": T, "type": "application/json", "pieces": 5}), ("/api/x", {"head": {"x-t": "{T}"}, "body": "x"}),
+                      ("/api/x", {"body": '{"a":"{TJ}"}', "type": "application/json"}), ("/api/x", {"body": '{"u":"/?k={TU}"}', "type": "application/json"}),
+                      ("/api/x", {"body": "access_token={T}", "type": "application/x-www-form-urlencoded"}), ("/api/x", {"head": {"location": "/?k={TU}"}, "body": "x"}),
+                      ("/api/x", {"body": "--x\r\n\r\n" + T, "type": "multipart/mixed; boundary=x"}), ("/v1/environments/bridge", {"body": T, "type": "application/json"}),
+                      ("/v1/code/sessions/s1/bridge", {"body": T, "type": "application/json"}), ("/api/x", {"body": '{"a":"{T}', "cut": 24, "type": "application/json"})]
+            for version in VERSIONS:
+                got = ask(c, w, version, [[host, "GET", p, {"x-play": json.dumps(q)}, None] for p, q in whole + closed], flags)
+                for (p, q), g in zip(whole, got):
+                    want = q["body"].replace("{T}", w.token)
+                    text = g["text"].partition("\r\n\r\n" if version == "1" else "\n")[2]
+                    if "chunked" in g["text"].partition("\r\n\r\n")[0].lower():
+                        text = re.sub(r"(?:^|\r\n)[0-9a-f]+\r\n", "", text).removesuffix("\r\n")
+                    c.must(g["status"] == 200 and text == want, f"HTTP/{version}: {p} was touched: {text[:300]!r}")
+                inside = [(p, g) for (p, _), g in zip(closed, got[len(whole):]) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
+                c.must(not inside, f"HTTP/{version}: a token in another answer: {inside[:2]}")
+                c.need_control(len(w.asked()) == len(whole) + len(closed), "not all was asked")
+            log = c.vitrine("events", "--json").text
+            c.must("begins like a token" in log and w.token not in log, "the refusal is not on record, or the token is")
+        for name, version in itertools.product([n for n in LOGINS if n != "claude-login"], VERSIONS):
+            with served(c, name) as w:
+                asks = [[h, "GET", "/somewhere/x", {"x-play": json.dumps(q)}, None] for h in sorted({split(e)[0] for e in LOGINS[name][1]} - CLOSED_HOSTS)
+                        for p, q in closed if p == "/api/x"]
+                got = ask(c, w, version, [*asks, [asks[0][0], "GET", "/somewhere/y", {"x-play": json.dumps(whole[3][1])}, None]], flags_for(w, name))
+                inside = [(a[3], g) for a, g in zip(asks, got) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
+                c.must(not inside, f"{name}, HTTP/{version}: a token in another answer: {inside[:2]}")
+                c.must(got[-1]["status"] == 200 and w.token in got[-1]["text"], f"{name}, HTTP/{version}: a page was touched: {got[-1]}")
+                c.need_control(len(w.asked()) == len(asks) + 1, f"{name}, HTTP/{version}: not all was asked")
     return HELD
 
 
