@@ -382,6 +382,27 @@ static void send_body(struct exchange *x, const char *text, size_t step, struct 
 	buf_add(up, body.p, body.n);
 }
 
+/* A server that sends back what it got: the value is masked in the writing in which it went out. */
+static void check_echo(struct exchange *x, const char *text, const char *value)
+{
+	static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+	_cleanup_(buf_done) struct buf down = BUF(KIB);
+	static struct http_head answer;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	CHECK(http_parse_response(ok, sizeof(ok) - 1, &answer, &e) > 0);
+	CHECK_INT(exchange_response(x, &answer, &out), 0);
+	CHECK_INT(exchange_down(x, text, strlen(text), &body), 0);
+	buf_add(&down, body.p, body.n);
+	CHECK_INT(exchange_down_end(x, &body), 0);
+	buf_add(&down, body.p, body.n);
+	CHECK_INT(down.n, strlen(text));
+	for (size_t at = 4; value[at + 3]; at++) /* no four letters of it but the first */
+		CHECK(memmem(down.p, down.n, value + at, 4) == NULL ||
+		      memmem(HOLDER, strlen(HOLDER), value + at, 4) != NULL);
+}
+
 /* A value that has another length than its placeholder, or begins otherwise, goes into a body all the same, written as its
  * kind of body writes it. */
 TEST(a_value_of_another_length_in_a_body)
@@ -395,11 +416,13 @@ TEST(a_value_of_another_length_in_a_body)
 		  "a ghp_0123456789_long_value b" },
 		{ "shorter1", "text/plain", HOLDER HOLDER, "shorter1shorter1" },
 		{ "ab-cdef-0123456789", "text/plain", "x=" HOLDER, "x=ab-cdef-0123456789" },
-		{ "a+b&c%d=/0123", "application/x-www-form-urlencoded", "k=" HOLDER "&l=1",
-		  "k=a%2Bb%26c%25d=/0123&l=1" },
-		{ "a\"b\\c/0123", "Application/JSON; charset=utf-8", "{\"k\":\"" HOLDER "\"}",
-		  "{\"k\":\"a\\\"b\\\\c/0123\"}" },
-		{ "a\"b\\c+0123", "text/plain", HOLDER, "a\"b\\c+0123" },
+		{ "a+b&c%d=/wxyz", "application/x-www-form-urlencoded", "k=" HOLDER "&l=1",
+		  "k=a%2Bb%26c%25d=/wxyz&l=1" },
+		{ "a b#c\"d;wxyz", "application/x-www-form-urlencoded", HOLDER,
+		  "a%20b%23c%22d%3Bwxyz" },
+		{ "a\"b\\c/wxyz", "Application/JSON; charset=utf-8", "{\"k\":\"" HOLDER "\"}",
+		  "{\"k\":\"a\\\"b\\\\c/wxyz\"}" },
+		{ "a\"b\\c+wxyz", "text/plain", HOLDER, "a\"b\\c+wxyz" },
 	};
 	struct terms *r = terms_new();
 	struct err e = ERR_INIT;
@@ -431,10 +454,29 @@ TEST(a_value_of_another_length_in_a_body)
 				send_body(&x, cases[i].body, step, &up, &length);
 				CHECK_STR(buf_cstr(&up), cases[i].want);
 				CHECK_INT(length, up.n);
+				check_echo(&x, cases[i].want, cases[i].value);
 				exchange_end(&x);
 				CHECK(strstr(said, "\"secrets\":[\"a\"]"));
 			}
 	}
+	terms_unref(r);
+}
+
+/* A value with what an address takes for something else stays one value of the query, and is masked as it went out. */
+TEST(a_value_in_a_query_is_encoded)
+{
+	static const char rules[] = "{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"" HOLDER
+				    "\",\"hosts\":[\"ok.test\"],\"in\":[\"query\"]}]}";
+	struct terms *r = terms_new();
+	struct exchange x;
+	struct err e = ERR_INIT;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR("a b&c#d/e+wxyz")), 0);
+	CHECK_INT(ask(&x, r, &way, "GET /a?k=" HOLDER "&l HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK(str_is(out.target, "/a?k=a%20b%26c%23d/e%2Bwxyz&l"));
+	check_echo(&x, "a%20b%26c%23d/e%2Bwxyz", "a b&c#d/e+wxyz");
+	exchange_end(&x);
 	terms_unref(r);
 }
 
@@ -444,8 +486,8 @@ TEST(no_value_in_frames_of_others)
 	static const char rules[] = "{\"git\":{\"push\":[\"git.test/me/app:refs/heads/"
 				    "*\"]},\"secrets\":[{\"name\":"
 				    "\"a\",\"placeholder\":\"" HOLDER "\",\"hosts\":[\"ok.test\","
-								      "\"git.test\"],\"in\":["
-								      "\"body\"]}]}";
+				    "\"git.test\"],\"in\":["
+				    "\"body\"]}]}";
 	static const struct exchange_way git = { .host = "git.test", .port = 443, .is_tls = true };
 	static const struct {
 		const struct exchange_way *way;

@@ -317,6 +317,52 @@ bool vault_is_placeholder(const struct vault *v, struct str text)
 	return at_placeholder(v, text) != NULL;
 }
 
+/* Ways to write a text within another: as an address or a form must, and as JSON must (what stands for itself stays as it is,
+ * because some programs say that JSON is a form); and the same with '/' and its kin written otherwise, too, as many do. */
+enum writing {
+	WRITE_FORM,
+	WRITE_JSON,
+	WRITE_FORM_ALL,
+	WRITE_FORM_SMALL,
+	WRITE_JSON_ALL,
+	WRITINGS,
+};
+
+static bool is_form_special(unsigned char c)
+{
+	return c <= ' ' || c >= 0x7f || strchr("\"#%&+;<>\\^`{|}", c);
+}
+
+static bool is_often_written(unsigned char c)
+{
+	return c != '\0' && strchr("/+=~", c);
+}
+
+static void write_char(struct buf *out, unsigned char c, enum writing how)
+{
+	bool is_json = how == WRITE_JSON || how == WRITE_JSON_ALL;
+
+	if (is_json && c == '\t')
+		buf_puts(out, "\\t");
+	else if (is_json && (c == '"' || c == '\\' || (c == '/' && how == WRITE_JSON_ALL)))
+		buf_printf(out, "\\%c", c);
+	else if (!is_json && (is_form_special(c) || (how != WRITE_FORM && is_often_written(c))))
+		buf_printf(out, how == WRITE_FORM_SMALL ? "%%%02x" : "%%%02X", c);
+	else
+		buf_putc(out, (char)c);
+}
+
+static void write_value(struct buf *out, struct str text, enum writing how)
+{
+	for (size_t i = 0; i < text.n; i++)
+		write_char(out, (unsigned char)text.p[i], how);
+}
+
+static struct str value_of(const struct vault_entry *s)
+{
+	return (struct str){ .p = s->value, .n = s->n };
+}
+
 /* Appends text to out with what may be swapped swapped; true when there was something. */
 static bool swap_into(const struct place *p, struct str text, struct buf *out)
 {
@@ -331,7 +377,10 @@ static bool swap_into(const struct place *p, struct str text, struct buf *out)
 			continue;
 		}
 		if (may_swap(p, s)) {
-			buf_add(out, s->value, s->n);
+			if (p->kind == VAULT_QUERY)
+				write_value(out, value_of(s), WRITE_FORM);
+			else
+				buf_add(out, s->value, s->n);
 			p->note->swapped |= UINT64_C(1) << (s - p->v->v);
 			is_hit = true;
 		} else {
@@ -450,30 +499,14 @@ static char *base64_core(struct str text, size_t before, struct str *ret)
 	return core;
 }
 
-/* Ways in which a server writes a value that holds '/' and its kin: in an address or a form, and in JSON. */
-enum writing { WRITE_FORM, WRITE_FORM_SMALL, WRITE_JSON, WRITINGS };
-
-static void write_value(struct buf *out, struct str text, enum writing how)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-
-		if (how == WRITE_JSON && strchr("/\"\\", c))
-			buf_printf(out, "\\%c", c);
-		else if (how != WRITE_JSON && strchr("/+=~", c))
-			buf_printf(out, how == WRITE_FORM ? "%%%02X" : "%%%02x", c);
-		else
-			buf_putc(out, (char)c);
-	}
-}
-
 static void mask_writing(struct words *w, struct str value, struct str holder, enum writing how)
 {
-	_cleanup_(wipe_done) struct buf a = head_buf(), b = head_buf();
+	_cleanup_(secret_wipe) struct buf a = secret_buf_of(3 * value.n);
+	_cleanup_(secret_wipe) struct buf b = secret_buf_of(3 * holder.n);
 
 	write_value(&a, value, how);
 	write_value(&b, holder, how);
-	if (!a.is_over && a.n != value.n && !sabotaged("seal-writing"))
+	if (a.n != value.n && !sabotaged("seal-writing"))
 		(void)words_add(w, view(&a), view(&b));
 }
 
@@ -484,7 +517,8 @@ static void mask_value(struct words *w, struct str value, struct str holder)
 
 	bug_on(!words_add(w, value, holder));
 	for (size_t i = 0; i < value.n; i++)
-		is_plain &= strchr("/+=~\"\\", value.p[i]) == NULL;
+		is_plain &= !is_form_special((unsigned char)value.p[i]) &&
+			    !is_often_written((unsigned char)value.p[i]);
 	for (enum writing how = 0; !is_plain && how < WRITINGS; how++)
 		mask_writing(w, value, holder, how);
 	for (size_t before = 0; before < 3; before++) {
@@ -505,8 +539,7 @@ static struct words *make_words(const struct vault *v, const char *host)
 		const struct vault_entry *s = &v->v[i];
 
 		if (s->value && is_known_to(s, host))
-			mask_value(w, (struct str){ .p = s->value, .n = s->n },
-				   str_of(s->placeholder));
+			mask_value(w, value_of(s), str_of(s->placeholder));
 	}
 	for (size_t i = 0; i < v->n_former && !sabotaged("seal-former"); i++) {
 		const struct vault_former *f = &v->former[i];
@@ -537,37 +570,8 @@ struct words *vault_words(struct vault *v, const char *host)
 	return words_ref(c->words);
 }
 
-/* A value as it stands in a body of that kind. What stands for itself stays as it is: some programs say that JSON is a form. */
-static void write_in_body(struct buf *out, struct str value, enum vault_text kind)
-{
-	for (size_t i = 0; i < value.n; i++) {
-		unsigned char c = (unsigned char)value.p[i];
-
-		if (kind == VAULT_FORM && strchr("+&%; \t", c))
-			buf_printf(out, "%%%02X", c);
-		else if (kind == VAULT_JSON && c == '\t')
-			buf_puts(out, "\\t");
-		else if (kind == VAULT_JSON && strchr("\"\\", c))
-			buf_printf(out, "\\%c", c);
-		else
-			buf_putc(out, (char)c);
-	}
-}
-
-/* The same within a text that writes '/' and its kin with escapes. */
-static void write_escaped(struct buf *out, struct str value, enum writing how)
-{
-	for (size_t i = 0; i < value.n; i++) {
-		struct str one = { .p = value.p + i, .n = 1 };
-
-		if (strchr("/+=~", one.p[0]))
-			write_value(out, one, how);
-		else
-			write_in_body(out, one, how == WRITE_JSON ? VAULT_JSON : VAULT_FORM);
-	}
-}
-
-/* The placeholder as it is, and as an address, a form or JSON may write it: each becomes the value in the same writing. */
+/* The placeholder as it is, in the way of the body, and as an address, a form or JSON may write it: each becomes the value in the
+ * same writing. */
 static void add_body_words(struct swap *s, struct str holder, struct str value,
 			   enum vault_text kind, size_t i)
 {
@@ -576,12 +580,15 @@ static void add_body_words(struct swap *s, struct str holder, struct str value,
 
 	if (holder.n != value.n && sabotaged("seal-length"))
 		return;
-	write_in_body(&b, value, kind);
+	if (kind == VAULT_PLAIN)
+		buf_add(&b, value.p, value.n);
+	else
+		write_value(&b, value, kind == VAULT_FORM ? WRITE_FORM : WRITE_JSON);
 	swap_add(s, holder, view(&b), i);
 	for (enum writing how = 0; how < WRITINGS; how++) {
 		a.n = b.n = 0;
 		write_value(&a, holder, how);
-		write_escaped(&b, value, how);
+		write_value(&b, value, how);
 		if (a.n != holder.n)
 			swap_add(s, view(&a), view(&b), i);
 	}
@@ -598,8 +605,7 @@ struct swap *vault_body_swap(const struct vault *v, const char *host, enum vault
 				(is_endpoint && is_listed(s->doors, s->n_doors, host));
 
 		if (s->value && is_meant && !(but >> i & 1))
-			add_body_words(swap, str_of(s->placeholder),
-				       (struct str){ .p = s->value, .n = s->n }, kind, i);
+			add_body_words(swap, str_of(s->placeholder), value_of(s), kind, i);
 	}
 	return swap;
 }
