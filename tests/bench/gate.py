@@ -79,22 +79,29 @@ def arguments():
     return a
 
 
-def processes(folder):
-    """The gate's and seal's processes that are of this build."""
+def processes(top):
+    """The gate's and seal's processes below this one."""
+    parents, names = {}, {}
     for p in Path("/proc").iterdir():
         try:
-            exe = os.readlink(p / "exe") if p.name.isdigit() else ""
+            if p.name.isdigit():
+                parents[int(p.name)] = int((p / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                names[int(p.name)] = os.readlink(p / "exe").rsplit("/", 1)[-1]
         except OSError:
             continue
-        if exe.startswith(str(folder)) and exe.rsplit("/", 1)[-1] in ("vitrine-gate", "vitrine-seal"):
-            yield p
+    for pid, name in names.items():
+        up = pid
+        while up in parents and up != top:
+            up = parents[up]
+        if up == top and name in ("vitrine-gate", "vitrine-seal"):
+            yield pid
 
 
-def busy_ns(folder):
+def busy_ns(top):
     total = 0
-    for p in processes(folder):
+    for pid in processes(top):
         try:
-            total += int((p / "schedstat").read_text().split()[0])
+            total += int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
         except OSError:
             continue
     return total
@@ -104,10 +111,9 @@ class Side:
     """A shell that does one job for each line that it is told: inside a sandbox of a build, or without one."""
 
     def __init__(self, work, env, program=None):
-        self.folder = program.parent.resolve() if program else None
         words = [str(program), "run", "--allow", "own.test", "--allow", "plain.test", "--allow", f"{OWN4}/32:9000", "--allow", f"{OWN4}/32",
                  "--secret", "mine", "--"] if program else []
-        self.proxy = "proxy" if program else ""
+        self.proxy, self.is_sandbox = "proxy" if program else "", bool(program)
         self.p = subprocess.Popen([*words, "/bin/bash", "-c", "while read -r line; do eval \"$line\" || echo failed; echo done; done"], cwd=work,
                                   env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
@@ -120,11 +126,11 @@ class Side:
 
     def work(self, job):
         """Microseconds of the client, and of the gate's processor."""
-        before = busy_ns(self.folder) if self.folder else 0
+        before = busy_ns(self.p.pid) if self.is_sandbox else 0
         begin = time.monotonic()
         self.do(job)
         took = time.monotonic() - begin
-        busy = (busy_ns(self.folder) - before) / 1e3 if self.folder else 0
+        busy = (busy_ns(self.p.pid) - before) / 1e3 if self.is_sandbox else 0
         return took * 1e6 / JOBS[job][1], busy / JOBS[job][1]
 
     def end(self):
@@ -195,7 +201,7 @@ def compare(args, start):
 def traced(side, job):
     """System calls of the gate and seal during the job, for each request, connection or MiB."""
     with tempfile.NamedTemporaryFile("r", suffix=".calls") as out:
-        pids = ",".join(p.name for p in processes(side.folder))
+        pids = ",".join(str(p) for p in processes(side.p.pid))
         p = subprocess.Popen(["strace", "-f", "-c", "-U", "calls,name", "-o", out.name, "-p", pids], stderr=subprocess.PIPE, text=True)
         for _ in pids.split(","):
             p.stderr.readline()  # attached
@@ -210,7 +216,7 @@ def counted(side, job):
     """Instructions of the same; None where the processor does not count them for us."""
     if not shutil.which("perf"):
         return None
-    pids = ",".join(p.name for p in processes(side.folder))
+    pids = ",".join(str(p) for p in processes(side.p.pid))
     p = subprocess.Popen(["perf", "stat", "-x", ",", "-e", "instructions:u", "-p", pids], stderr=subprocess.PIPE, text=True)
     time.sleep(0.2)
     side.do(job)
