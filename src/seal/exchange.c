@@ -492,9 +492,9 @@ static int swap_up(struct exchange *x, const char *p, size_t n, struct str *ret)
 		*ret = STR("");
 		return refuse(x, 413,
 			      "the value of a secret has another length than its placeholder, "
-			      "which "
-			      "stands too far behind the beginning of this body; send it without a "
-			      "Content-Length, or start the sandbox again");
+			      "and the placeholder stands too far behind the beginning of this "
+			      "body; send the request without a Content-Length, or set the secret "
+			      "anew with 'vitrine secret set' and start the sandbox again");
 	}
 	x->note.swapped |= swap_secrets(x->swap);
 	return 0;

@@ -20,7 +20,8 @@ struct swap *swap_new(void);
 void swap_free(struct swap *s); /* wipes */
 bool swap_is_empty(const struct swap *s);
 
-/* `word` becomes `by`, which is a value of the secret with this number (below 64). One that is there already stays. */
+/* `word` becomes `by`, which is a value of the secret with this number (below 64). One that is there already stays. No word stands
+ * within another: placeholders are drawn by lot. */
 void swap_add(struct swap *s, struct str word, struct str by, size_t secret);
 /* Has one of the words another length than what it becomes? */
 bool swap_resizes(const struct swap *s);
