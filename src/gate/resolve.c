@@ -2,8 +2,9 @@
 /* gate/resolve.c - see resolve.h
  *
  * A stub resolver and no more: A and AAAA together over one UDP socket of a random port to one server, after a second
- * to the next, four times at most: a name server that is silent is a refusal within five seconds. A library would bring its own files, threads or start-up cost into the one process
- * that must start fast and open nothing. Answers that were cut to fit a datagram are used as far as they go.
+ * to the next, four times at most, and TOTAL_NS for all of it: a name server that is silent, slow or drips failures is a refusal
+ * within five seconds of the request. A library would bring its own files, threads or start-up cost into the one process that
+ * must start fast and open nothing. Answers that were cut to fit a datagram are used as far as they go.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,8 +15,9 @@
 #include "gate/resolve.h"
 
 #define SERVERS 3
-#define TRY_NS (1100 * NS_PER_MS)
+#define TRY_NS NS_PER_SEC
 #define TRIES 4
+#define TOTAL_NS (4 * NS_PER_SEC) /* of one lookup, whatever its servers do */
 #define ENOUGH_NS                                                                                  \
 	(300 * NS_PER_MS) /* to wait for the second kind of address when there is the first */
 #define LOOKUPS 512
@@ -36,7 +38,7 @@ struct lookup {
 	bool is_done[2];
 	bool is_dead;
 	unsigned tries, code;
-	uint64_t due;
+	uint64_t due, end; /* of this try; of all of them */
 	struct addr v[DNS_ADDRS];
 	size_t n;
 	uint32_t ttl;
@@ -224,7 +226,7 @@ static void on_answer(struct source *s, unsigned ready)
 	}
 	if (l->is_done[0] && l->is_done[1])
 		finish(l);
-	else if (l->n > 0)
+	else if (l->n > 0 && l->due > clock_now() + ENOUGH_NS)
 		l->due = clock_now() + ENOUGH_NS;
 }
 
@@ -260,16 +262,17 @@ static void send_query(struct lookup *l, int which, uint16_t type)
 static void try_next(struct lookup *l)
 {
 	struct resolver *r = l->r;
+	uint64_t now = clock_now();
 	int fd;
 
 	source_close(r->t, &l->s);
-	if (l->tries >= TRIES || r->n_servers == 0) {
+	if (l->tries >= TRIES || r->n_servers == 0 || now >= l->end) {
 		finish(l);
 		return;
 	}
 	bug_on(getrandom(l->id, sizeof(l->id), 0) != (ssize_t)sizeof(l->id));
 	fd = connect_to(&r->servers[l->tries++ % r->n_servers], 53);
-	l->due = fd < 0 ? 0 : clock_now() + TRY_NS;
+	l->due = fd < 0 ? 0 : now + TRY_NS < l->end ? now + TRY_NS : l->end;
 	if (fd < 0 || source_open(r->t, &l->s, fd, on_answer, POLLER_READ) < 0)
 		return;
 	send_query(l, 0, DNS_A);
@@ -314,7 +317,11 @@ void resolver_find(struct resolver *r, const char *name, resolved_fn *fn, void *
 		return;
 	}
 	l = mem_new(1, sizeof(*l));
-	*l = (struct lookup){ .s = SOURCE_NONE, .r = r, .code = DNS_SERVFAIL, .ttl = 300 };
+	*l = (struct lookup){ .s = SOURCE_NONE,
+			      .r = r,
+			      .code = DNS_SERVFAIL,
+			      .end = clock_now() + TOTAL_NS,
+			      .ttl = 300 };
 	(void)snprintf(l->name, sizeof(l->name), "%s", name);
 	l->next = r->lookups;
 	r->lookups = l;

@@ -11,6 +11,7 @@
  */
 #include "seal/exchange.h"
 #include "base/loop.h"
+#include "base/num.h"
 #include "base/sabotage.h"
 #include "secret/secret.h"
 
@@ -282,9 +283,69 @@ static bool is_dropped(const struct exchange *x, const struct http_head *in,
 {
 	if (str_is_nocase(f->name, "TE"))
 		return !str_is_nocase(f->value, "trailers");
+	if (x->is_resized && str_is_nocase(f->name, "Content-Length"))
+		return true;
 	return http_field_is_hop(in, f->name) || str_is_nocase(f->name, "Host") ||
 	       (x->is_held && str_is_nocase(f->name, "Expect")) ||
 	       (x->is_masked && asks_for_another_form(f->name));
+}
+
+static void find_login(struct exchange *x, struct str path)
+{
+	if (!x->way->is_tls || sabotaged("seal-login"))
+		return;
+	x->login = logins_find(&x->rules->logins, x->way->host, path);
+	x->watch = x->login || sabotaged("seal-watch")
+			   ? NULL
+			   : logins_watch(&x->rules->logins, x->way->host, path);
+}
+
+static bool holds_word(struct str text, const char *word)
+{
+	for (size_t n = strlen(word), i = 0; i + n <= text.n; i++)
+		if (strncasecmp(text.p + i, word, n) == 0)
+			return true;
+	return false;
+}
+
+/* What placeholders in the body become. Nothing in what git sends, which is judged as it came and whose lines have their length
+ * before them, nor in the messages of a WebSocket, which are no body. Where a length was announced and may change by this, the
+ * body is held. */
+static void prepare_body(struct exchange *x, const struct http_head *in, uint64_t closed)
+{
+	const struct http_field *f = http_field_first(in, "Content-Type");
+	struct str type = f ? f->value : STR(""), length;
+	struct err ignored = ERR_INIT;
+	char digits[24];
+
+	if (!x->way->is_tls || x->is_upgrade || x->git.kind != GIT_NOT ||
+	    holds_word(type, "application/x-git-"))
+		return;
+	x->swap = vault_body_swap(&x->rules->vault, x->way->host,
+				  holds_word(type, "json")                    ? VAULT_JSON
+				  : holds_word(type, "x-www-form-urlencoded") ? VAULT_FORM
+									      : VAULT_PLAIN,
+				  x->login != NULL, closed);
+	if (!swap_resizes(x->swap) || http_field_one(in, "Content-Length", &length) != 1 ||
+	    length.n >= sizeof(digits))
+		return;
+	memcpy(digits, length.p, length.n);
+	digits[length.n] = '\0';
+	/* A length that is no number is refused by who reads the body. */
+	x->is_resized = num_parse(digits, 1, INT64_MAX, &x->length, &ignored) == 0;
+	x->is_held = x->is_resized;
+}
+
+/* Servers take heads of 8 to 64 KiB, and HTTP/2 cannot send more. */
+enum { HEAD_OUT_MAX = 60 * 1024 };
+
+static size_t head_size(const struct http_head *h)
+{
+	size_t n = h->target.n;
+
+	for (size_t i = 0; i < h->n; i++)
+		n += h->v[i].name.n + h->v[i].value.n + 4;
+	return n;
 }
 
 static int rewrite(struct exchange *x, const struct http_head *in, struct str path,
@@ -292,12 +353,6 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 {
 	char *target = NULL;
 
-	if (x->way->is_tls && !sabotaged("seal-login")) {
-		x->login = logins_find(&x->rules->logins, x->way->host, path);
-		x->watch = x->login || sabotaged("seal-watch")
-				   ? NULL
-				   : logins_watch(&x->rules->logins, x->way->host, path);
-	}
 	*out = (struct http_head){ .minor = 1, .method = in->method, .target = path };
 	add_field(out, STR("Host"), http_field_first(in, "Host")->value);
 	for (size_t i = 0; i < in->n; i++)
@@ -311,6 +366,8 @@ static int rewrite(struct exchange *x, const struct http_head *in, struct str pa
 	}
 	if (x->is_masked)
 		add_field(out, STR("Accept-Encoding"), STR("identity"));
+	if (x->note.is_over || head_size(out) > HEAD_OUT_MAX)
+		return refuse(x, 431, "with the values of its secrets the head is too long");
 	return out->n > HTTP_FIELDS_MAX - 4 ? refuse(x, 431, "too many header fields") : 0;
 }
 
@@ -351,22 +408,40 @@ int exchange_request(struct exchange *x, const struct http_head *in, struct http
 		r = check_fields(x, in);
 	if (r >= 0)
 		r = judge(x, in, path, &rule);
-	if (r >= 0)
-		r = rewrite(x, in, path, out);
 	if (r < 0)
 		return r;
 	closed = withheld(x, in->method, rule);
+	find_login(x, path);
+	prepare_body(x, in, closed);
+	r = rewrite(x, in, path, out);
+	if (r < 0)
+		return r;
 	if (x->note.swapped & closed)
 		return refuse(x, 403,
 			      "with git rules on this service its secret is for reading; an allow "
 			      "rule 'METHOD HOST/PATH' would let it write");
-	x->up_mask = mask_new(x->way->is_tls ? vault_body_words(&x->rules->vault, x->way->host,
-								x->login != NULL, closed)
-					     : words_new());
 	return x->is_held;
 }
 
-/* ---- a push */
+/* ---- bodies that are held */
+
+/* How much of a body is kept to learn its new length: as much as of the commands of a push. */
+#define BODY_HELD GIT_COMMANDS_BYTES
+
+/* All of the body is here, or as much as is held: its length follows from what was swapped in it. */
+static int hold_sized(struct exchange *x, size_t n)
+{
+	x->held += n;
+	x->is_held = x->held < BODY_HELD;
+	return !x->is_held;
+}
+
+uint64_t exchange_length(struct exchange *x)
+{
+	x->is_sized = true;
+	x->growth = swap_growth(x->swap);
+	return x->length + (uint64_t)x->growth;
+}
 
 static int feed_push(void *arg, const char *p, size_t n, struct err *e)
 {
@@ -376,9 +451,12 @@ static int feed_push(void *arg, const char *p, size_t n, struct err *e)
 int exchange_hold(struct exchange *x, const char *p, size_t n)
 {
 	struct err e = ERR_INIT;
-	int r = x->gunzip ? gunzip_feed(x->gunzip, p, n, feed_push, &x->push, &e)
-			  : git_push_feed(&x->push, p, n, &e);
+	int r;
 
+	if (x->is_resized)
+		return hold_sized(x, n);
+	r = x->gunzip ? gunzip_feed(x->gunzip, p, n, feed_push, &x->push, &e)
+		      : git_push_feed(&x->push, p, n, &e);
 	if (r < 0)
 		return refuse(x, 403, e.msg);
 	if (r == 0)
@@ -395,10 +473,32 @@ int exchange_hold(struct exchange *x, const char *p, size_t n)
 
 int exchange_hold_end(struct exchange *x)
 {
+	if (x->is_resized && !x->is_refused) {
+		x->is_held = false;
+		return 1;
+	}
 	return x->is_held && !x->is_refused ? refuse(x, 400, "a push without commands") : 0;
 }
 
 /* ---- bodies */
+
+static int swap_up(struct exchange *x, const char *p, size_t n, struct str *ret)
+{
+	*ret = STR("");
+	if (swap_feed(x->swap, p, n, ret) < 0)
+		return refuse(x, 413,
+			      "the values of its secrets make the body of this request too long");
+	if (x->is_sized && swap_growth(x->swap) != x->growth) {
+		*ret = STR("");
+		return refuse(x, 413,
+			      "the value of a secret has another length than its placeholder, "
+			      "and the placeholder stands too far behind the beginning of this "
+			      "body; send the request without a Content-Length, or set the secret "
+			      "anew with 'vitrine secret set' and start the sandbox again");
+	}
+	x->note.swapped |= swap_secrets(x->swap);
+	return 0;
+}
 
 int exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret)
 {
@@ -406,16 +506,14 @@ int exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret)
 	*ret = (struct str){ .p = p, .n = n };
 	if (n > 0 && x->is_bodiless && !x->frames)
 		return refuse(x, 400, "a request of this method to this host has no body");
-	if (!mask_is_empty(x->up_mask))
-		mask_feed(x->up_mask, p, n, ret);
-	return 0;
+	return swap_is_empty(x->swap) ? 0 : swap_up(x, p, n, ret);
 }
 
 void exchange_up_end(struct exchange *x, struct str *ret)
 {
 	*ret = STR("");
-	if (!mask_is_empty(x->up_mask))
-		mask_flush(x->up_mask, ret);
+	if (!swap_is_empty(x->swap))
+		swap_end(x->swap, ret);
 }
 
 /* A value that came since: an answer that goes on can hold it, because another request may have sent it. */
@@ -750,7 +848,7 @@ void exchange_end(struct exchange *x)
 	free(x->strings);
 	secret_wipe(&x->answer);
 	mask_free(x->mask);
-	mask_free(x->up_mask);
+	swap_free(x->swap);
 	frames_free(x->frames);
 	gunzip_free(x->gunzip);
 	git_push_done(&x->push);

@@ -5,7 +5,8 @@
  * about bytes from inside can be tested and fuzzed alone.
  *
  *     exchange_request()     forward out / hold the body / refuse
- *     exchange_hold()        while held: body bytes in, until the commands of a push are judged
+ *     exchange_hold()        while held: body bytes in, until the commands of a push are judged, or the length of a body is
+ *                            known in which values take the place of placeholders
  *     exchange_up()          body bytes on their way out (swapped where a secret says so)
  *     exchange_response()    the answer's head
  *     exchange_down()        its body, masked
@@ -44,7 +45,11 @@ struct exchange {
 	struct git_request git;
 	struct git_push push;
 	struct gunzip *gunzip;
-	struct mask *mask, *up_mask;
+	struct mask *mask;
+	struct swap *swap;         /* of placeholders in the request's body */
+	bool is_resized, is_sized; /* its length changes by that; and has been given out */
+	uint64_t length, held;     /* as announced inside; bytes that came while held */
+	int64_t growth;            /* of the length that was given out */
 	const struct terms *known; /* whose values the mask knows, as of */
 	uint64_t known_changes;
 	struct vault_note note;
@@ -68,12 +73,15 @@ void exchange_begin(struct exchange *x, const struct exchange_way *way, struct t
  * valid while x lives and the bytes of in stand. out->n leaves room for two fields more. */
 int exchange_request(struct exchange *x, const struct http_head *in, struct http_head *out);
 
-/* 1: judged and allowed; 0: more; < 0: refused. */
+/* 1: what was held goes out, through exchange_up(); 0: more; < 0: refused. */
 int exchange_hold(struct exchange *x, const char *p, size_t n);
-/* The body ended while it was held. */
+/* The body ended while it was held: 1 or < 0, as above. */
 int exchange_hold_end(struct exchange *x);
+/* Where x->is_resized: the Content-Length that goes out (there is none in `out`), after all that was held went through
+ * exchange_up(). */
+uint64_t exchange_length(struct exchange *x);
 
-/* < 0: refused: a body that the request may not have. */
+/* < 0: refused: a body that the request may not have, or whose length is not the one that was given out. */
 int exchange_up(struct exchange *x, const char *p, size_t n, struct str *ret);
 void exchange_up_end(struct exchange *x, struct str *ret);
 

@@ -358,6 +358,169 @@ TEST(half_a_placeholder_is_none)
 	terms_unref(r);
 }
 
+/* The body in pieces of `step` bytes, as it goes out; the Content-Length that goes with it in *ret, where it changes. */
+static void send_body(struct exchange *x, const char *text, size_t step, struct buf *up,
+		      uint64_t *ret)
+{
+	size_t n = strlen(text), at = 0;
+	struct str body;
+
+	if (x->is_held) {
+		for (; at < n; at += step)
+			CHECK_INT(exchange_hold(x, text + at, n - at < step ? n - at : step), 0);
+		CHECK_INT(exchange_hold_end(x), 1);
+		at = 0;
+		step = n;
+	}
+	for (; at < n; at += step) {
+		CHECK_INT(exchange_up(x, text + at, n - at < step ? n - at : step, &body), 0);
+		buf_add(up, body.p, body.n);
+	}
+	if (x->is_resized)
+		*ret = exchange_length(x);
+	exchange_up_end(x, &body);
+	buf_add(up, body.p, body.n);
+}
+
+/* A server that sends back what it got: the value is masked in the writing in which it went out. */
+static void check_echo(struct exchange *x, const char *text, const char *value)
+{
+	static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+	_cleanup_(buf_done) struct buf down = BUF(KIB);
+	static struct http_head answer;
+	struct err e = ERR_INIT;
+	struct str body;
+
+	CHECK(http_parse_response(ok, sizeof(ok) - 1, &answer, &e) > 0);
+	CHECK_INT(exchange_response(x, &answer, &out), 0);
+	CHECK_INT(exchange_down(x, text, strlen(text), &body), 0);
+	buf_add(&down, body.p, body.n);
+	CHECK_INT(exchange_down_end(x, &body), 0);
+	buf_add(&down, body.p, body.n);
+	CHECK_INT(down.n, strlen(text));
+	for (size_t at = 4; value[at + 3]; at++) /* no four letters of it but the first */
+		CHECK(memmem(down.p, down.n, value + at, 4) == NULL ||
+		      memmem(HOLDER, strlen(HOLDER), value + at, 4) != NULL);
+}
+
+/* A value that has another length than its placeholder, or begins otherwise, goes into a body all the same, written as its
+ * kind of body writes it. */
+TEST(a_value_of_another_length_in_a_body)
+{
+	static const char rules[] = "{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"" HOLDER
+				    "\",\"hosts\":[\"ok.test\"],\"in\":[\"body\"]}]}";
+	static const struct {
+		const char *value, *type, *body, *want;
+	} cases[] = {
+		{ "ghp_0123456789_long_value", "text/plain", "a " HOLDER " b",
+		  "a ghp_0123456789_long_value b" },
+		{ "shorter1", "text/plain", HOLDER HOLDER, "shorter1shorter1" },
+		{ "ab-cdef-0123456789", "text/plain", "x=" HOLDER, "x=ab-cdef-0123456789" },
+		{ "a+b&c%d=/wxyz", "application/x-www-form-urlencoded", "k=" HOLDER "&l=1",
+		  "k=a%2Bb%26c%25d=/wxyz&l=1" },
+		{ "a b#c\"d;wxyz", "application/x-www-form-urlencoded", HOLDER,
+		  "a%20b%23c%22d%3Bwxyz" },
+		{ "a\"b\\c/wxyz", "Application/JSON; charset=utf-8", "{\"k\":\"" HOLDER "\"}",
+		  "{\"k\":\"a\\\"b\\\\c/wxyz\"}" },
+		{ "a\"b\\c+wxyz", "text/plain", HOLDER, "a\"b\\c+wxyz" },
+	};
+	struct terms *r = terms_new();
+	struct err e = ERR_INIT;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CHECK_INT(vault_set(&r->vault, "a", str_of(cases[i].value)), 0);
+		for (size_t step = 1; step < 40; step++)
+			for (int has_length = 0; has_length < 2; has_length++) {
+				_cleanup_(buf_done) struct buf up = BUF(KIB), head = BUF(KIB);
+				uint64_t length = strlen(cases[i].want);
+				struct exchange x;
+
+				buf_printf(&head,
+					   "POST /a HTTP/1.1\r\nHost: ok.test\r\nExpect: "
+					   "100-continue\r\nContent-Type: %s\r\n",
+					   cases[i].type);
+				if (has_length)
+					buf_printf(&head, "Content-Length: %zu\r\n",
+						   strlen(cases[i].body));
+				buf_puts(&head, "\r\n");
+				(void)ask(&x, r, &way, buf_cstr(&head));
+				CHECK_INT(x.is_resized,
+					  has_length &&
+						  strlen(cases[i].want) != strlen(cases[i].body));
+				CHECK_INT(str_is(sent("Content-Length"), "(none)"),
+					  x.is_resized || !has_length);
+				CHECK_INT(str_is(sent("Expect"), "(none)"), x.is_held);
+				send_body(&x, cases[i].body, step, &up, &length);
+				CHECK_STR(buf_cstr(&up), cases[i].want);
+				CHECK_INT(length, up.n);
+				check_echo(&x, cases[i].want, cases[i].value);
+				exchange_end(&x);
+				CHECK(strstr(said, "\"secrets\":[\"a\"]"));
+			}
+	}
+	terms_unref(r);
+}
+
+/* A value with what an address takes for something else stays one value of the query, and is masked as it went out. */
+TEST(a_value_in_a_query_is_encoded)
+{
+	static const char rules[] = "{\"secrets\":[{\"name\":\"a\",\"placeholder\":\"" HOLDER
+				    "\",\"hosts\":[\"ok.test\"],\"in\":[\"query\"]}]}";
+	struct terms *r = terms_new();
+	struct exchange x;
+	struct err e = ERR_INIT;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR("a b&c#d/e+wxyz")), 0);
+	CHECK_INT(ask(&x, r, &way, "GET /a?k=" HOLDER "&l HTTP/1.1\r\nHost: ok.test\r\n\r\n"), 0);
+	CHECK(str_is(out.target, "/a?k=a%20b%26c%23d/e%2Bwxyz&l"));
+	check_echo(&x, "a%20b%26c%23d/e%2Bwxyz", "a b&c#d/e+wxyz");
+	exchange_end(&x);
+	terms_unref(r);
+}
+
+/* What git sends, and the messages of a WebSocket, have lengths of their own inside; a push goes out as it was judged. */
+TEST(no_value_in_frames_of_others)
+{
+	static const char rules[] = "{\"git\":{\"push\":[\"git.test/me/app:refs/heads/"
+				    "*\"]},\"secrets\":[{\"name\":"
+				    "\"a\",\"placeholder\":\"" HOLDER "\",\"hosts\":[\"ok.test\","
+				    "\"git.test\"],\"in\":["
+				    "\"body\"]}]}";
+	static const struct exchange_way git = { .host = "git.test", .port = 443, .is_tls = true };
+	static const struct {
+		const struct exchange_way *way;
+		const char *head;
+	} cases[] = {
+		{ &way, "POST /me/app/git-receive-pack HTTP/1.1\r\nHost: ok.test\r\nContent-Type: "
+			"application/x-git-receive-pack-request\r\nContent-Length: 18\r\n\r\n" },
+		{ &way, "GET /ws HTTP/1.1\r\nHost: ok.test\r\nConnection: Upgrade\r\nUpgrade: "
+			"websocket\r\n\r\n" },
+		{ &git, "POST /me/app/git-receive-pack HTTP/1.1\r\nHost: git.test\r\n"
+			"Content-Length: 18\r\n\r\n" },
+	};
+	struct terms *r = terms_new();
+	struct err e = ERR_INIT;
+
+	CHECK_INT(terms_parse(r, rules, sizeof(rules) - 1, &e), 0);
+	CHECK_INT(vault_set(&r->vault, "a", STR("of-another-length-0123")), 0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct http_head answer = { .minor = 1, .status = 101 };
+		struct exchange x;
+		struct str body;
+
+		CHECK_INT(ask(&x, r, cases[i].way, cases[i].head), i == 2);
+		CHECK(!x.is_resized);
+		if (i == 1)
+			CHECK_INT(exchange_response(&x, &answer, &out), 0);
+		CHECK_INT(exchange_up(&x, HOLDER, strlen(HOLDER), &body), 0);
+		CHECK(str_is(body, HOLDER));
+		exchange_end(&x);
+	}
+	terms_unref(r);
+}
+
 /* With git rules on one of its hosts a secret does not write to another, neither from the head nor from the body. */
 TEST(a_withheld_secret_is_not_put_into_a_body)
 {

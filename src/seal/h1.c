@@ -110,7 +110,8 @@ static void put_head(struct h1 *h, const struct http_head *out, struct fifo *to)
 		http_put_field(&b, STR("Connection"), STR("Upgrade"));
 		http_put_field(&b, STR("Upgrade"), STR("websocket"));
 	}
-	http_put_end(&b);
+	if (!h->x.is_resized) /* else release() puts the length behind the other fields */
+		http_put_end(&b);
 	fifo_force(to, b.p, b.n);
 }
 
@@ -241,17 +242,25 @@ static bool send_body(struct h1 *h)
 	return true;
 }
 
-/* Judged and allowed: what was held goes out. */
-static void release(struct h1 *h)
+/* Judged and allowed, or its length is known: what was held goes out. */
+static bool release(struct h1 *h)
 {
-	struct str all = fifo_view(&h->held), out;
+	struct str all = fifo_view(&h->held), body = str_from(all, h->held_head), out;
+	char line[64];
+	int n;
 
+	if (exchange_up(&h->x, body.p, body.n, &out) < 0)
+		return give_up(h, h->x.code, h->x.why);
 	fifo_force(&h->c->server.out, all.p, h->held_head);
-	all = str_from(all, h->held_head);
-	(void)exchange_up(&h->x, all.p, all.n, &out); /* a push has a body */
+	if (h->x.is_resized) {
+		n = snprintf(line, sizeof(line), "Content-Length: %llu\r\n\r\n",
+			     (unsigned long long)exchange_length(&h->x));
+		fifo_force(&h->c->server.out, line, (size_t)n);
+	}
 	put_data(&h->c->server.out, h->is_up_chunked, out);
 	fifo_done(&h->held);
 	h->up = UP_BODY;
+	return true;
 }
 
 static bool hold_body(struct h1 *h)
@@ -273,9 +282,7 @@ static bool hold_body(struct h1 *h)
 		judged = exchange_hold_end(&h->x);
 	if (judged < 0)
 		return give_up(h, h->x.code, h->x.why);
-	if (judged == 1)
-		release(h);
-	return true;
+	return judged == 1 ? release(h) : true;
 }
 
 static bool drain(struct h1 *h)

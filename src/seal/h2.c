@@ -140,7 +140,8 @@ static ssize_t take_lane(struct lane *l, nghttp2_session *from, int32_t from_id,
 	fifo_take(&l->q, v.n);
 	if (l->q.n == 0 && l->is_ended)
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
-	back = l->is_ended && l->q.n == 0 ? l->owed : v.n < l->owed ? v.n : l->owed;
+	/* Values may be shorter than their placeholders: when all is passed on, all is given back. */
+	back = l->q.n == 0 || v.n > l->owed ? l->owed : v.n;
 	l->owed -= back;
 	if (back > 0 && from_id)
 		(void)nghttp2_session_consume(from, from_id, back);
@@ -353,32 +354,43 @@ static void add_up(struct h2_stream *s, const char *p, size_t n)
 		(void)nghttp2_session_resume_data(s->h->up, s->up_id);
 }
 
-static void end_up(struct h2_stream *s)
-{
-	struct str rest;
-
-	s->up.is_ended = true;
-	if (s->x.is_refused)
-		return;
-	if (s->is_held) {
-		if (exchange_hold_end(&s->x) < 0)
-			give_up(s, s->x.code, s->x.why);
-		return;
-	}
-	exchange_up_end(&s->x, &rest);
-	fifo_force(&s->up.q, rest.p, rest.n);
-	if (s->up_id)
-		(void)nghttp2_session_resume_data(s->h->up, s->up_id);
-}
-
+/* Judged and allowed, or its length is known: what was held goes out. */
 static void release(struct h2_stream *s)
 {
 	struct str all = fifo_view(&s->held);
+	char length[32];
 
 	s->is_held = false;
 	add_up(s, all.p, all.n);
 	fifo_done(&s->held);
+	if (s->x.is_refused)
+		return;
+	if (s->x.is_resized) { /* exchange_request() leaves room for two fields */
+		(void)snprintf(length, sizeof(length), "%llu",
+			       (unsigned long long)exchange_length(&s->x));
+		s->out.v[s->out.n++] = (struct http_field){ .name = STR("content-length"),
+							    .value = str_of(length) };
+	}
 	submit_request(s);
+}
+
+static void end_up(struct h2_stream *s)
+{
+	struct str rest;
+
+	if (s->is_held && !s->x.is_refused) {
+		if (exchange_hold_end(&s->x) < 0)
+			give_up(s, s->x.code, s->x.why);
+		else
+			release(s);
+	}
+	s->up.is_ended = true;
+	if (s->x.is_refused)
+		return;
+	exchange_up_end(&s->x, &rest);
+	fifo_force(&s->up.q, rest.p, rest.n);
+	if (s->up_id)
+		(void)nghttp2_session_resume_data(s->h->up, s->up_id);
 }
 
 /* While a push is not judged its bytes are kept here and its window stays open. */

@@ -250,7 +250,7 @@ void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret)
 	let_go(m, keep, ret);
 }
 
-void mask_flush(struct mask *m, struct str *ret)
+static void flush(struct mask *m, struct str *ret)
 {
 	let_go(m, 0, ret);
 	for (size_t i = 0; i < m->w->n; i++)
@@ -266,7 +266,7 @@ void mask_end(struct mask *m, struct str *ret)
 		if (at > LET_GO && !sabotaged("seal-cut"))
 			memcpy(m->held.p + m->held.at + m->held.n - n, m->w->v[i].by + at - n, n);
 	}
-	mask_flush(m, ret);
+	flush(m, ret);
 }
 
 size_t mask_held(const struct mask *m)

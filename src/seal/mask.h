@@ -39,8 +39,6 @@ void mask_feed(struct mask *m, const char *p, size_t n, struct str *ret);
 /* The end: what was still held back. What may be the beginning of a word is replaced as well: an answer that breaks off, or
  * a message that ends, inside a word shows no more of it than one that holds all of it. */
 void mask_end(struct mask *m, struct str *ret);
-/* The same with what was held back as it came: where placeholders become values, half of one is none. */
-void mask_flush(struct mask *m, struct str *ret);
 
 /* How many bytes are held back. */
 size_t mask_held(const struct mask *m);

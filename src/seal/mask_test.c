@@ -98,7 +98,7 @@ TEST(a_placeholder_is_no_word)
 	mask_free(m);
 }
 
-/* Half a word at the end: hidden in an answer, left alone where placeholders become values. */
+/* Half a word at the end is hidden. */
 TEST(half_a_word)
 {
 	struct words *w = words_new();
@@ -109,9 +109,6 @@ TEST(half_a_word)
 	m = mask_new(words_ref(w));
 	mask_feed(m, "a sk-secret", 11, &got);
 	CHECK(str_is(got, "a "));
-	mask_flush(m, &got);
-	CHECK(str_is(got, "sk-secret"));
-	mask_feed(m, "sk-secret", 9, &got);
 	mask_end(m, &got);
 	CHECK(str_is(got, "sk-PLACEH"));
 	mask_free(m);

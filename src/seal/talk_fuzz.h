@@ -35,7 +35,8 @@ static struct terms *talk_rules(void)
 				   "app:refs/heads/agent/*\"]},"
 				   "\"secrets\":[{\"name\":\"k\",\"placeholder\":\"" FUZZ_HOLDER
 				   "\",\"hosts\":[\"ok.test\"],\"in\":[\"header\",\"query\","
-				   "\"body\"]}]}";
+				   "\"body\"]},{\"name\":\"l\",\"placeholder\":\"sk-shorter\","
+				   "\"hosts\":[\"ok.test\"],\"in\":[\"body\"]}]}";
 	static struct terms *r;
 	struct err e = ERR_INIT;
 
@@ -43,6 +44,7 @@ static struct terms *talk_rules(void)
 		r = terms_new();
 		bug_on(terms_parse(r, text, sizeof(text) - 1, &e) < 0);
 		bug_on(vault_set(&r->vault, "k", STR(FUZZ_SECRET)) < 0);
+		bug_on(vault_set(&r->vault, "l", STR("of-another-length-0123")) < 0);
 	}
 	return r;
 }

@@ -11,6 +11,7 @@
 #include "http/head.h"
 #include "policy/pathrule.h"
 #include "seal/vault.h"
+#include "secret/secret.h"
 
 void wipe_free(char *s)
 {
@@ -316,6 +317,52 @@ bool vault_is_placeholder(const struct vault *v, struct str text)
 	return at_placeholder(v, text) != NULL;
 }
 
+/* Ways to write a text within another: as an address or a form must, and as JSON must (what stands for itself stays as it is,
+ * because some programs say that JSON is a form); and the same with '/' and its kin written otherwise, too, as many do. */
+enum writing {
+	WRITE_FORM,
+	WRITE_JSON,
+	WRITE_FORM_ALL,
+	WRITE_FORM_SMALL,
+	WRITE_JSON_ALL,
+	WRITINGS,
+};
+
+static bool is_form_special(unsigned char c)
+{
+	return c <= ' ' || c >= 0x7f || strchr("\"#%&+;<>\\^`{|}", c);
+}
+
+static bool is_often_written(unsigned char c)
+{
+	return c != '\0' && strchr("/+=~", c);
+}
+
+static void write_char(struct buf *out, unsigned char c, enum writing how)
+{
+	bool is_json = how == WRITE_JSON || how == WRITE_JSON_ALL;
+
+	if (is_json && c == '\t')
+		buf_puts(out, "\\t");
+	else if (is_json && (c == '"' || c == '\\' || (c == '/' && how == WRITE_JSON_ALL)))
+		buf_printf(out, "\\%c", c);
+	else if (!is_json && (is_form_special(c) || (how != WRITE_FORM && is_often_written(c))))
+		buf_printf(out, how == WRITE_FORM_SMALL ? "%%%02x" : "%%%02X", c);
+	else
+		buf_putc(out, (char)c);
+}
+
+static void write_value(struct buf *out, struct str text, enum writing how)
+{
+	for (size_t i = 0; i < text.n; i++)
+		write_char(out, (unsigned char)text.p[i], how);
+}
+
+static struct str value_of(const struct vault_entry *s)
+{
+	return (struct str){ .p = s->value, .n = s->n };
+}
+
 /* Appends text to out with what may be swapped swapped; true when there was something. */
 static bool swap_into(const struct place *p, struct str text, struct buf *out)
 {
@@ -330,7 +377,10 @@ static bool swap_into(const struct place *p, struct str text, struct buf *out)
 			continue;
 		}
 		if (may_swap(p, s)) {
-			buf_add(out, s->value, s->n);
+			if (p->kind == VAULT_QUERY)
+				write_value(out, value_of(s), WRITE_FORM);
+			else
+				buf_add(out, s->value, s->n);
 			p->note->swapped |= UINT64_C(1) << (s - p->v->v);
 			is_hit = true;
 		} else {
@@ -355,7 +405,7 @@ static struct str view(const struct buf *b)
 }
 
 /* Enough for the longest value in every place a head has. The buffer never grows, so no copy is left behind. */
-static struct buf secret_buf(void)
+static struct buf head_buf(void)
 {
 	struct buf b = BUF(2 * HTTP_HEAD_MAX + 2 * VAULT_VALUE_MAX);
 
@@ -364,22 +414,23 @@ static struct buf secret_buf(void)
 	return b;
 }
 
-static char *take_text(struct buf *b)
+/* Too long with the values in it: the note says so, because what was asked for must not go out as it was. */
+static char *take_text(const struct place *p, const struct buf *b)
 {
+	p->note->is_over |= b->is_over;
 	return b->is_over ? NULL : mem_strn(b->p, b->n);
 }
 
 static char *swap_basic(const struct place *p, struct str value)
 {
-	_cleanup_(wipe_done) struct buf plain = secret_buf(), new = secret_buf(),
-					out = secret_buf();
+	_cleanup_(wipe_done) struct buf plain = head_buf(), new = head_buf(), out = head_buf();
 
-	if (!base64_read(str_trim(str_from(value, 6)), &plain) || plain.n > HTTP_HEAD_MAX ||
-	    !swap_into(p, view(&plain), &new))
+	if (!base64_read(str_trim(str_from(value, 6)), &plain) || !swap_into(p, view(&plain), &new))
 		return NULL;
 	buf_puts(&out, "Basic ");
 	base64_put(&out, view(&new));
-	return take_text(&out);
+	out.is_over |= new.is_over;
+	return take_text(p, &out);
 }
 
 char *vault_swap_field(const struct vault *v, const char *host, struct str name, struct str value,
@@ -397,8 +448,8 @@ char *vault_swap_field(const struct vault *v, const char *host, struct str name,
 		return swap_basic(&p, value);
 	if (!has_placeholder(v, value))
 		return NULL;
-	out = secret_buf();
-	return swap_into(&p, value, &out) ? take_text(&out) : NULL;
+	out = head_buf();
+	return swap_into(&p, value, &out) ? take_text(&p, &out) : NULL;
 }
 
 char *vault_swap_query(const struct vault *v, const char *host, struct str target,
@@ -410,9 +461,9 @@ char *vault_swap_query(const struct vault *v, const char *host, struct str targe
 
 	if (mark == target.n || !has_placeholder(v, str_from(target, mark)))
 		return NULL;
-	out = secret_buf();
+	out = head_buf();
 	buf_add(&out, target.p, mark);
-	return swap_into(&p, str_from(target, mark), &out) ? take_text(&out) : NULL;
+	return swap_into(&p, str_from(target, mark), &out) ? take_text(&p, &out) : NULL;
 }
 
 /* Could an answer of this host hold it? */
@@ -448,30 +499,14 @@ static char *base64_core(struct str text, size_t before, struct str *ret)
 	return core;
 }
 
-/* Ways in which a server writes a value that holds '/' and its kin: in an address or a form, and in JSON. */
-enum writing { WRITE_FORM, WRITE_FORM_SMALL, WRITE_JSON, WRITINGS };
-
-static void write_value(struct buf *out, struct str text, enum writing how)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-
-		if (how == WRITE_JSON && strchr("/\"\\", c))
-			buf_printf(out, "\\%c", c);
-		else if (how != WRITE_JSON && strchr("/+=~", c))
-			buf_printf(out, how == WRITE_FORM ? "%%%02X" : "%%%02x", c);
-		else
-			buf_putc(out, (char)c);
-	}
-}
-
 static void mask_writing(struct words *w, struct str value, struct str holder, enum writing how)
 {
-	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
+	_cleanup_(secret_wipe) struct buf a = secret_buf_of(3 * value.n);
+	_cleanup_(secret_wipe) struct buf b = secret_buf_of(3 * holder.n);
 
 	write_value(&a, value, how);
 	write_value(&b, holder, how);
-	if (!a.is_over && a.n != value.n && !sabotaged("seal-writing"))
+	if (a.n != value.n && !sabotaged("seal-writing"))
 		(void)words_add(w, view(&a), view(&b));
 }
 
@@ -482,7 +517,8 @@ static void mask_value(struct words *w, struct str value, struct str holder)
 
 	bug_on(!words_add(w, value, holder));
 	for (size_t i = 0; i < value.n; i++)
-		is_plain &= strchr("/+=~\"\\", value.p[i]) == NULL;
+		is_plain &= !is_form_special((unsigned char)value.p[i]) &&
+			    !is_often_written((unsigned char)value.p[i]);
 	for (enum writing how = 0; !is_plain && how < WRITINGS; how++)
 		mask_writing(w, value, holder, how);
 	for (size_t before = 0; before < 3; before++) {
@@ -503,8 +539,7 @@ static struct words *make_words(const struct vault *v, const char *host)
 		const struct vault_entry *s = &v->v[i];
 
 		if (s->value && is_known_to(s, host))
-			mask_value(w, (struct str){ .p = s->value, .n = s->n },
-				   str_of(s->placeholder));
+			mask_value(w, value_of(s), str_of(s->placeholder));
 	}
 	for (size_t i = 0; i < v->n_former && !sabotaged("seal-former"); i++) {
 		const struct vault_former *f = &v->former[i];
@@ -535,23 +570,34 @@ struct words *vault_words(struct vault *v, const char *host)
 	return words_ref(c->words);
 }
 
-/* Only where both have one length: the length of a body has been announced. */
-static void add_body_word(struct words *m, struct str holder, struct str value)
+/* The placeholder as it is, in the way of the body, and as an address, a form or JSON may write it: each becomes the value in the
+ * same writing. */
+static void add_body_words(struct swap *s, struct str holder, struct str value,
+			   enum vault_text kind, size_t i)
 {
-	_cleanup_(wipe_done) struct buf a = secret_buf(), b = secret_buf();
+	_cleanup_(secret_wipe) struct buf a = secret_buf_of(3 * holder.n);
+	_cleanup_(secret_wipe) struct buf b = secret_buf_of(3 * value.n);
 
-	if (holder.n == value.n)
-		(void)words_add(m, holder, value);
-	write_value(&a, holder, WRITE_FORM);
-	write_value(&b, value, WRITE_FORM);
-	if (a.n == b.n && a.n != holder.n)
-		(void)words_add(m, view(&a), view(&b));
+	if (holder.n != value.n && sabotaged("seal-length"))
+		return;
+	if (kind == VAULT_PLAIN)
+		buf_add(&b, value.p, value.n);
+	else
+		write_value(&b, value, kind == VAULT_FORM ? WRITE_FORM : WRITE_JSON);
+	swap_add(s, holder, view(&b), i);
+	for (enum writing how = 0; how < WRITINGS; how++) {
+		a.n = b.n = 0;
+		write_value(&a, holder, how);
+		write_value(&b, value, how);
+		if (a.n != holder.n)
+			swap_add(s, view(&a), view(&b), i);
+	}
 }
 
-struct words *vault_body_words(const struct vault *v, const char *host, bool is_endpoint,
-			       uint64_t but)
+struct swap *vault_body_swap(const struct vault *v, const char *host, enum vault_text kind,
+			     bool is_endpoint, uint64_t but)
 {
-	struct words *w = words_new();
+	struct swap *swap = swap_new();
 
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vault_entry *s = &v->v[i];
@@ -559,8 +605,7 @@ struct words *vault_body_words(const struct vault *v, const char *host, bool is_
 				(is_endpoint && is_listed(s->doors, s->n_doors, host));
 
 		if (s->value && is_meant && !(but >> i & 1))
-			add_body_word(w, str_of(s->placeholder),
-				      (struct str){ .p = s->value, .n = s->n });
+			add_body_words(swap, str_of(s->placeholder), value_of(s), kind, i);
 	}
-	return w;
+	return swap;
 }

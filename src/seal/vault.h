@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "seal/mask.h"
+#include "seal/swap.h"
 
 #define VAULT_MAX 64                        /* secrets; a set of them is one uint64_t */
 #define VAULT_VALUE_MAX ((size_t)16 * 1024) /* bytes of one */
@@ -83,6 +84,7 @@ bool vault_is_for(const struct vault_entry *s, const char *host);
 struct vault_note {
 	uint64_t swapped;   /* secrets that went to one of their hosts */
 	uint64_t elsewhere; /* placeholders that were seen in a request to another host */
+	bool is_over;       /* with the values in it a field or the query is too long */
 };
 
 /* The value of a header field as it goes out: NULL when as it is, else to be wiped and freed. */
@@ -100,9 +102,12 @@ bool vault_holds_for(const struct vault *v, const char *host);
 
 /* Words to be masked in answers of host: all values that its secrets have and had, as they are and within Basic. */
 struct words *vault_words(struct vault *v, const char *host);
-/* Words to be swapped in bodies sent to it (of a login: to its endpoint alone; of the secrets in the set `but` none). */
-struct words *vault_body_words(const struct vault *v, const char *host, bool is_endpoint,
-			       uint64_t but);
+/* What a body is, by its Content-Type: a value is written accordingly. */
+enum vault_text { VAULT_PLAIN, VAULT_FORM, VAULT_JSON };
+
+/* What is swapped in bodies sent to it (of a login: to its endpoint alone; of the secrets in the set `but` none). */
+struct swap *vault_body_swap(const struct vault *v, const char *host, enum vault_text kind,
+			     bool is_endpoint, uint64_t but);
 
 void wipe_free(char *s);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Medians, percentiles and bootstrap intervals; no more statistics than the report states."""
 
+import math
 import random
 import statistics
 
@@ -41,3 +42,12 @@ def paired(top, bottom):
     r = ratios(top, bottom)
     low, high = bootstrap(r)
     return {"n": len(r), "median": median(r), "low": low, "high": high}
+
+
+def typical(values):
+    """The Hodges-Lehmann estimate (the median of the averages of all pairs) with its 95 % interval from Wilcoxon's signed ranks:
+    as robust as the median against single wild values, and much narrower."""
+    n = len(values)
+    pairs = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
+    k = max(0, math.floor(n * (n + 1) / 4 - 1.96 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24)))
+    return {"n": n, "typical": statistics.median(pairs), "low": pairs[k], "high": pairs[-1 - k]}

@@ -360,11 +360,12 @@ def commands_of_the_user(box):
     has_not(inner, "CANARY", "VITRINE", "a.txt")
     has_not(inside, "canary-agent")
     has(r.err, "oops")
-    for bad in ("say", "say --to main", "say --to agent/x --evil", "say --to agent/x --loud more", "other", "say -h"):
+    for bad in ("say", "say --to main", "say --to agent/x --evil", "say --to agent/x --loud more", "other", "say -h",
+                "say --to agent/../main", "say --to agent/x/../../main", "say --to agent/.."):
         r = box.sh(f"broker {bad}")
         eq(r.rc, 125, bad)
         has(r.err, "vitrine: ")
-    eq(len([e for e in brokered(box) if e["verdict"] == "deny"]), 6)
+    eq(len([e for e in brokered(box) if e["verdict"] == "deny"]), 9)
 
 
 @test(timeout=30)

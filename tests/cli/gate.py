@@ -591,7 +591,7 @@ def a_silent_name_server_is_a_refusal_within_five_seconds(box):
     r = box.run("--allow", "silent.test", "--", "curl", "-sS", "-m", "20", "-w", "%{time_total}", "http://silent.test/")
     has(r.out, "vitrine: silent.test: no name server answered")
     took = float(r.out.splitlines()[-1])  # of the request, without the start
-    eq(4 < took < 5.5, True, f"{took:.1f} s")
+    eq(3.5 < took < 5.0, True, f"{took:.1f} s")
 
 
 @test(timeout=40)

@@ -33,7 +33,7 @@ RULES = {
     "git": {"fetch": ["git.test/me/*"], "push": ["git.test/me/app:refs/heads/agent/*"]},
     "secrets": [
         {"name": "key", "placeholder": HOLDER, "hosts": ["ok.test", "h2.test", "git.test"], "in": ["header", "query"]},
-        {"name": "bodily", "placeholder": HOLDER[::-1], "hosts": ["ok.test"], "in": ["body"]},
+        {"name": "bodily", "placeholder": HOLDER[::-1], "hosts": ["ok.test", "h2.test"], "in": ["body"]},
     ],
 }
 MEGABYTES = 64
@@ -104,6 +104,12 @@ class World:
                     return l
             time.sleep(0.02)
         raise AssertionError("no answer to a commit")
+
+    def change(self, name, value):
+        """Another value of a secret, as the keeper sends one that changed."""
+        self.p.stdin.write(f"value {name}={value}\n")
+        self.p.stdin.flush()
+        time.sleep(0.3)
 
     def env(self, **more):
         proxy = f"http://127.0.0.1:{self.port}"
@@ -445,6 +451,78 @@ def secret_places(w):
     eq(q.body.decode(), f"{HOLDER} {SECRET[::-1]}", "only what is meant for bodies is swapped there")
     w.curl("https://ok.test/p", "-H", f"X-A: {HOLDER[::-1]}")
     eq(w.server.seen[-1].get("x-a"), HOLDER[::-1], "a secret for bodies is not swapped in headers")
+
+
+def sent_body(w, version, path, data, *args):
+    """What the server got of a request with this body: status inside, Content-Length, body."""
+    file = w.d / "body"
+    file.write_bytes(data)
+    if version == "--http1.1":
+        n = len(w.server.seen)
+        r = w.curl(f"https://ok.test{path}", "-o", "-", "-w", "\n%{http_code}", "--data-binary", f"@{file}", *args)
+        q = w.server.seen[-1] if len(w.server.seen) > n else None
+        length, body = (q.get("content-length"), q.body) if q else (None, None)
+    else:
+        (w.d / "summed").unlink(missing_ok=True)
+        r = w.curl(f"https://h2.test/sum{path}", "-o", "-", "-w", "\n%{http_code}", "--data-binary", f"@{file}", *args, version=version)
+        summed = w.d / "summed"
+        length, body = (summed.read_bytes().split(b"\n", 1) if summed.exists() else (None, None))
+        length = length.decode() or None if length is not None else None
+    return r.stdout, length, body
+
+
+@test
+def a_value_of_another_length_in_bodies(w):
+    """A value that changed while programs run has another length and beginning than its placeholder: bodies get it all the same."""
+    holder = HOLDER[::-1].encode()
+    unsized = ["-H", "Transfer-Encoding: chunked"], ["-H", "Content-Length:"]
+    fill = b"x" * 100_000
+    try:
+        for value in (b"new/" + b"Ab3" * 40, b"short-01", b"quote\"+&%back\\slash-0123456789012345678901"):
+            w.change("bodily", value.decode())
+            for version, without_length in zip(("--http1.1", "--http2"), unsized):
+                for data in (b"one " + holder + b" two " + holder, holder, fill + holder + fill, fill + holder[:-1], b"none"):
+                    said, length, body = sent_body(w, version, "/b", data, "-H", "Content-Type: text/plain")
+                    want = data.replace(holder, value)
+                    eq((said[-3:], body, length), ("200", want, str(len(want))), f"{version} {value[:9]} {len(data)}")
+                    said, length, body = sent_body(w, version, "/c", data, "-H", "Content-Type: text/plain", *without_length)
+                    eq((said[-3:], body), ("200", want), f"{version} {value[:9]} {len(data)} without a length")
+                # Written as its kind of body writes it.
+                from urllib.parse import parse_qs
+                _, _, body = sent_body(w, version, "/f", b"a=1&key=" + holder + b"&b=2")
+                eq(parse_qs(body.decode())["key"], [value.decode()])
+                _, _, body = sent_body(w, version, "/j", b'{"key": "' + holder + b'"}', "-H", "Content-Type: application/json")
+                eq(json.loads(body), {"key": value.decode()})
+                # Longer than what is held: in the first part it is swapped, behind it the request is refused.
+                long = holder + fill * 8
+                said, length, body = sent_body(w, version, "/l", long, "-H", "Content-Type: text/plain")
+                eq((said[-3:], length, body), ("200", str(len(long) - len(holder) + len(value)), value + fill * 8), version)
+                said, length, body = sent_body(w, version, "/m", fill * 8 + holder, "-H", "Content-Type: text/plain")
+                has(said, "the value of a secret has another length than its placeholder")
+                eq(said[-3:], "413", version)
+                # The server gets no such request, or one that breaks off before the placeholder.
+                assert body is None or len(body) < int(length) and holder[:9] not in body, f"{version}: {len(body)} of {length}"
+            e = [x for x in w.events if x.get("request", "").endswith("/b")][-3:]
+            eq([x.get("secrets") for x in e], [["bodily"], None, None], "the record names the secret")
+    finally:
+        w.change("bodily", SECRET[::-1])
+
+
+@test
+def secrets_that_make_a_head_too_long(w):
+    """A value much longer than its placeholder, many times: refused, not left out."""
+    try:
+        w.change("key", "k" * 16000)
+        for version, host in (("--http1.1", "ok.test"), ("--http2", "h2.test")):
+            n = len(w.server.seen)
+            for args in (["-H", f"X-Api-Key: {HOLDER * 9}"], [a for i in range(9) for a in ("-H", f"X-{i}: {HOLDER}")], ["-u", f"me:{HOLDER * 9}"]):
+                r = w.curl(f"https://{host}/echo", "-w", "%{http_code}", *args, version=version)
+                has(r.stdout, "431", "too long")
+            r = w.curl(f"https://{host}/echo?{HOLDER * 9}", "-w", "%{http_code}", version=version)
+            has(r.stdout, "431", "too long")
+            eq(len(w.server.seen), n)
+    finally:
+        w.change("key", SECRET)
 
 
 @test

@@ -240,6 +240,15 @@ s.on('stream', (st, h) => {
     st.on('wantTrailers', () => st.sendTrailers({'grpc-status': '0', 'x-key': h['x-api-key'] || '-'}));
     st.end('body'); return;
   }
+  if (path.startsWith('/sum')) {  // what came, for the test to read: an echo would be masked
+    const all = []; st.on('data', d => all.push(d));
+    st.on('end', () => {
+      if (st.aborted || st.destroyed) return;
+      fs.writeFileSync(`${process.argv[4]}/summed`, Buffer.concat([Buffer.from((h['content-length'] || '') + '\n'), ...all]));
+      st.respond({':status': 200}); st.end('summed');
+    });
+    return;
+  }
   if (path === '/reset') { st.respond({':status': 200}); st.write('part'); setTimeout(() => st.destroy(new Error('x')), 50); return; }
   const parts = []; let n = 0;
   st.on('data', d => { n += d.length; if (n < 1 << 16) parts.push(d); });

@@ -281,38 +281,51 @@ def px48(c):
     return HELD
 
 
+CLOSED_HOSTS = {"oauth2.googleapis.com"}  # all of it is a login's
+
+
 @check("PX-49", prio="P1", title="another JSON answer of a login's host with a token in it is refused; models' words, streams and packs pass as they are",
-       forms=RUN, idents=("user",), catches=("seal-watch",), timeout=120.0)
+       forms=RUN, idents=("user",), catches=("seal-watch",), timeout=200.0)
 def px49(c):
     """Models write what looks like a token: such texts come through whole."""
-    with world(c) as w:
-        host = "api.anthropic.com"
-        flags = flags_for(w, "claude-login")
-        stream = "".join(f"data: {json.dumps({'text': 'sk-ant-api03-' + 'Ab1' * n})}\n\n" for n in range(40))
-        whole = [("/v1/messages", {"body": T, "type": "application/json"}), ("/v1/messages", {"body": stream, "type": "text/event-stream", "pieces": 700}),
-                 ("/pack", {"body": "PACK{T}" + "\x00\xff" * 500, "type": "application/x-git-upload-pack-result"}),
-                 ("/page", {"body": "<b>{T}</b>", "type": "text/html"}),
-                 ("/api/x", {"body": '{"say":"a key begins with sk-ant-api03-..."}', "type": "application/json"})]
-        closed = [("/api/x", {"body": T, "type": "application/json"}), ("/api/x", {"body": T, "type": "application/problem+JSON"}),
-                  ("/api/oauth/profile", {"body": T, "type": "text/json; charset=x"}), ("/api/x", {"body": '{"u":"https://h/?k={T}"}', "type": "application/json"}),
-                  ("/api/x", {"body": T, "type": "application/json", "pieces": 5}), ("/api/x", {"head": {"x-t": "{T}"}, "body": "x"}),
-                  ("/api/x", {"body": '{"a":"{TJ}"}', "type": "application/json"}), ("/api/x", {"body": '{"u":"/?k={TU}"}', "type": "application/json"}),
-                  ("/api/x", {"body": "access_token={T}", "type": "application/x-www-form-urlencoded"}), ("/api/x", {"head": {"location": "/?k={TU}"}, "body": "x"}),
-                  ("/api/x", {"body": "--x\r\n\r\n" + T, "type": "multipart/mixed; boundary=x"}), ("/v1/environments/bridge", {"body": T, "type": "application/json"}),
-                  ("/v1/code/sessions/s1/bridge", {"body": T, "type": "application/json"}), ("/api/x", {"body": '{"a":"{T}', "cut": 24, "type": "application/json"})]
-        for version in VERSIONS:
-            got = ask(c, w, version, [[host, "GET", p, {"x-play": json.dumps(q)}, None] for p, q in whole + closed], flags)
-            for (p, q), g in zip(whole, got):
-                want = q["body"].replace("{T}", w.token)
-                text = g["text"].partition("\r\n\r\n" if version == "1" else "\n")[2]
-                if "chunked" in g["text"].partition("\r\n\r\n")[0].lower():
-                    text = re.sub(r"(?:^|\r\n)[0-9a-f]+\r\n", "", text).removesuffix("\r\n")
-                c.must(g["status"] == 200 and text == want, f"HTTP/{version}: {p} was touched: {text[:300]!r}")
-            inside = [(p, g) for (p, _), g in zip(closed, got[len(whole):]) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
-            c.must(not inside, f"HTTP/{version}: a token in another answer: {inside[:2]}")
-            c.need_control(len(w.asked()) == len(whole) + len(closed), "not all was asked")
-        log = c.vitrine("events", "--json").text
-        c.must("begins like a token" in log and w.token not in log, "the refusal is not on record, or the token is")
+    with far(c):
+        with served(c, "claude-login") as w:
+            host = "api.anthropic.com"
+            flags = flags_for(w, "claude-login")
+            stream = "".join(f"data: {json.dumps({'text': 'sk-ant-api03-' + 'Ab1' * n})}\n\n" for n in range(40))
+            whole = [("/v1/messages", {"body": T, "type": "application/json"}), ("/v1/messages", {"body": stream, "type": "text/event-stream", "pieces": 700}),
+                     ("/pack", {"body": "PACK{T}" + "\x00\xff" * 500, "type": "application/x-git-upload-pack-result"}),
+                     ("/page", {"body": "<b>{T}</b>", "type": "text/html"}),
+                     ("/api/x", {"body": '{"say":"a key begins with sk-ant-api03-..."}', "type": "application/json"})]
+            closed = [("/api/x", {"body": T, "type": "application/json"}), ("/api/x", {"body": T, "type": "application/problem+JSON"}),
+                      ("/api/oauth/profile", {"body": T, "type": "text/json; charset=x"}), ("/api/x", {"body": '{"u":"https://h/?k={T}"}', "type": "application/json"}),
+                      ("/api/x", {"body": T, "type": "application/json", "pieces": 5}), ("/api/x", {"head": {"x-t": "{T}"}, "body": "x"}),
+                      ("/api/x", {"body": '{"a":"{TJ}"}', "type": "application/json"}), ("/api/x", {"body": '{"u":"/?k={TU}"}', "type": "application/json"}),
+                      ("/api/x", {"body": "access_token={T}", "type": "application/x-www-form-urlencoded"}), ("/api/x", {"head": {"location": "/?k={TU}"}, "body": "x"}),
+                      ("/api/x", {"body": "--x\r\n\r\n" + T, "type": "multipart/mixed; boundary=x"}), ("/v1/environments/bridge", {"body": T, "type": "application/json"}),
+                      ("/v1/code/sessions/s1/bridge", {"body": T, "type": "application/json"}), ("/api/x", {"body": '{"a":"{T}', "cut": 24, "type": "application/json"})]
+            for version in VERSIONS:
+                got = ask(c, w, version, [[host, "GET", p, {"x-play": json.dumps(q)}, None] for p, q in whole + closed], flags)
+                for (p, q), g in zip(whole, got):
+                    want = q["body"].replace("{T}", w.token)
+                    text = g["text"].partition("\r\n\r\n" if version == "1" else "\n")[2]
+                    if "chunked" in g["text"].partition("\r\n\r\n")[0].lower():
+                        text = re.sub(r"(?:^|\r\n)[0-9a-f]+\r\n", "", text).removesuffix("\r\n")
+                    c.must(g["status"] == 200 and text == want, f"HTTP/{version}: {p} was touched: {text[:300]!r}")
+                inside = [(p, g) for (p, _), g in zip(closed, got[len(whole):]) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
+                c.must(not inside, f"HTTP/{version}: a token in another answer: {inside[:2]}")
+                c.need_control(len(w.asked()) == len(whole) + len(closed), "not all was asked")
+            log = c.vitrine("events", "--json").text
+            c.must("begins like a token" in log and w.token not in log, "the refusal is not on record, or the token is")
+        for name, version in itertools.product([n for n in LOGINS if n != "claude-login"], VERSIONS):
+            with served(c, name) as w:
+                asks = [[h, "GET", "/somewhere/x", {"x-play": json.dumps(q)}, None] for h in sorted({split(e)[0] for e in LOGINS[name][1]} - CLOSED_HOSTS)
+                        for p, q in closed if p == "/api/x"]
+                got = ask(c, w, version, [*asks, [asks[0][0], "GET", "/somewhere/y", {"x-play": json.dumps(whole[3][1])}, None]], flags_for(w, name))
+                inside = [(a[3], g) for a, g in zip(asks, got) if w.token in plain(g["text"]) or w.token[:14] in plain(g["text"])]
+                c.must(not inside, f"{name}, HTTP/{version}: a token in another answer: {inside[:2]}")
+                c.must(got[-1]["status"] == 200 and w.token in got[-1]["text"], f"{name}, HTTP/{version}: a page was touched: {got[-1]}")
+                c.need_control(len(w.asked()) == len(asks) + 1, f"{name}, HTTP/{version}: not all was asked")
     return HELD
 
 
@@ -536,4 +549,45 @@ def px55(c):
             for a, g in zip(asks, got):
                 text = plain(re.sub(r"\r\n[0-9a-f]+\r\n", "", g["text"]))
                 c.must("Secret" not in text and "value=0123" not in text, f"HTTP/{version}: {a[3]}: {g['text'][-300:]!r}")
+    return HELD
+
+
+@check("PX-56", prio="P0", title="a value that changes to one of another length is put into bodies of requests whole, with the right length, or the request is refused",
+       forms=RUN, idents=("user",), catches=("seal-length",), timeout=120.0)
+def px56(c):
+    """Never does the far side get the placeholder, which it would take for the value."""
+    with world(c) as w:
+        file = c.plant(c.home / "key", SECRET)
+        set_secret(c, w, "--from-file", str(file), "--in", "body", stdin=None)
+        box = c.keeper([*OWN, "--secret", "mine"], env=w.trust, command=["sh", "-c", "echo key $MY_KEY; exec sleep 120"])
+        c.need_control(box.wait_for("key "), f"no placeholder: {box.err!r}")
+        key = re.search(rb"key (\S+)", box.out)[1].decode()
+        c.plant(c.ws / "asker.js", (HERE / "asker.js").read_text())
+
+        def post(version, body, **head):
+            asks = c.plant(c.ws / f"asks{version}", json.dumps(["own.test", "POST", "/store", {"Content-Type": "text/plain", **head}, body]))
+            r = c.vitrine("exec", box.name, "--", "/usr/bin/node", str(c.ws / "asker.js"), version, str(asks), env=w.trust, timeout=40)
+            c.need_control(r.ok and r.text, f"not asked: {r}")
+            return json.loads(r.text.splitlines()[0]), [q for q in w.asked() if q["path"] == "/store"]
+
+        for value in (SECRET, "ghp_" + "Ab3" * 30, "short-0123"):
+            with c.host_edit():
+                file.write_text(value)
+            end = time.monotonic() + 15
+            while True:
+                _, asked = post("1", f"a {key} b")
+                if (asked and asked[0]["body"] == f"a {value} b") or time.monotonic() > end:
+                    break
+                time.sleep(0.3)
+            for version in VERSIONS:
+                for text in ("{k}", "one {k} two {k}", "x" * 200_000 + "{k}", "x" * 600_000 + "{k}"):
+                    got, asked = post(version, text.replace("{k}", key))
+                    want = text.replace("{k}", value)
+                    c.must(not [q for q in asked if key in q["body"]], f"HTTP/{version}: the placeholder arrived for a value of {len(value)}")
+                    swapped = got["status"] == 200 and [q["body"] for q in asked] == [want]
+                    refused = got["status"] == 413 and "another length" in got["text"] and len(text) > 500_000 and len(value) != len(SECRET)
+                    c.must(swapped or refused, f"HTTP/{version}: {len(value)} letters, {len(text)} of body: {got['status']} {got['text'][-200:]!r}")
+                    length = asked[0]["head"].get("content-length") if asked else None
+                    c.must(not swapped or length in (None, str(len(want))), f"HTTP/{version}: it is {len(want)} long, and said to be {length}")
+        box.stop()
     return HELD

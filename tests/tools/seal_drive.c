@@ -5,7 +5,7 @@
  *
  * DIR holds trust.pem, rules.json and map ("HOST:PORT ADDRESS:PORT" lines). Writes DIR/ca.pem and DIR/bundle.pem and
  * then prints the port of a proxy that knows CONNECT; each tunnel is handed to seal. Events are lines on stdout. A line
- * "commit" on stdin reads rules.json again. Ends with its stdin.
+ * "commit" on stdin reads rules.json again, "value NAME=VALUE" changes the value of a secret. Ends with its stdin.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -115,6 +115,16 @@ static void commit(struct drive *d, bool has_trust)
 	write_all(d->dir, "bundle.pem", &trust, &d->ca);
 }
 
+/* A value that changed, as the keeper sends it. */
+static void change_value(const struct drive *d, const char *text)
+{
+	_free_ char *name = mem_strn(text, strcspn(text, "="));
+	const char *value = text + strlen(name) + 1;
+
+	(void)seal_send_all(d->keeper, SEAL_VALUE, name, value, strcspn(value, "\n"));
+	(void)seal_send(d->keeper, SEAL_REFRESH, 0, name, NULL, 0);
+}
+
 static int listen_here(uint16_t *ret_port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -222,6 +232,20 @@ static void show_done(struct drive *d)
 	(void)fflush(stdout);
 }
 
+/* A line of stdin, byte by byte: a long one comes in pieces. False: the end. */
+static bool read_line(char *line, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size - 1 && (n == 0 || line[n - 1] != '\n')) {
+		if (read(STDIN_FILENO, line + n, 1) != 1)
+			return false;
+		n++;
+	}
+	line[n] = '\0';
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct drive d = { .ca = BUF(64 * KIB), .map = BUF(64 * KIB) };
@@ -243,7 +267,7 @@ int main(int argc, char **argv)
 				      { .fd = d.keeper, .events = POLLIN },
 				      { .fd = d.front, .events = POLLIN },
 				      { .fd = STDIN_FILENO, .events = POLLIN } };
-		char line[64];
+		static char line[32 * 1024];
 
 		if (poll(p, ARRAY_LEN(p), -1) < 0)
 			continue;
@@ -254,9 +278,12 @@ int main(int argc, char **argv)
 		if (p[0].revents)
 			accept_one(&d);
 		if (p[3].revents) {
-			if (read(STDIN_FILENO, line, sizeof(line)) <= 0)
+			if (!read_line(line, sizeof(line)))
 				return 0;
-			commit(&d, false);
+			if (strncmp(line, "value ", 6) == 0)
+				change_value(&d, line + 6);
+			else
+				commit(&d, false);
 		}
 	}
 }
