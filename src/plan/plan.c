@@ -323,6 +323,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);
 	p.may_suid = may_make_suid(&p);
+	p.wants_notices =
+		!p.may_suid && str_eq(p.engine, "native") && f->n_files >= PLAN_NOTICE_FILES;
 	plan_mount_points(&p);
 	plan_add_skel(&p, SKEL_DIR, "var", "");
 	if (p.has_containers) { /* where such an engine looks for its kernel and keeps its things */
