@@ -181,12 +181,14 @@ void place_hide(struct keeper *k);
 void place_shut(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
 
-/* served.c: the server of the workspace's .git. Waits until init has made its mount and starts it. */
+/* served.c: the server of the workspace's .git. Waits until init has made its mount. */
 int served_start(struct keeper *k, struct err *e);
 void served_take(struct keeper *k, int take_fuse, int error);
 /* Takes the message if it is INIT_PARTS, and its descriptors with it. */
 bool served_parts(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 bool served_is_on(const struct keeper *k);
+/* Before the keeper waits for something that goes through the served mount: starts the server unless it runs. */
+void served_need(struct keeper *k);
 void served_finish(struct keeper *k);
 
 /* listening.c: hints about what listens inside. */

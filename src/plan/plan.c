@@ -129,6 +129,15 @@ void plan_add_cover(struct plan *p, const struct cover *c, const char *host, con
 	}
 }
 
+bool plan_mounts_in_served(const struct plan *p, const struct mount *serve)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (&p->mounts[i] != serve && !(p->mounts[i].flags & MOUNT_SERVED) &&
+		    path_is_beneath(p->mounts[i].dst, serve->dst))
+			return true;
+	return false;
+}
+
 const char *const plan_served_binds[] = { "objects", "refs", "logs", NULL };
 
 bool plan_is_served(const struct plan *p, const char *path)

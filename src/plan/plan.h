@@ -365,6 +365,8 @@ extern const char *const plan_worktree_parts[];
 
 /* Directories of a served git dir that are attached as they are, and not served; NULL-ended. */
 extern const char *const plan_served_binds[];
+/* Something else is to be mounted in the served git dir: then its server is needed before the first command. */
+bool plan_mounts_in_served(const struct plan *p, const struct mount *serve);
 /* Is the path inside served by name, and not below one of those? */
 bool plan_is_served(const struct plan *p, const char *path);
 
