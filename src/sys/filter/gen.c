@@ -285,6 +285,11 @@ static int print_doc(void)
 	       "table below). Nothing is refused that way. They are used where the kernel has "
 	       "such listeners for one\n  more filter (Linux 5.19 or later), else the others; a "
 	       "program inside that wants a listener of its own gets EBUSY.\n"
+	       "  A call that still waits is interrupted by a signal like any call that waits: it "
+	       "is "
+	       "made again after a handler with\n  `SA_RESTART`, and fails with EINTR after "
+	       "another, "
+	       "which `chmod` alone never does.\n"
 	       "- The filter is the last of several walls. No capabilities, the namespaces, the "
 	       "mounts and "
 	       "Landlock hold without it;\n  it keeps most of the kernel's code out of reach.\n");
