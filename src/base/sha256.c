@@ -95,8 +95,13 @@ static bool has_instructions(bool may_ask)
 
 	if (knows_instructions == 0 && may_ask) {
 		knows_instructions = -1;
-		if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_1 && c & bit_SSSE3 &&
-		    __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_SHA)
+		if (__get_cpuid_max(0, NULL) < 7)
+			return false;
+		__cpuid(1, a, b, c, d);
+		if (!(c & bit_SSE4_1) || !(c & bit_SSSE3))
+			return false;
+		__cpuid_count(7, 0, a, b, c, d);
+		if (b & bit_SHA)
 			knows_instructions = 1;
 	}
 	return knows_instructions > 0;

@@ -421,6 +421,7 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 		r = scan_run_made(h->ws_fd, p, &made, &h->scan, e);
 	if (r < 0)
 		return r;
+	f->n_files += p->mode == WS_DIRECT ? h->scan.files : 0;
 	/* In a clone nothing of the host's can be changed. */
 	f->covers = host_covers(&h->scan, p->mode == WS_CLONE, &f->n_covers);
 	look_served(h, p);

@@ -95,6 +95,7 @@ static int look_ground(struct host *h, const struct policy *p, const struct want
 		r = scan_run_made(fd, p, &made, &g.scan, e);
 	if (r < 0)
 		return err_wrap(e, r, "%s '%s'", w->flag, en->path);
+	h->facts.n_files += g.scan.files;
 	en->covers = host_covers(&g.scan, false, &en->n_covers);
 	g.real = mem_str(en->path);
 	g.inside = mem_str(w->inside ? w->inside : en->path);

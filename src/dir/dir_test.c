@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server of a git dir lets pass: rules by name, the judgement of a configuration, requests and nodes. */
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/test.h"
 #include "dir/serve.h"
+#include "dir/wire.h"
 
 static struct dir_rules rules(void)
 {
@@ -428,6 +430,51 @@ TEST(a_git_dir_is_served)
 	CHECK_INT(path_remove(AT_FDCWD, top), 0);
 	dir_done(d);
 	free(d);
+}
+
+/* What the keeper reads and answers before there is a server. */
+static int hello(uint32_t opcode, uint32_t minor, struct fuse_out_header *ret)
+{
+	struct {
+		struct fuse_in_header head;
+		struct fuse_init_in init;
+	} in = { .head = { .len = sizeof(in), .opcode = opcode, .unique = 77 },
+		 .init = { .major = 7, .minor = minor, .flags = ~0U } };
+	struct {
+		struct fuse_out_header head;
+		struct fuse_init_out init;
+	} out = { 0 };
+	struct err e = ERR_INIT;
+	int pair[2], r;
+
+	bug_on(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0);
+	bug_on(write(pair[0], &in, sizeof(in)) != (ssize_t)sizeof(in));
+	r = dir_hello(pair[1], &e);
+	fd_close(pair[1]);
+	if (r == 0) {
+		CHECK_INT(read(pair[0], &out, sizeof(out)), sizeof(out));
+		CHECK_INT(out.init.major, 7);
+		CHECK_INT(out.init.minor, 31);
+		CHECK_INT(out.init.max_write, FUSE_WRITE_MAX);
+		CHECK((out.init.flags & FUSE_WRITEBACK_CACHE) == 0);
+	} else {
+		CHECK_INT(read(pair[0], &out, sizeof(out)), 0);
+	}
+	fd_close(pair[0]);
+	*ret = out.head;
+	return r;
+}
+
+TEST(the_first_request_is_answered_without_a_server)
+{
+	struct fuse_out_header head;
+
+	CHECK_INT(hello(FUSE_INIT, 38, &head), 0);
+	CHECK_INT(head.unique, 77);
+	CHECK_INT(head.error, 0);
+	CHECK_INT(head.len, sizeof(head) + sizeof(struct fuse_init_out));
+	CHECK_INT(hello(FUSE_INIT, 30, &head), -EPROTO);
+	CHECK_INT(hello(FUSE_LOOKUP, 38, &head), -EPROTO);
 }
 
 TEST_MAIN()

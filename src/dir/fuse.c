@@ -126,3 +126,21 @@ int fuse_parse(const char *p, size_t n, struct fuse_request *ret)
 	memcpy(&ret->arg, p, size < sizeof(ret->arg) ? size : sizeof(ret->arg));
 	return take_tail(ret, f->tail, p + size, n - size) ? 0 : -EIO;
 }
+
+bool fuse_hello(const struct fuse_init_in *in, struct fuse_init_out *ret)
+{
+	const uint32_t wanted = FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES |
+				FUSE_AUTO_INVAL_DATA | FUSE_PARALLEL_DIROPS;
+
+	if (in->major != FUSE_KERNEL_VERSION || in->minor < 31)
+		return false;
+	*ret = (struct fuse_init_out){ .major = FUSE_KERNEL_VERSION,
+				       .minor = 31,
+				       .max_readahead = in->max_readahead,
+				       .flags = wanted & in->flags,
+				       .max_background = 16,
+				       .congestion_threshold = 12,
+				       .max_write = FUSE_WRITE_MAX,
+				       .time_gran = 1 };
+	return true;
+}

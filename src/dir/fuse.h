@@ -42,4 +42,7 @@ struct fuse_request {
  * -EBADMSG: not even a head. */
 int fuse_parse(const char *p, size_t n, struct fuse_request *ret);
 
+/* What the kernel's first request is answered with; false: its version is not ours. */
+bool fuse_hello(const struct fuse_init_in *in, struct fuse_init_out *ret);
+
 #endif

@@ -53,6 +53,9 @@ static int take_setting(struct dir *d, const char *s, struct err *e)
 		return add_range(&d->uids, s + 1, e);
 	case 'g':
 		return add_range(&d->gids, s + 1, e);
+	case 'o':
+		d->is_open = true;
+		return 0;
 	default:
 		return err_set(e, ERR_BUG, EINVAL, "unknown setting");
 	}

@@ -261,18 +261,9 @@ static struct handle *handle_of_node(struct dir *d, uint64_t node)
 
 static void on_init(struct dir *d, const struct fuse_request *q)
 {
-	const uint32_t wanted = FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES |
-				FUSE_AUTO_INVAL_DATA | FUSE_PARALLEL_DIROPS;
-	struct fuse_init_out out = { .major = FUSE_KERNEL_VERSION,
-				     .minor = 31,
-				     .max_readahead = q->arg.init.max_readahead,
-				     .flags = wanted & q->arg.init.flags,
-				     .max_background = 16,
-				     .congestion_threshold = 12,
-				     .max_write = FUSE_WRITE_MAX,
-				     .time_gran = 1 };
+	struct fuse_init_out out;
 
-	if (q->arg.init.major != FUSE_KERNEL_VERSION || q->arg.init.minor < 31) {
+	if (!fuse_hello(&q->arg.init, &out)) {
 		answer(d, q, -EPROTO, 0);
 		return;
 	}

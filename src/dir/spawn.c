@@ -4,13 +4,17 @@
  * A program of its own and not a fork of the keeper: it inherits no memory, four descriptors, and no environment.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/io.h"
 #include "base/program.h"
+#include "dir/fuse.h"
 #include "dir/wire.h"
 #include "sys/spread.h"
+
+#define HELLO_MS 10000
 
 static int settings_file(const struct buf *settings, struct err *e)
 {
@@ -35,6 +39,28 @@ static __attribute__((noinline)) pid_t spawn(const char *path, const int fds[4])
 		program_become(path, "vitrine-dir", NULL, fds, 4);
 	}
 	return pid;
+}
+
+int dir_hello(int fuse, struct err *e)
+{
+	struct {
+		struct fuse_out_header head;
+		struct fuse_init_out init;
+	} out = { .head.len = sizeof(out) };
+	char request[16 * KIB]; /* the kernel wants room for more than it sends */
+	struct pollfd p = { .fd = fuse, .events = POLLIN };
+	struct fuse_request q;
+	ssize_t n = -ETIMEDOUT;
+
+	if (poll(&p, 1, HELLO_MS) > 0) /* it lies there since the mount was made */
+		n = io_read(fuse, request, sizeof(request));
+	if (n < 0)
+		return err_set(e, ERR_SYSTEM, (int)-n, "the first request of /dev/fuse");
+	if (fuse_parse(request, (size_t)n, &q) < 0 || q.head.opcode != FUSE_INIT ||
+	    !fuse_hello(&q.arg.init, &out.init))
+		return err_set(e, ERR_UNSUPPORTED, EPROTO, "this kernel's FUSE is another one");
+	out.head.unique = q.head.unique;
+	return write(fuse, &out, sizeof(out)) < 0 ? err_sys(e, "/dev/fuse") : 0;
 }
 
 int dir_spawn(int fuse, int git, const struct buf *settings, pid_t *ret_pid, int *ret_socket,

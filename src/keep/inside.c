@@ -278,6 +278,12 @@ static void on_resolver(struct keeper *k, const struct init_msg *m, int take_fd)
 	refuser_take(k, take_fd);
 }
 
+static void on_notices(struct keeper *k, const struct init_msg *m, int take_fd)
+{
+	(void)m;
+	notice_take(k, take_fd);
+}
+
 static void on_served(struct keeper *k, const struct init_msg *m, int take_fd)
 {
 	served_take(k, take_fd, m->a);
@@ -315,6 +321,7 @@ static const struct {
 	{ INIT_FILE_DONE, true, on_file_done },
 	{ INIT_RECEIVER, true, on_receiver },
 	{ INIT_RESOLVER, true, on_resolver },
+	{ INIT_NOTICES, true, on_notices },
 	{ INIT_PARKED, false, on_parked },
 };
 

@@ -359,6 +359,7 @@ static void finish(struct keeper *k)
 	gate_finish(k);
 	receiver_finish(k);
 	refuser_finish(k);
+	notice_finish(k);
 	broker_finish(k);
 	keeper_look(k);
 	seal_finish(k);

@@ -103,6 +103,12 @@ struct keeper {
 		enum { TIMES_UNKNOWN, TIMES_HOLD, TIMES_DO_NOT } times;
 		const char **swept; /* directories that need no walk of their own */
 		size_t n_swept, cap_swept;
+		struct setid_list {
+			const char *path;
+			const struct setid_file *files;
+			size_t n;
+		} * lists; /* directories whose set-ID files are known */
+		size_t n_lists, cap_lists;
 		size_t told;
 	} setid;                     /* setid.c */
 	uint64_t timed_ns;           /* since when a limit on time counts */
@@ -112,6 +118,7 @@ struct keeper {
 	struct listening *listening; /* listening.c */
 	struct seal *seal;           /* seal.c; NULL: nothing is inspected */
 	struct refuser *refuser;     /* refuser.c; NULL: nobody answers questions about names */
+	struct notice *notice;       /* notice.c; NULL: the system call filter sends none */
 	struct hearing
 		*hearing; /* receiver.c; NULL: nobody listens to what the inside says of itself */
 	/* limits.c */
@@ -174,12 +181,14 @@ void place_hide(struct keeper *k);
 void place_shut(struct keeper *k); /* nobody can come any more */
 void place_release(struct keeper *k);
 
-/* served.c: the server of the workspace's .git. Waits until init has made its mount and starts it. */
+/* served.c: the server of the workspace's .git. Waits until init has made its mount. */
 int served_start(struct keeper *k, struct err *e);
 void served_take(struct keeper *k, int take_fuse, int error);
 /* Takes the message if it is INIT_PARTS, and its descriptors with it. */
 bool served_parts(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS]);
 bool served_is_on(const struct keeper *k);
+/* Before the keeper waits for something that goes through the served mount: starts the server unless it runs. */
+void served_need(struct keeper *k);
 void served_finish(struct keeper *k);
 
 /* listening.c: hints about what listens inside. */
@@ -310,8 +319,17 @@ void masks_on_frozen(struct keeper *k);
 bool masks_want_freeze(const struct keeper *k);
 void masks_finish(struct keeper *k);
 
+/* The filter's notices about calls that can make a set-user-id or set-group-id file (notice.c). */
+void notice_take(struct keeper *k, int take_listener);
+void notice_finish(struct keeper *k);
+/* No such call was made, and none can have been made unseen. */
+bool notice_saw_none(const struct keeper *k);
+
 /* Set-user-id and set-group-id bits that were made inside are taken off at the end (setid.c). */
 void setid_start(struct keeper *k);
+/* For an index of the tree at `path`: the files in it that had such a bit before the start, all of them. All pointers are the
+ * caller's and stay. Without a list every file of the tree is looked at. */
+void setid_know(struct keeper *k, const char *path, const struct setid_file *files, size_t n);
 /* For the last sweep of a directory: what it looks for them with; NULL when it need not. is_whole: it came to its end. */
 struct setid *setid_begin(struct keeper *k, const char *path, int fd, uint64_t n_files);
 void setid_end(struct keeper *k, struct setid *s, bool is_whole);

@@ -284,6 +284,7 @@ static int cover_one(const struct guarded *g, const struct mount *m, struct err 
 	struct mount hidden = *m;
 	_free_ char *shown = NULL, *file = mem_str("file");
 
+	served_need(g->k);
 	if (hit == NULL || !hit->is_config || sabotaged("redact") ||
 	    scan_shown(g->fd, rel, &shown) == 0)
 		return engine_cover(&g->k->native, m, e);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep/served.c - the server of the workspace's .git: vitrine-dir (dir/)
  *
- * Init makes the mount and hands out its /dev/fuse; the view that it builds then waits for the server's first answers,
- * so the server is started before anything else is done here. The keeper holds none of its descriptors but a socket:
- * it says why a change was refused, and hangs up when the server ends. A dead server leaves a .git that nobody can
- * open, and git would look for a repository further up: the sandbox ends with it.
+ * Init makes the mount and hands out its /dev/fuse. The keeper answers the kernel's first request and then waits until there is
+ * another: the first time that somebody inside looks into .git. Only then the server is started, a process of its own that takes
+ * as long to come up as a third of a start; most commands never need it. Where the view itself has mounts in .git, its
+ * building waits for the server, which is then started at once. Whoever makes the keeper wait for something that goes
+ * through the mount calls served_need() first: the keeper could not start the server while it waits.
+ *
+ * From then on the keeper holds none of the server's descriptors but a socket: it says why a change was refused, and hangs up
+ * when the server ends. A dead server leaves a .git that nobody can open, and git would look for a repository further
+ * up: the sandbox ends with it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -29,9 +34,11 @@ struct served {
 	struct keeper *k;
 	bool is_answered; /* init has made the mount, or cannot */
 	bool is_on;
+	int fuse, git; /* until there is a server */
 	pid_t pid;
 	int socket;
-	struct watch *on_socket, *on_parts;
+	struct watch *on_fuse, *on_socket, *on_parts;
+	bool has_parts;
 	int parts[SERVED_PARTS];    /* of .git, to be attached; FD_NONE: none, or not any more */
 	char last[DIR_REFUSAL_MAX]; /* the last refusal: said once */
 	unsigned n_notes;
@@ -83,6 +90,7 @@ static void put_settings(struct buf *b, const struct plan *p, const struct mount
 {
 	const struct ids *ids = &p->ids;
 
+	put(b, 'o', "");
 	put(b, 'w', p->workspace);
 	put_range(b, 'u', ids->uid_in, ids->is_root ? 0 : ids->uid_out);
 	put_range(b, 'g', ids->gid_in, ids->is_root ? 0 : ids->gid_out);
@@ -157,16 +165,26 @@ static int open_git(const struct keeper *k, const struct mount *m, struct err *e
 	return take_fd(fd);
 }
 
-static int launch(struct served *s, int fuse, struct err *e)
+static void on_parts(void *arg);
+
+/* Until they are attached they are served, by the same rules and more slowly. */
+static void await_parts(struct served *s)
 {
+	if (s->has_parts && s->pid > 0 && s->on_parts == NULL)
+		s->on_parts = watch_timer(s->k->loop, PARTS_AFTER, false, on_parts, s);
+}
+
+static int launch(struct served *s, struct err *e)
+{
+	_close_ int fuse = take_fd(s->fuse);
 	const struct plan *p = s->k->in->plan;
 	const struct mount *m = serve_mount(p);
 	_cleanup_(buf_done) struct buf settings = BUF(DIR_SETTINGS_MAX);
-	_close_ int git = open_git(s->k, m, e);
+	_close_ int git = take_fd(s->git);
 	int r;
 
-	if (git < 0)
-		return git;
+	watch_free(s->on_fuse);
+	s->on_fuse = NULL;
 	put_settings(&settings, p, m);
 	if (settings.is_over)
 		return err_set(e, ERR_UNSUPPORTED, E2BIG, "too many protected names in '%s'",
@@ -174,8 +192,47 @@ static int launch(struct served *s, int fuse, struct err *e)
 	r = dir_spawn(fuse, git, &settings, &s->pid, &s->socket, e);
 	if (r < 0)
 		return r;
-	s->is_on = true;
 	s->on_socket = watch_fd(s->k->loop, s->socket, WATCH_READ, on_socket, s);
+	await_parts(s);
+	return 0;
+}
+
+void served_need(struct keeper *k)
+{
+	struct served *s = k->served;
+	struct err e = ERR_INIT;
+
+	if (s && s->fuse >= 0 && launch(s, &e) < 0)
+		keeper_fail(k, &e);
+}
+
+/* A request; or the mount is gone, with all who could have made one. */
+static void on_fuse(void *arg)
+{
+	struct served *s = arg;
+	struct pollfd p = { .fd = s->fuse, .events = POLLIN };
+
+	if (poll(&p, 1, 0) > 0 && p.revents & POLLIN)
+		served_need(s->k);
+	else if (p.revents)
+		watch_set(s->on_fuse, false);
+}
+
+static int await_need(struct served *s, struct err *e)
+{
+	const struct plan *p = s->k->in->plan;
+	int r = dir_hello(s->fuse, e);
+
+	s->is_on = true;
+	if (r < 0)
+		return r;
+	/* Now: the host may replace it before anybody inside looks. */
+	s->git = open_git(s->k, serve_mount(p), e);
+	if (s->git < 0)
+		return s->git;
+	if (plan_mounts_in_served(p, serve_mount(p)))
+		return launch(s, e);
+	s->on_fuse = watch_fd(s->k->loop, s->fuse, WATCH_READ, on_fuse, s);
 	return 0;
 }
 
@@ -201,7 +258,9 @@ void served_take(struct keeper *k, int take_fuse, int error)
 		return;
 	if (fuse < 0 || !is_fuse(fuse))
 		err_put_(&e, ERR_BUG, EINVAL, "init handed out something else than /dev/fuse");
-	if (e.kind != ERR_NONE || launch(s, fuse, &e) < 0)
+	else
+		s->fuse = take_fd(fuse);
+	if (e.kind != ERR_NONE || await_need(s, &e) < 0)
 		keeper_fail(k, &e);
 }
 
@@ -213,7 +272,6 @@ static void drop_parts(struct served *s)
 		fd_close(take_fd(s->parts[i]));
 }
 
-/* Until now they were served, by the same rules and more slowly. */
 static void on_parts(void *arg)
 {
 	struct served *s = arg;
@@ -233,14 +291,15 @@ bool served_parts(struct keeper *k, const struct init_msg *m, int fds[PACKET_FDS
 	struct served *s = k->served;
 	size_t at = 0;
 
-	if (m->type != INIT_PARTS || s == NULL || !s->is_on || s->on_parts)
+	if (m->type != INIT_PARTS || s == NULL || !s->is_on || s->has_parts)
 		return false;
 	for (size_t i = 0; i < SERVED_PARTS; i++)
 		if (m->flags & BIT(i))
 			s->parts[i] = take_fd(fds[at++]);
 	for (; at < PACKET_FDS; at++)
 		fd_close(fds[at]);
-	s->on_parts = watch_timer(k->loop, PARTS_AFTER, false, on_parts, s);
+	s->has_parts = true;
+	await_parts(s);
 	return true;
 }
 
@@ -252,6 +311,8 @@ int served_start(struct keeper *k, struct err *e)
 		return 0;
 	k->served = mem_new(1, sizeof(*k->served));
 	*k->served = (struct served){ .k = k,
+				      .fuse = FD_NONE,
+				      .git = FD_NONE,
 				      .socket = FD_NONE,
 				      .parts = { FD_NONE, FD_NONE, FD_NONE } };
 	while (!k->served->is_answered && !k->is_ending) {
@@ -275,8 +336,13 @@ void served_finish(struct keeper *k)
 {
 	int status;
 
-	if (k->served)
+	if (k->served) {
 		drop_parts(k->served);
+		watch_free(k->served->on_fuse);
+		k->served->on_fuse = NULL;
+		fd_close(take_fd(k->served->fuse));
+		fd_close(take_fd(k->served->git));
+	}
 	if (k->served == NULL || k->served->pid <= 0)
 		return;
 	(void)kill(k->served->pid, SIGKILL); /* nothing inside lives any more */

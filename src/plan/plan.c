@@ -129,6 +129,15 @@ void plan_add_cover(struct plan *p, const struct cover *c, const char *host, con
 	}
 }
 
+bool plan_mounts_in_served(const struct plan *p, const struct mount *serve)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (&p->mounts[i] != serve && !(p->mounts[i].flags & MOUNT_SERVED) &&
+		    path_is_beneath(p->mounts[i].dst, serve->dst))
+			return true;
+	return false;
+}
+
 const char *const plan_served_binds[] = { "objects", "refs", "logs", NULL };
 
 bool plan_is_served(const struct plan *p, const char *path)
@@ -323,6 +332,8 @@ int plan_build(const struct policy *pol, const struct facts *f, const struct err
 	if (!str_eq(p.engine, "native"))
 		plan_engine(&p, f);
 	p.may_suid = may_make_suid(&p);
+	p.wants_notices =
+		!p.may_suid && str_eq(p.engine, "native") && f->n_files >= PLAN_NOTICE_FILES;
 	plan_mount_points(&p);
 	plan_add_skel(&p, SKEL_DIR, "var", "");
 	if (p.has_containers) { /* where such an engine looks for its kernel and keeps its things */

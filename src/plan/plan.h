@@ -117,6 +117,10 @@ struct own_trust {
 	char *text; /* what the file holds, as plan_certificates() leaves it; NULL: it is there inside, or in one before */
 };
 
+/* So many files, and a look at all of them at the end takes a millisecond: then it pays to know that there is no need. A notice
+ * costs nothing where none is sent, but the question costs every opening of a file some twenty nanoseconds. */
+#define PLAN_NOTICE_FILES 2000
+
 struct facts {
 	uid_t uid, gid; /* of the caller, after dropping to the user of sudo or --user */
 	bool is_root;   /* then ids are mapped away */
@@ -125,7 +129,9 @@ struct facts {
 	const char *user, *home, *shell;
 	const char *workspace; /* real path */
 	uint64_t ws_dev, ws_ino;
-	const char *cwd;      /* real path of the caller's working directory */
+	uint64_t
+		n_files; /* of the host's that can be written inside, as far as they were counted */
+	const char *cwd; /* real path of the caller's working directory */
 	const char *self_exe; /* our own binary */
 	const char *init_exe; /* vitrine-init, for engines other than native */
 	struct entry
@@ -341,6 +347,7 @@ struct plan {
 	bool has_containers; /* root of a kernel of its own: a container engine works inside */
 	bool is_live;        /* a machine that can be saved while it works */
 	bool may_suid; /* set-user-id files can be made: there is a root inside, and nothing of the host's to write */
+	bool wants_notices; /* the filter sends a notice before a set-ID file is made: see PLAN_NOTICE_FILES */
 	struct plan_broker broker;
 	bool serves_git; /* the workspace's .git is served by name: there is one MOUNT_SERVE */
 	char *worktree; /* where the copies of a linked worktree's refs lie; NULL: there are none */
@@ -358,6 +365,8 @@ extern const char *const plan_worktree_parts[];
 
 /* Directories of a served git dir that are attached as they are, and not served; NULL-ended. */
 extern const char *const plan_served_binds[];
+/* Something else is to be mounted in the served git dir: then its server is needed before the first command. */
+bool plan_mounts_in_served(const struct plan *p, const struct mount *serve);
 /* Is the path inside served by name, and not below one of those? */
 bool plan_is_served(const struct plan *p, const char *path);
 

@@ -122,6 +122,28 @@ TEST(a_git_dir_is_served_where_it_can_be)
 	}
 }
 
+/* A small tree is looked at in no time, and every opening of a file would pay for the notices. */
+TEST(notices_are_for_big_trees)
+{
+	static const struct {
+		const char *policy;
+		uint64_t n_files;
+		bool wants;
+	} cases[] = { { "{}", 0, false },
+		      { "{}", PLAN_NOTICE_FILES - 1, false },
+		      { "{}", PLAN_NOTICE_FILES, true } };
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct setup s;
+
+		setup_init(&s, cases[i].policy);
+		s.facts.n_files = cases[i].n_files;
+		CHECK_INT(setup_build(&s), 0);
+		CHECK_INT(s.plan.wants_notices, cases[i].wants);
+		setup_done(&s);
+	}
+}
+
 /* Nothing of the host's workspace is in it, not even to read. */
 TEST(golden_clone)
 {

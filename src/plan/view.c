@@ -95,8 +95,11 @@ static void plan_git(struct plan *p, const struct policy *pol, const struct fact
 	_free_ char *ignore_path = mem_fmt("%s/gitignore", dir);
 	_free_ char *config_path = mem_fmt("%s/gitconfig", dir);
 
-	for (size_t i = 0; i < pol->hide.n; i++)
-		buf_printf(&ignore, "%s\n", pol->hide.v[i].text);
+	for (size_t i = 0; i < pol->hide.n;
+	     i++) { /* hundreds: printf would take longer than all the rest here */
+		buf_add(&ignore, pol->hide.v[i].text, pol->hide.v[i].n);
+		buf_putc(&ignore, '\n');
+	}
 	plan_add_skel(p, SKEL_FILE, ignore_path, buf_cstr(&ignore));
 	if (f->home_files[HOME_GIT].text)
 		buf_puts(&config, f->home_files[HOME_GIT].text);

@@ -180,6 +180,26 @@ bool glob_match_within(const char *pattern, const char *rel, uint64_t *steps)
 			     last_name(rel), steps);
 }
 
+static bool is_plain(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (s[i] == '*' || s[i] == '?' || s[i] == '[' || s[i] == '\\' || s[i] == '{')
+			return false;
+	return n > 0;
+}
+
+static void prepare_name(struct item *it)
+{
+	const char *name = last_name(it->text);
+	size_t n = strlen(name);
+
+	it->is_literal = it->text[0] != '!' && is_plain(name, n);
+	if (!it->is_literal)
+		return;
+	it->name_at = (uint32_t)(name - it->text);
+	it->name_hash = name_hash(name, n);
+}
+
 /* Nearly all answers are no, and nearly all of those can be had from the first and the last byte of the name. */
 void item_prepare(struct item *it)
 {
@@ -194,6 +214,7 @@ void item_prepare(struct item *it)
 		it->first = 0;
 	if (n > 0 && it->text[n - 1] != '*' && it->text[n - 1] != '?' && it->text[n - 1] != ']')
 		it->last = it->text[n - 1];
+	prepare_name(it);
 }
 
 int items_match(const struct items *l, const char *rel)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy/names_gen.c - data/names.json as C, and as the tables in docs/POLICY.md; runs on the machine that builds
  *
- *     names_gen --c FILE            each list as names one behind the other, ended by an empty one: bytes without pointers
+ *     names_gen --c FILE            each list as names one behind the other, ended by an empty one: bytes without pointers;
+ *                                   for patterns also what item_prepare() finds out about each
  *     names_gen --doc PAGE FILE     PAGE with everything between its marks made anew
  *
  * One line of the file is one tool, or a few that work alike: what of it is in the lists, and why. "{a,b}" in a
@@ -12,16 +13,18 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/page.h"
+#include "policy/table.h"
 
 static const struct list {
 	const char *key;   /* in the file */
 	const char *array; /* in C */
 	const char *title; /* of the column in the page */
+	bool is_layer;     /* patterns of the built-in layer */
 } lists[] = {
-	{ "hide", "names_hide", "why" },
-	{ "hide_with_token", "names_hide_with_token", "why" },
-	{ "protect", "names_protect", "what it takes up" },
-	{ "note", "names_note", NULL },
+	{ "hide", "names_hide", "why", true },
+	{ "hide_with_token", "names_hide_with_token", "why", false },
+	{ "protect", "names_protect", "what it takes up", true },
+	{ "note", "names_note", NULL, false },
 };
 
 typedef void (*pattern_fn)(struct buf *out, const char *pattern);
@@ -84,6 +87,45 @@ static void put_c_name(struct buf *out, const char *pattern)
 	buf_puts(out, line);
 }
 
+struct rows {
+	struct buf text;
+	size_t n, at;
+};
+
+static int put_row(struct rows *rows, const char *pattern)
+{
+	_free_ char *text = mem_str(pattern);
+	struct item it = { .text = text };
+
+	item_prepare(&it);
+	if (it.n > UINT8_MAX || rows->at > UINT16_MAX) {
+		(void)fprintf(stderr, "names.json: '%s' is too long, or the list is\n", pattern);
+		return -EINVAL;
+	}
+	buf_printf(&rows->text, "\t{ 0x%xU, %zu, %u, %u, %d, %d, %d, %d },\n", it.name_hash,
+		   rows->at, it.n, it.name_at, it.first, it.last, it.is_path, it.is_literal);
+	rows->n++;
+	rows->at += it.n + 1;
+	return 0;
+}
+
+/* `names` is the list as put_c_name() wrote it: one pattern a line, between a tab and a quote and "\0" and a quote. */
+static int put_rows(struct buf *out, const struct list *list, const char *names)
+{
+	struct rows rows = { .text = BUF(MIB) };
+	int r = 0;
+
+	for (const char *p = names; r >= 0 && *p; p = strchr(p, '\n') + 1) {
+		_free_ char *one = mem_strn(p + 2, (size_t)(strchr(p, '\n') - p) - 5);
+
+		r = put_row(&rows, one);
+	}
+	buf_printf(out, "const struct name_row %s_rows[] = {\n%s};\nconst size_t %s_n = %zu;\n",
+		   list->array, buf_cstr(&rows.text), list->array, rows.n);
+	buf_done(&rows.text);
+	return r;
+}
+
 static int put_c(struct buf *out, const struct json *root)
 {
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
@@ -98,6 +140,8 @@ static int put_c(struct buf *out, const struct json *root)
 		if (part.is_over)
 			return -EINVAL;
 		buf_printf(out, "const char %s[] =\n%s\t\"\";\n", lists[i].array, buf_cstr(&part));
+		if (lists[i].is_layer && put_rows(out, &lists[i], buf_cstr(&part)) < 0)
+			return -EINVAL;
 	}
 	return 0;
 }

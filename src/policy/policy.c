@@ -69,31 +69,42 @@ const struct items *policy_list_const(const struct policy *p, enum list_id id)
 	return (const void *)((const char *)p + list_defs[id].at);
 }
 
-static void add_all(struct items *l, const char *const *names)
+static char *static_text(const char *text)
 {
-	for (; *names; names++)
-		items_add(l, *names, LAYER_BUILTIN);
+	union {
+		const char *in;
+		char *out;
+	} u = { .in = text };
+
+	return u.out;
 }
 
-static void add_names(struct items *l, const char *names)
+static void add_all(struct items *l, const char *const *names)
 {
-	size_t n = 0;
-
-	for_names(name, names)
-		n++;
-	l->v = mem_new(n, sizeof(*l->v));
-	l->cap = n;
-	for_names(name, names) {
-		union {
-			const char *in;
-			char *out;
-		} text = { .in = name };
-
-		l->v[l->n] = (struct item){ .text = text.out,
+	for (; *names; names++) {
+		vec_reserve(l->v, l->n, l->cap);
+		l->v[l->n] = (struct item){ .text = static_text(*names),
 					    .origin = LAYER_BUILTIN,
 					    .is_static = true };
 		item_prepare(&l->v[l->n++]);
 	}
+}
+
+static void add_names(struct items *l, const char *names, const struct name_row *rows, size_t n)
+{
+	l->v = mem_new(n, sizeof(*l->v));
+	l->cap = l->n = n;
+	for (size_t i = 0; i < n; i++)
+		l->v[i] = (struct item){ .text = static_text(names + rows[i].at),
+					 .origin = LAYER_BUILTIN,
+					 .is_static = true,
+					 .n = rows[i].n,
+					 .is_path = rows[i].is_path,
+					 .first = rows[i].first,
+					 .last = rows[i].last,
+					 .is_literal = rows[i].is_literal,
+					 .name_at = rows[i].name_at,
+					 .name_hash = rows[i].hash };
 }
 
 static struct limit limit_builtin(enum limit_id id)
@@ -108,8 +119,8 @@ static struct limit limit_builtin(enum limit_id id)
 void policy_init(struct policy *p)
 {
 	*p = (struct policy){ .engine = mem_str(setting_defs[SETTING_ENGINE].choices[0].name) };
-	add_names(&p->hide, names_hide);
-	add_names(&p->protect, names_protect);
+	add_names(&p->hide, names_hide, names_hide_rows, names_hide_n);
+	add_names(&p->protect, names_protect, names_protect_rows, names_protect_n);
 	add_all(&p->env_pass, builtin_env_pass);
 	for (enum limit_id i = 0; i < LIMIT_ALL_; i++)
 		p->limits[i] = limit_builtin(i);

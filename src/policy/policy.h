@@ -117,6 +117,10 @@ struct item {
 	uint32_t n;       /* bytes of text */
 	bool is_path;     /* text holds a slash */
 	char first, last; /* what a name that matches must begin and end with; 0: anything */
+	/* For a table of names (view/match.h): the last component of text, when it is one plain name. */
+	bool is_literal;
+	uint32_t name_at;   /* where in text it begins */
+	uint32_t name_hash; /* name_hash() of it */
 };
 
 struct items {
@@ -128,6 +132,16 @@ struct items {
  * layer; those that are hidden where a token stands in them are file names. The noted ones are in lower case. */
 extern const char names_hide[], names_hide_with_token[], names_protect[], names_note[];
 #define for_names(name, list) for (const char *name = (list); *name; name += strlen(name) + 1)
+
+/* FNV-1a, folded: the high bits of it are the better ones. */
+static inline uint32_t name_hash(const char *s, size_t n)
+{
+	uint32_t h = 2166136261U;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (unsigned char)s[i]) * 16777619U;
+	return h ^ (h >> 15);
+}
 
 struct policy {
 	char *workspace; /* absolute; NULL: the current directory */

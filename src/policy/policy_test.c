@@ -79,6 +79,96 @@ static void limit_ok(enum limit_id id, const char *text, uint64_t want, const ch
 	CHECK_STR(buf_cstr(&b), shown);
 }
 
+/* policy_validate() does not look at entries that are part of the program: their check is here. */
+static void check_builtin(const struct items *l, int (*check)(const char *text, struct err *e))
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct err e = ERR_INIT;
+
+		CHECK(l->v[i].is_static);
+		CHECK_INT(check(l->v[i].text + (l->v[i].text[0] == '!'), &e), 0);
+		CHECK_STR(e.msg, "");
+	}
+}
+
+TEST(builtin_entries_are_well_formed)
+{
+	_cleanup_(policy_done) struct policy p;
+
+	policy_init(&p);
+	CHECK(p.hide.n > 100 && p.protect.n > 100 && p.env_pass.n > 5);
+	check_builtin(&p.hide, glob_check);
+	check_builtin(&p.protect, glob_check);
+	check_builtin(&p.env_pass, check_env_name);
+}
+
+/* What the build worked out about each name is what a start would find out itself. */
+static void check_rows(const struct items *l, const char *names)
+{
+	size_t i = 0;
+
+	for_names(name, names) {
+		_free_ char *text = mem_str(name);
+		struct item it = { .text = text };
+
+		item_prepare(&it);
+		CHECK(i < l->n);
+		if (i == l->n)
+			return;
+		CHECK_STR(l->v[i].text, name);
+		CHECK_INT(l->v[i].n, it.n);
+		CHECK_INT(l->v[i].is_path, it.is_path);
+		CHECK_INT(l->v[i].first, it.first);
+		CHECK_INT(l->v[i].last, it.last);
+		CHECK_INT(l->v[i].is_literal, it.is_literal);
+		CHECK_INT(l->v[i].name_at, it.name_at);
+		CHECK_INT(l->v[i].name_hash, it.name_hash);
+		i++;
+	}
+	CHECK_INT(i, l->n);
+}
+
+TEST(builtin_names_are_prepared)
+{
+	_cleanup_(policy_done) struct policy p;
+
+	policy_init(&p);
+	check_rows(&p.hide, names_hide);
+	check_rows(&p.protect, names_protect);
+}
+
+TEST(last_names)
+{
+	static const struct {
+		const char *text, *name; /* NULL: not one plain name */
+	} cases[] = { { ".env", ".env" }, { "a/b", "b" },       { "a*/b", "b" }, { "a/b*", NULL },
+		      { "!.env", NULL },  { "a/**", NULL },     { "**", NULL },  { "[ab]", NULL },
+		      { "a/\\*x", NULL }, { "**/.git", ".git" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_free_ char *text = mem_str(cases[i].text);
+		struct item it = { .text = text };
+
+		item_prepare(&it);
+		CHECK_INT(it.is_literal, cases[i].name != NULL);
+		if (cases[i].name == NULL)
+			continue;
+		CHECK_STR(it.text + it.name_at, cases[i].name);
+		CHECK_INT(it.name_hash, name_hash(cases[i].name, strlen(cases[i].name)));
+	}
+}
+
+/* An entry that came from outside is looked at, whatever stands before it. */
+TEST(entries_from_outside_are_checked)
+{
+	_cleanup_(policy_done) struct policy p;
+	struct err e = ERR_INIT;
+
+	policy_init(&p);
+	items_add(&p.hide, "a//b", LAYER_PROJECT);
+	CHECK_INT(policy_validate(&p, &e), -EINVAL);
+}
+
 TEST(limit_values)
 {
 	limit_ok(LIMIT_MEMORY, "2g", 2 * GIB, "2g");

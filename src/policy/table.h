@@ -70,6 +70,18 @@ static inline bool section_eq(const char *a, const char *b)
 /* Of the built-in layer; NULL-ended. */
 extern const char *const builtin_env_pass[];
 
+/* What item_prepare() finds out about the names of the lists `hide` and `protect`, in their order. Made by the build: there are
+ * hundreds, and each start would look at every byte of them. No pointers, which the loader would have to fill in. */
+struct name_row {
+	uint32_t hash;
+	uint16_t at; /* in the list */
+	uint8_t n, name_at;
+	char first, last;
+	bool is_path, is_literal;
+};
+extern const struct name_row names_hide_rows[], names_protect_rows[];
+extern const size_t names_hide_n, names_protect_n;
+
 /* Access by id. */
 struct items *policy_list(struct policy *p, enum list_id id);
 const struct items *policy_list_const(const struct policy *p, enum list_id id);

@@ -67,6 +67,18 @@ static bool is_busy(long n_cpus)
 	return at && load >= n_cpus * 100 && number(&at) > n_cpus;
 }
 
+/* CPU_COUNT() of libc looks at each of 1,024 bits. */
+static int n_cpus_in(const cpu_set_t *set)
+{
+	unsigned long word[sizeof(*set) / sizeof(unsigned long)];
+	int n = 0;
+
+	memcpy(word, set, sizeof(word));
+	for (size_t i = 0; i < ARRAY_LEN(word); i++)
+		n += __builtin_popcountl(word[i]);
+	return n;
+}
+
 /* On this processor only. */
 static void keep_here(pid_t pid)
 {
@@ -82,11 +94,15 @@ static void keep_here(pid_t pid)
 
 void spread_begin(void)
 {
+	int n;
+
 	/* It fails on a machine with more processors than fit the set, which is then left to its own ways. */
-	if (sched_getaffinity(0, sizeof(all), &all) < 0 || CPU_COUNT(&all) < 2)
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
 		return;
-	mode = was_busy(CPU_COUNT(&all)) && is_busy(CPU_COUNT(&all)) ? SPREAD_TOGETHER
-								     : SPREAD_APART;
+	n = n_cpus_in(&all);
+	if (n < 2)
+		return;
+	mode = was_busy(n) && is_busy(n) ? SPREAD_TOGETHER : SPREAD_APART;
 	if (mode == SPREAD_TOGETHER)
 		keep_here(0);
 }
@@ -105,7 +121,7 @@ void spread_child(pid_t child)
 	if (mode != SPREAD_APART || here < 0 || here >= CPU_SETSIZE)
 		return;
 	CPU_CLR((size_t)here, &others);
-	if (CPU_COUNT(&others) > 0)
+	if (n_cpus_in(&others) > 0)
 		(void)sched_setaffinity(child, sizeof(others), &others);
 }
 

@@ -10,27 +10,18 @@
 
 static const char meta[] = "*?[\\{";
 
-static size_t hash_name(const char *s, size_t n)
+static struct match_name *slot(const struct matcher *m, const char *s, size_t n, uint32_t hash)
 {
-	uint32_t h = 2166136261U;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)s[i]) * 16777619U;
-	return h ^ (h >> 15);
-}
-
-static struct match_name *slot(const struct matcher *m, const char *s, size_t n)
-{
-	size_t i = hash_name(s, n) & (m->names_size - 1);
+	size_t i = hash & (m->names_size - 1);
 
 	while (m->names[i].text && (m->names[i].len != n || memcmp(m->names[i].text, s, n) != 0))
 		i = (i + 1) & (m->names_size - 1);
 	return &m->names[i];
 }
 
-static void add_name(struct matcher *m, const char *s, size_t n, unsigned bits)
+static void add_hashed(struct matcher *m, const char *s, size_t n, uint32_t hash, unsigned bits)
 {
-	struct match_name *at = slot(m, s, n);
+	struct match_name *at = slot(m, s, n, hash);
 
 	if (at->text == NULL) {
 		*at = (struct match_name){ .text = s, .len = (uint32_t)n };
@@ -39,6 +30,11 @@ static void add_name(struct matcher *m, const char *s, size_t n, unsigned bits)
 	}
 	at->bits |= bits;
 	m->lens[(unsigned char)s[0]] |= (uint64_t)1 << (n < 63 ? n : 63);
+}
+
+static void add_name(struct matcher *m, const char *s, size_t n, unsigned bits)
+{
+	add_hashed(m, s, n, name_hash(s, n), bits);
 }
 
 /* The last component [s, s + n) of a pattern [whole, s + n). */
@@ -107,19 +103,24 @@ static void add_pattern(struct matcher *m, const char *text, unsigned bits)
 
 static void add_items(struct matcher *m, const struct items *l, unsigned bits)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].text[0] != '!')
-			add_pattern(m, l->v[i].text, bits);
+	for (size_t i = 0; i < l->n; i++) {
+		const struct item *it = &l->v[i];
+
+		if (it->is_literal) /* nearly all, and their hash is known: the build worked it out */
+			add_hashed(m, it->text + it->name_at, it->n - it->name_at, it->name_hash,
+				   bits);
+		else if (it->text[0] != '!')
+			add_pattern(m, it->text, bits);
+	}
 }
 
 /* How many names the patterns have at most: "a" followed by two stars asks for a as well. */
 static size_t names_of(const struct items *l)
 {
-	size_t n = l->n;
+	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].last == 0)
-			n += l->v[i].n / 3;
+		n += l->v[i].is_literal ? 1 : l->v[i].n / 3;
 	return n;
 }
 
@@ -130,8 +131,7 @@ void matcher_init(struct matcher *m, const struct policy *p)
 	*m = (struct matcher){ .names_size = 64 };
 	while (m->names_size < want)
 		m->names_size *= 2;
-	m->names = mem_new(m->names_size, sizeof(*m->names));
-	memset(m->names, 0, m->names_size * sizeof(*m->names));
+	m->names = mem_new(m->names_size, sizeof(*m->names)); /* zeros */
 	for_names(name, names_hide_with_token)
 		add_name(m, name, strlen(name), MATCH_TOKEN);
 	add_items(m, &p->hide, MATCH_HIDE);
@@ -175,7 +175,7 @@ unsigned matcher_probe(const struct matcher *m, const char *rel, size_t rel_len,
 	unsigned bits = 0;
 
 	if (m->lens[first] >> (len < 63 ? len : 63) & 1) {
-		const struct match_name *at = slot(m, name, len);
+		const struct match_name *at = slot(m, name, len, name_hash(name, len));
 
 		bits = at->text ? at->bits : 0;
 	}

@@ -26,7 +26,7 @@
 #include "view/ws.h"
 
 #define BITS (S_ISUID | S_ISGID)
-#define FILES_EACH 2000 /* for fewer a process more is not worth its start */
+#define FILES_EACH ((size_t)2000) /* for fewer a process more is not worth its start */
 #define PROCESSES_MAX 4
 
 struct setid_later {
@@ -115,6 +115,20 @@ void setid_look(struct setid *s, int dir_fd, const char *rel, const char *name)
 		return;
 	path = ws_rel(rel, name);
 	found(s, path);
+}
+
+bool setid_look_listed(struct setid *s, const struct setid_file *files, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		_close_ int fd = walk_open(s->root_fd, files[i].rel, O_PATH | O_NOFOLLOW);
+		struct stat st;
+
+		if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != files[i].ino ||
+		    st.st_dev != files[i].dev)
+			return false;
+		strip(s, fd, files[i].rel);
+	}
+	return true;
 }
 
 /* ---- directories whose names are known ---- */

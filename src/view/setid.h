@@ -6,8 +6,9 @@
  * the set-group-id bit, which directories use, nor see the mode of openat2(). So the bits are taken off regular files when
  * nothing inside lives any more.
  *
- * Every file has to be looked at, because a changed mode leaves no trace in the directory. The sweep does that on its own
- * walk (sweep_run); what it does not reach, and directories that it is not run for, are walked by setid_strip().
+ * A changed mode leaves no trace in the directory, so every file has to be looked at. The sweep does that on its own
+ * walk (sweep_run); what it does not reach, and directories that it is not run for, are walked by setid_strip(). Where it is
+ * known that no such bit was made, setid_look_listed() looks at the files alone that had one before.
  */
 #ifndef VITRINE_VIEW_SETID_H
 #define VITRINE_VIEW_SETID_H
@@ -24,6 +25,13 @@ struct setid_dir {
 	const char *name;
 	const char *files; /* the names in it, each with its NUL; stays until setid_settle() */
 	size_t len;
+};
+
+/* A file that had such a bit: where it was, and what it was. */
+struct setid_file {
+	const char *rel; /* below the root */
+	dev_t dev;
+	ino_t ino;
 };
 
 struct setid_later;
@@ -49,6 +57,9 @@ void setid_done(struct setid *s);
 
 /* A tree, or one file: the root. Follows no link, stays beneath root_fd (O_PATH will do). */
 int setid_strip(struct setid *s, struct err *e);
+
+/* These files only. False: one is not where it was any more, so it may be anywhere; the caller looks at all. */
+bool setid_look_listed(struct setid *s, const struct setid_file *files, size_t n);
 
 /* The parts of a walk that somebody else makes: one file; the files of a directory that need not be read; a directory that
  * the walk does not enter (fd, which is rel). setid_settle() at the end. */

@@ -220,6 +220,20 @@ def fw100(c: Ctx):
     other = c.home / "other"
     with c.host_edit():
         c.host(["cp", "-a", str(c.ws), str(other)])
+    # Before anybody inside has looked into it: then there is no server yet.
+    p = c.start(f"echo ready; read x; printf '[core]\\n\\tfsmonitor = {prog}\\n' >>.git/config; git status; echo done",
+                stdin=subprocess.PIPE)
+    c.need_control(p.wait_for("ready"), "no sandbox")
+    c.must_say(server_of(c) is None, "a server that nobody needs")
+    with c.host_edit():
+        exchange(c.ws / ".git", other / ".git")
+        time.sleep(0.5)
+        p.send(b"\n")
+        r = p.wait(20)
+        c.must_say(r.rc == 0 and "done" in r.text, f"the run did not go on: {r}")
+        for d in (c.ws, other):
+            c.must("fsmonitor" not in (d / ".git" / "config").read_text(), f"it lies in the config of {d}: {r}")
+        exchange(c.ws / ".git", other / ".git")
     p = attack(c, [(w, fsmonitor(prog), ".git", "config") for w in ("append", "truncate", "held")], env={})
     text = lambda: conf.read_text() if conf.exists() else ""
     with c.host_edit():

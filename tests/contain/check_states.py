@@ -353,7 +353,7 @@ def with_bits(*roots):
     return found
 
 
-@check("FW-72", prio="P0", forms=("run",), catches=("set-id",), timeout=120,
+@check("FW-72", prio="P0", forms=("run",), catches=("set-id", "notice"), timeout=120,
        title="no way of making a set-user-id or set-group-id file outlives the run; each is reported; directories keep theirs")
 def fw72(c):
     needs_hosts_kernel(c, "files of the host")

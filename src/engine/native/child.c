@@ -223,6 +223,7 @@ static int step_rlimits(struct child *c)
 
 static int step_lock(struct child *c)
 {
+	c->wants_notices = c->plan->wants_notices;
 	return lock_begin(c);
 }
 
@@ -326,6 +327,15 @@ static void send_resolver(struct child *c)
 		fail(c, "hand out the resolver", -errno);
 }
 
+/* From here on such a call of ours would wait for the keeper too, which has it from now on. */
+static void send_notices(struct child *c)
+{
+	struct init_msg m = { .type = INIT_NOTICES };
+
+	if (hand_out(c, &m, &c->notices, 1) < 0)
+		fail(c, "hand out the filter's listener", -errno);
+}
+
 /* Where memory lies that is no process's own. */
 static void send_shared(struct child *c)
 {
@@ -350,6 +360,8 @@ _Noreturn void child_main(struct child *c)
 		if (r < 0)
 			fail(c, init_steps[i].name, r);
 	}
+	if (c->notices >= 0)
+		send_notices(c);
 	if (c->resolver >= 0)
 		send_resolver(c);
 	if (plan_needs_samples(c->plan))

@@ -245,8 +245,29 @@ static int restrict_files(struct child *c)
 
 /* ---- system calls ---- */
 
-static int filter_calls(const struct plan *p)
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+/* With a listener, for the keeper (keep/notice.c). A kernel that does not know the second flag would let a signal take a
+ * notice back that the keeper has read already: it gets the filter without one. So does a sandbox inside something that
+ * has a listener of its own, of which there can be one only. */
+static bool filter_with_notices(struct child *c)
 {
+	long fd = raw_call(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		(long)filter_get(c->plan->debug ? FILTER_DEBUG_NOTICE : FILTER_BASE_NOTICE), 0);
+
+	if (fd < 0)
+		return false;
+	c->notices = (int)fd;
+	return true;
+}
+
+static int filter_calls(struct child *c)
+{
+	const struct plan *p = c->plan;
 	enum filter_kind kind = p->debug ? FILTER_DEBUG : p->may_suid ? FILTER_ROOT : FILTER_BASE;
 
 #ifdef VITRINE_SABOTAGE
@@ -256,7 +277,11 @@ static int filter_calls(const struct plan *p)
 		kind = FILTER_NOARCH;
 	if (sabotaged("seccomp-args"))
 		kind = FILTER_NOARGS;
+	if (sabotaged("seccomp-arch") || sabotaged("seccomp-args"))
+		c->wants_notices = false;
 #endif
+	if (c->wants_notices && filter_with_notices(c))
+		return 0;
 	return (int)raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)filter_get(kind), 0);
 }
 
@@ -276,7 +301,7 @@ int lock_begin(struct child *c)
 		r = bound_caps(c);
 	if (r == 0 && wants_nnp(c->plan) && !sabotaged("nnp"))
 		r = set_self(PR_SET_NO_NEW_PRIVS, 1);
-	return r < 0 ? r : filter_calls(c->plan);
+	return r < 0 ? r : filter_calls(c);
 }
 
 int lock_files(struct child *c)

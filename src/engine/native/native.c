@@ -245,6 +245,7 @@ int native_begin(const struct ids *ids, const struct cgroup *cg, const int take_
 			   .turn = turn,
 			   .served = FD_NONE,
 			   .resolver = FD_NONE,
+			   .notices = FD_NONE,
 			   .needs_go = cg != NULL };
 	int r;
 

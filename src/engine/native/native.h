@@ -40,6 +40,7 @@ enum init_msg_type {
 			 * vitrine-link that is a socket, see remote/link.h, and b = mode, written = size say what is behind it */
 	INIT_PARKED,   /* a = 0, or errno: it cannot */
 	INIT_RESOLVER, /* with one datagram socket: where names are asked for in a sandbox without network; before the first command */
+	INIT_NOTICES, /* with one descriptor: the system call filter's listener (keep/notice.c); before the first command */
 	INIT_SERVED, /* with one descriptor: /dev/fuse of the plan's MOUNT_SERVE; none: a = errno, its covers are used; before
 		      * the first command */
 	INIT_PARTS, /* flags: which of plan_served_binds; with a descriptor of each: to be attached in the served git dir */
@@ -199,8 +200,10 @@ struct child {
 	int *trees; /* per mount: its source, from the keeper or opened while the host is still visible */
 	int served;   /* the mount of the plan's MOUNT_SERVE; FD_NONE: there is none */
 	int resolver; /* to be handed out; FD_NONE: the gate's, or none */
+	int notices;  /* the filter's listener, to be handed out; FD_NONE: it has none */
 	bool needs_go;
 	bool has_own_kernel; /* not the host's: it may lack what guards the host's */
+	bool wants_notices;  /* the filter is to have a listener */
 	char where[256];     /* what the step was working on, for its error */
 };
 

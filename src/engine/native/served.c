@@ -104,17 +104,7 @@ int served_attach_parts(int root, const struct mount *m, const int trees[SERVED_
 	return r;
 }
 
-/* Something else is to be mounted below one of the parts: then they must be there first. */
-static bool has_mount_in_parts(const struct plan *p, const struct mount *serve)
-{
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (&p->mounts[i] != serve && !(p->mounts[i].flags & MOUNT_SERVED) &&
-		    path_is_beneath(p->mounts[i].dst, serve->dst))
-			return true;
-	return false;
-}
-
-/* To attach them now would wait for the server, which has just been started. */
+/* To attach them now would wait for a server, which most commands never need. */
 static int hand_out_parts(const struct child *c, const int trees[SERVED_PARTS])
 {
 	struct init_msg m = { .type = INIT_PARTS };
@@ -151,8 +141,8 @@ int served_attach(struct child *c, const struct mount *m)
 				 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		r = -errno;
 	if (r == 0)
-		r = has_mount_in_parts(c->plan, m) ? served_attach_parts(c->root, m, trees)
-						   : hand_out_parts(c, trees);
+		r = plan_mounts_in_served(c->plan, m) ? served_attach_parts(c->root, m, trees)
+						      : hand_out_parts(c, trees);
 	for (size_t i = 0; i < SERVED_PARTS; i++)
 		fd_close(trees[i]);
 	return r;

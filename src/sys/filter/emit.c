@@ -47,6 +47,12 @@
 #define ARG_HI(i) (ARG_LO(i) + 4)
 #define REFUSE(e) (SECCOMP_RET_ERRNO | (uint32_t)(e))
 
+/* Modes are 16 bits wide for the kernel; these are two of them. */
+#define SET_ID_BITS ((uint32_t)(S_ISUID | S_ISGID))
+/* O_CREAT and __O_TMPFILE as the kernel knows them, which on all our machines is the same: O_TMPFILE of the C library also
+ * names O_DIRECTORY, without which the kernel refuses the call. */
+#define CREATING_FLAGS ((uint32_t)(00000100 | 020000000))
+
 #define SOCK_TYPE_BITS                                                                             \
 	0xfU /* SOCK_TYPE_MASK of the kernel; above are SOCK_CLOEXEC and SOCK_NONBLOCK */
 
@@ -75,6 +81,8 @@ const struct variant variants[] = {
 	{ .name = "filter_base" },
 	{ .name = "filter_debug", .has_debug = true },
 	{ .name = "filter_root", .has_setuid = true },
+	{ .name = "filter_base_notice", .has_notice = true },
+	{ .name = "filter_debug_notice", .has_debug = true, .has_notice = true },
 	{ .name = "filter_noarch", .macro = "VITRINE_SABOTAGE", .is_any_compat = true },
 	{ .name = "filter_noargs", .macro = "VITRINE_SABOTAGE", .is_any_args = true },
 };
@@ -393,8 +401,8 @@ static void ranges_cover(const struct ranges *in, int rest, struct ranges *out)
 struct build {
 	const struct variant *v;
 	struct as as;
-	int check[RULE_COUNT_];                          /* labels of the argument checks */
-	int allow, eperm, eafnosupport, eprotonosupport; /* labels of their returns */
+	int check[RULE_COUNT_];                                  /* labels of the argument checks */
+	int allow, notice, eperm, eafnosupport, eprotonosupport; /* labels of their returns */
 };
 
 int emit_resolve(const struct sys_row *row, const struct abi *abi, uint32_t *ret_nr)
@@ -498,7 +506,39 @@ static enum rule effective(const struct variant *v, enum rule rule)
 		return v->has_debug ? RULE_ALLOW : RULE_EPERM;
 	if (v->is_any_args && rule >= RULE_FIRST_CHECK)
 		return RULE_ALLOW;
+	if (!v->has_notice && rule >= RULE_FIRST_NOTICE)
+		return RULE_ALLOW;
 	return rule;
+}
+
+/* The one call of those with a notice that programs make all the time: its number is not looked for in the tree, which
+ * would make each of them slower by a percent. */
+static uint32_t openat_of(const struct abi *abi)
+{
+	uint32_t nr = 0;
+
+	for (size_t i = 0; i < sys_row_count; i++)
+		if (sys_rows[i].name != NULL && sys_rows[i].rule == RULE_OPENAT &&
+		    emit_resolve(&sys_rows[i], abi, &nr) > 0)
+			return nr;
+	abort(); /* every machine has it */
+}
+
+static void put_openat_first(struct build *b, const struct abi *abi)
+{
+	int others = as_label(&b->as), is_plain = as_label(&b->as), is_new = as_label(&b->as);
+
+	as_load(&b->as, offsetof(struct seccomp_data, nr));
+	as_if(&b->as, BPF_JEQ, openat_of(abi), NEXT, others);
+	as_load(&b->as, ARG_LO(2));
+	as_if(&b->as, BPF_JSET, CREATING_FLAGS, is_new, is_plain);
+	as_place(&b->as, is_new);
+	as_load(&b->as, ARG_LO(3));
+	as_if(&b->as, BPF_JSET, SET_ID_BITS, NEXT, is_plain);
+	as_ret(&b->as, SECCOMP_RET_USER_NOTIF);
+	as_place(&b->as, is_plain);
+	as_ret(&b->as, SECCOMP_RET_ALLOW);
+	as_place(&b->as, others);
 }
 
 /* Search tree of one convention, followed by its outcomes, so that every jump of the tree is short.
@@ -510,13 +550,19 @@ static void put_abi(struct build *b, const struct abi *abi)
 	bool is_used[RULE_COUNT_] = { false };
 
 	one.n = 0;
+	if (b->v->has_notice)
+		put_openat_first(b, abi);
 	for (size_t i = 0; i < sys_row_count; i++) {
 		const struct sys_row *row = &sys_rows[i];
+		enum rule rule;
 		uint32_t nr;
 
 		if (row->name == NULL || emit_resolve(row, abi, &nr) <= 0)
 			continue;
-		one.r[one.n++] = (struct range){ nr, nr, (int)effective(b->v, row->rule) };
+		rule = effective(b->v, row->rule);
+		/* Never asked: it was judged before. */
+		rule = rule == RULE_OPENAT ? RULE_ALLOW : rule;
+		one.r[one.n++] = (struct range){ nr, nr, (int)rule };
 	}
 	qsort(one.r, one.n, sizeof(one.r[0]), range_cmp);
 	ranges_cover(&one, RULE_ENOSYS, &all);
@@ -682,11 +728,38 @@ static void put_personality(struct build *b)
 	as_goto(&b->as, b->eperm);
 }
 
+/* A mode of a regular file that is made: argument `arg`. */
+static void put_new_mode(struct build *b, unsigned arg)
+{
+	as_load(&b->as, ARG_LO(arg));
+	as_if(&b->as, BPF_JSET, SET_ID_BITS, b->notice, b->allow);
+}
+
+static void put_mknod_notice(struct build *b, enum rule rule, unsigned arg)
+{
+	static const uint32_t others[] = { S_IFIFO, S_IFSOCK };
+	int is_file = as_label(&b->as);
+
+	as_place(&b->as, b->check[rule]);
+	as_load(&b->as, ARG_LO(arg));
+	as_and(&b->as, S_IFMT);
+	as_if(&b->as, BPF_JEQ, 0, is_file, NEXT); /* 0 means S_IFREG */
+	as_if(&b->as, BPF_JEQ, S_IFREG, is_file, NEXT);
+	put_any(&b->as, others, 2, b->allow, b->eperm);
+	as_place(&b->as, is_file);
+	put_new_mode(b, arg);
+}
+
 static void put_mknod(struct build *b)
 {
 	static const uint32_t kinds[] = { 0, S_IFREG, S_IFIFO, S_IFSOCK }; /* 0 means S_IFREG */
 	int mode = as_label(&b->as);
 
+	if (b->v->has_notice) {
+		put_mknod_notice(b, RULE_MKNOD, 1);
+		put_mknod_notice(b, RULE_MKNODAT, 2);
+		return;
+	}
 	as_place(&b->as, b->check[RULE_MKNODAT]);
 	as_load(&b->as, ARG_LO(2));
 	as_goto(&b->as, mode);
@@ -707,7 +780,28 @@ static void put_chmod(struct build *b)
 	as_place(&b->as, b->check[RULE_CHMOD]);
 	as_load(&b->as, ARG_LO(1));
 	as_place(&b->as, mode);
-	as_if(&b->as, BPF_JSET, S_ISUID, b->v->has_setuid ? b->allow : b->eperm, b->allow);
+	as_if(&b->as, BPF_JSET, S_ISUID, b->v->has_setuid ? b->allow : b->eperm,
+	      b->v->has_notice ? NEXT : b->allow);
+	if (b->v->has_notice)
+		as_if(&b->as, BPF_JSET, S_ISGID, b->notice, b->allow);
+}
+
+/* Without one of the two flags the kernel does not look at the mode, and what lies there is left over from other calls. */
+static void put_open_flags(struct build *b, enum rule rule, unsigned flags_arg)
+{
+	as_place(&b->as, b->check[rule]);
+	as_load(&b->as, ARG_LO(flags_arg));
+	as_if(&b->as, BPF_JSET, CREATING_FLAGS, NEXT, b->allow);
+	put_new_mode(b, flags_arg + 1);
+}
+
+static void put_open(struct build *b)
+{
+	put_open_flags(b, RULE_OPEN, 1); /* openat: put_openat_first() */
+	as_place(&b->as, b->check[RULE_CREAT]);
+	put_new_mode(b, 1);
+	as_place(&b->as, b->check[RULE_OPENAT2]);
+	as_goto(&b->as, b->notice);
 }
 
 static void put_checks(struct build *b)
@@ -722,6 +816,11 @@ static void put_checks(struct build *b)
 		put_personality(b);
 		put_mknod(b);
 		put_chmod(b);
+		if (b->v->has_notice) {
+			put_open(b);
+			as_place(&b->as, b->notice);
+			as_ret(&b->as, SECCOMP_RET_USER_NOTIF);
+		}
 		as_place(&b->as, b->eafnosupport);
 		as_ret(&b->as, REFUSE(EAFNOSUPPORT));
 		as_place(&b->as, b->eprotonosupport);
@@ -745,6 +844,7 @@ int emit_filter(const struct family *f, const struct variant *v, struct emit_pro
 	for (int i = RULE_FIRST_CHECK; i < RULE_COUNT_; i++)
 		b.check[i] = as_label(&b.as);
 	b.allow = as_label(&b.as);
+	b.notice = as_label(&b.as);
 	b.eperm = as_label(&b.as);
 	b.eafnosupport = as_label(&b.as);
 	b.eprotonosupport = as_label(&b.as);

@@ -37,6 +37,7 @@ struct variant {
 	const char *macro;  /* preprocessor condition around it, or NULL */
 	bool has_debug;     /* RULE_DEBUG is allowed */
 	bool has_setuid;    /* so is making a set-user-ID file */
+	bool has_notice;    /* what can make a set-ID file waits for the listener's answer */
 	bool is_any_compat; /* sabotage: the 32-bit convention passes unseen */
 	bool is_any_args;   /* sabotage: checked calls pass whatever their arguments */
 };

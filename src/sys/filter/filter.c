@@ -20,10 +20,14 @@
 	}
 
 static const struct sock_fprog progs[FILTER_COUNT_] = {
-	[FILTER_BASE] = PROG(filter_base),     [FILTER_DEBUG] = PROG(filter_debug),
+	[FILTER_BASE] = PROG(filter_base),
+	[FILTER_DEBUG] = PROG(filter_debug),
 	[FILTER_ROOT] = PROG(filter_root),
+	[FILTER_BASE_NOTICE] = PROG(filter_base_notice),
+	[FILTER_DEBUG_NOTICE] = PROG(filter_debug_notice),
 #if defined(VITRINE_SABOTAGE) && VITRINE_SABOTAGE
-	[FILTER_NOARCH] = PROG(filter_noarch), [FILTER_NOARGS] = PROG(filter_noargs),
+	[FILTER_NOARCH] = PROG(filter_noarch),
+	[FILTER_NOARGS] = PROG(filter_noargs),
 #endif
 };
 

@@ -9,6 +9,10 @@ enum filter_kind {
 	FILTER_BASE,  /* the default */
 	FILTER_DEBUG, /* the same plus ptrace and its kin, for gdb and strace inside */
 	FILTER_ROOT, /* the base plus set-user-ID files: a root inside, and nothing of the host's that it could write */
+	/* The first two with a notice before each call that can make a set-user-ID or set-group-ID file: they are installed with
+	 * SECCOMP_FILTER_FLAG_NEW_LISTENER, and whoever holds the listener answers (keep/notice.c). */
+	FILTER_BASE_NOTICE,
+	FILTER_DEBUG_NOTICE,
 #if defined(VITRINE_SABOTAGE) && VITRINE_SABOTAGE
 	FILTER_NOARCH, /* lets the 32-bit convention pass unseen */
 	FILTER_NOARGS, /* looks at numbers only */

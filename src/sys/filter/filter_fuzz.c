@@ -15,7 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 #define FAMILIES 2
-#define VARIANTS 4
+#define VARIANTS 8
 
 static const struct emit_prog *program(size_t family, size_t variant)
 {

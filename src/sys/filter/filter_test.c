@@ -16,6 +16,9 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/netlink.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -287,6 +290,55 @@ static void test_never(void)
 		}
 }
 
+/* What a filter with a listener sends a notice for; the others allow all of it. */
+#define NOTE SECCOMP_RET_USER_NOTIF
+static const struct {
+	const char *what;
+	uint32_t arch;
+	uint32_t nr;
+	uint64_t arg[4];
+	uint32_t want, plain;
+} noticed[] = {
+	{ "read", X64, 0, { 0 }, OK, OK },
+	{ "open, reading", X64, 2, { 0, 0, 06777 }, OK, OK },
+	{ "open O_CREAT", X64, 2, { 0, 0x241, 0666 }, OK, OK },
+	{ "open O_CREAT set-group-ID", X64, 2, { 0, 0x241, 02755 }, NOTE, OK },
+	{ "open O_CREAT set-user-ID, garbage",
+	  X64,
+	  2,
+	  { 0, GARBAGE | 0x40, GARBAGE | 04755 },
+	  NOTE,
+	  OK },
+	{ "openat O_CREAT", X64, 257, { 0, 0, 0x80041, 0644 }, OK, OK },
+	{ "openat O_CREAT, mode above 16 bits", X64, 257, { 0, 0, 0x40, 0x10000 | 0644 }, OK, OK },
+	{ "openat O_CREAT set-group-ID", X64, 257, { 0, 0, 0x40, 02644 }, NOTE, OK },
+	{ "openat O_TMPFILE set-group-ID", X64, 257, { 0, 0, 0x410002, 02644 }, NOTE, OK },
+	{ "openat O_DIRECTORY, garbage", X64, 257, { 0, 0, 0x10000, ~0ULL }, OK, OK },
+	{ "openat2", X64, 437, { 0 }, NOTE, OK },
+	{ "creat", X64, 85, { 0, 0644 }, OK, OK },
+	{ "creat set-group-ID", X64, 85, { 0, 02644 }, NOTE, OK },
+	{ "mknod plain", X64, 133, { 0, 0644 }, OK, OK },
+	{ "mknod plain set-group-ID", X64, 133, { 0, 02755 }, NOTE, OK },
+	{ "mknod file set-user-ID", X64, 133, { 0, 0104755 }, NOTE, OK },
+	{ "mknod fifo set-group-ID", X64, 133, { 0, 0012755 }, OK, OK },
+	{ "mknod device set-group-ID", X64, 133, { 0, 0022755 }, ERR(EPERM), ERR(EPERM) },
+	{ "mknodat file set-group-ID", X64, 259, { 0, 0, 0102755 }, NOTE, OK },
+	{ "chmod", X64, 90, { 0, 01777 }, OK, OK },
+	{ "chmod set-group-ID", X64, 90, { 0, 02755 }, NOTE, OK },
+	{ "chmod both", X64, 90, { 0, 06755 }, ERR(EPERM), ERR(EPERM) },
+	{ "fchmod set-group-ID", X64, 91, { 0, 02755 }, NOTE, OK },
+	{ "fchmodat set-group-ID", X64, 268, { 0, 0, 02755 }, NOTE, OK },
+	{ "fchmodat2 set-group-ID", X64, 452, { 0, 0, 02755 }, NOTE, OK },
+	{ "i386 open O_CREAT set-group-ID", X86, 5, { 0, 0x41, 02755 }, NOTE, OK },
+	{ "i386 creat set-group-ID", X86, 8, { 0, 02755 }, NOTE, OK },
+	{ "i386 openat O_CREAT set-user-ID", X86, 295, { 0, 0, 0x41, 04755 }, NOTE, OK },
+	{ "i386 chmod set-group-ID", X86, 15, { 0, 02755 }, NOTE, OK },
+	{ "i386 mknod set-group-ID", X86, 14, { 0, 02755 }, NOTE, OK },
+	{ "aarch64 openat O_CREAT set-group-ID", A64, 56, { 0, 0, 0x40, 02755 }, NOTE, OK },
+	{ "aarch64 openat O_TMPFILE set-group-ID", A64, 56, { 0, 0, 0x400000, 02755 }, NOTE, OK },
+	{ "arm open O_CREAT set-group-ID", ARM, 5, { 0, 0x40, 02755 }, NOTE, OK },
+};
+
 static const struct family *family_of(uint32_t arch)
 {
 	return family_find(arch == A64 || arch == ARM ? "aarch64" : "x86_64");
@@ -327,6 +379,36 @@ static void test_by_hand(void)
 	}
 }
 
+static uint32_t one_of(enum filter_kind kind, uint32_t arch, uint32_t nr, const uint64_t arg[4])
+{
+	static struct emit_prog prog;
+	struct seccomp_data d = { .nr = (int)nr,
+				  .arch = arch,
+				  .args = { arg[0], arg[1], arg[2], arg[3] } };
+
+	make(family_of(arch), &variants[kind], &prog);
+	return sim_run(prog.insn, prog.n, &d, NULL, NULL);
+}
+
+static void test_notices(void)
+{
+	static const enum filter_kind with[] = { FILTER_BASE_NOTICE, FILTER_DEBUG_NOTICE },
+				      without[] = { FILTER_BASE, FILTER_DEBUG };
+
+	for (size_t i = 0; i < COUNT(noticed); i++)
+		for (int k = 0; k < 2; k++) {
+			uint32_t got =
+				one_of(with[k], noticed[i].arch, noticed[i].nr, noticed[i].arg);
+			uint32_t plain =
+				one_of(without[k], noticed[i].arch, noticed[i].nr, noticed[i].arg);
+
+			if (got != noticed[i].want || plain != noticed[i].plain)
+				FAIL("%s gives %x, not %x, and without a listener %x, not %x",
+				     noticed[i].what, got, noticed[i].want, plain,
+				     noticed[i].plain);
+		}
+}
+
 /* ---- 2. program against oracle ---- */
 
 struct run {
@@ -338,9 +420,10 @@ struct run {
 	size_t worst; /* steps */
 };
 
-static void compare(struct run *r, uint32_t arch, uint32_t nr, uint64_t a, uint64_t b, uint64_t c)
+static void compare4(struct run *r, uint32_t arch, uint32_t nr, const uint64_t arg[static 4])
 {
-	struct seccomp_data d = { .nr = (int)nr, .arch = arch, .args = { a, b, c } };
+	uint64_t a = arg[0], b = arg[1], c = arg[2];
+	struct seccomp_data d = { .nr = (int)nr, .arch = arch, .args = { a, b, c, arg[3] } };
 	size_t steps;
 	uint32_t got = sim_run(r->prog.insn, r->prog.n, &d, r->hits, &steps);
 	uint32_t want = direct_eval(r->f, r->v, &d);
@@ -352,6 +435,26 @@ static void compare(struct run *r, uint32_t arch, uint32_t nr, uint64_t a, uint6
 		FAIL("%s %s arch %x nr %u (%llx, %llx, %llx): program %x, table %x", r->f->name,
 		     r->v->name, arch, nr, (unsigned long long)a, (unsigned long long)b,
 		     (unsigned long long)c, got, want);
+}
+
+static void compare(struct run *r, uint32_t arch, uint32_t nr, uint64_t a, uint64_t b, uint64_t c)
+{
+	compare4(r, arch, nr, (const uint64_t[]){ a, b, c, 0 });
+}
+
+/* Flags and mode stand side by side, in open() one place before those of openat(). */
+static void compare_opens(struct run *r, uint32_t arch, uint32_t nr)
+{
+	static const uint64_t high[] = { 0, 1ULL << 32, GARBAGE };
+
+	for (uint64_t flag = 0; flag <= 0x1000000; flag = flag ? flag * 2 : 1)
+		for (uint64_t mode = 0; mode < 0x20000; mode += 0x200)
+			for (size_t i = 0; i < COUNT(high); i++) {
+				uint64_t f = flag | high[i], m = mode | high[i];
+
+				compare4(r, arch, nr, (const uint64_t[]){ 0, f, m, 0 });
+				compare4(r, arch, nr, (const uint64_t[]){ 0, 0, f, m });
+			}
 }
 
 /* The word itself, its neighbours, and all of them with something in the upper half. */
@@ -415,6 +518,8 @@ static void compare_abi(struct run *r, const struct abi *abi)
 		compare_arguments(r, abi->audit_arch, nr);
 		if (row->rule == RULE_SOCKET || row->rule == RULE_SOCKETPAIR)
 			compare_sockets(r, abi->audit_arch, nr);
+		if (row->rule >= RULE_FIRST_NOTICE)
+			compare_opens(r, abi->audit_arch, nr);
 	}
 	for (size_t i = 0; i < COUNT(odd); i++)
 		for (uint32_t j = 0; j < 16; j++)
@@ -443,7 +548,8 @@ static void check_constant(const struct run *r)
 		struct seccomp_data d = { .nr = (int)nr, .arch = r->f->native.audit_arch };
 		static uint8_t hits[EMIT_MAX];
 
-		if (row == NULL || row->rule != RULE_ALLOW)
+		if (row == NULL || (row->rule != RULE_ALLOW &&
+				    (row->rule < RULE_FIRST_NOTICE || r->v->has_notice)))
 			continue;
 		for (size_t i = 0; i < r->prog.n; i++)
 			hits[i] = 0;
@@ -657,6 +763,105 @@ static int body_setuid(void)
 	return 0;
 }
 
+/* In the kernel: a child with a listener, whose calls the parent lets go on. The child's steps say which calls those are. */
+#define LISTEN (SECCOMP_FILTER_FLAG_NEW_LISTENER | 1UL << 5 /* WAIT_KILLABLE_RECV */)
+
+static int noticed_calls(const char *path, int *ret_n)
+{
+	struct open_how how = { .flags = O_RDONLY };
+	int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
+	int n = 0;
+
+	*ret_n = 0;
+	STEP(1, fd >= 0 && chmod(path, 0755) == 0); /* none so far */
+	STEP(2, fchmod(fd, 02755) == 0 && ++n);
+	STEP(3, chmod(path, 02711) == 0 && ++n);
+	STEP(4, is_refused(chmod(path, 06711), EPERM));
+	STEP(5, unlink(path) == 0 && close(fd) == 0);
+	fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 02755);
+	STEP(6, fd >= 0 && ++n && close(fd) == 0);
+	fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	STEP(7, fd >= 0 && ++n && close(fd) == 0);
+	STEP(8, unlink(path) == 0 && mknod(path, S_IFREG | 02755, 0) == 0 && ++n);
+	STEP(9, unlink(path) == 0);
+	*ret_n = n;
+	return 0;
+}
+
+static _Noreturn void noticed_child(int to, const char *path)
+{
+	long fd;
+	int n = 0, step;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		_exit(98);
+	fd = syscall(SYS_seccomp, 1, LISTEN, filter_get(FILTER_BASE_NOTICE));
+	if (fd < 0)
+		_exit(errno == EINVAL ? 97 : 98);
+	/* The parent takes it by its number. */
+	if (write(to, &fd, sizeof(fd)) != (ssize_t)sizeof(fd))
+		_exit(96);
+	step = noticed_calls(path, &n);
+	if (write(to, &n, sizeof(n)) != (ssize_t)sizeof(n))
+		_exit(95);
+	_exit(step);
+}
+
+/* How many notices came until the child ended. */
+static int answer_all(int listener)
+{
+	int n = 0;
+
+	for (;;) {
+		struct pollfd p = { .fd = listener, .events = POLLIN };
+		struct seccomp_notif got = { 0 };
+		struct seccomp_notif_resp back = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+
+		if (poll(&p, 1, 10000) <= 0 || !(p.revents & POLLIN) ||
+		    ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &got) != 0)
+			return n;
+		back.id = got.id;
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &back) == 0)
+			n++;
+	}
+}
+
+static void test_listener(void)
+{
+	char dir[] = "/tmp/filter_test.XXXXXX", path[64];
+	int pipes[2], status = 0, said = -1, got = 0, pidfd, listener = -1;
+	long fd = -1;
+	pid_t pid;
+
+	if (mkdtemp(dir) == NULL || pipe2(pipes, O_CLOEXEC) != 0) {
+		FAIL("%s", strerror(errno));
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		noticed_child(pipes[1], path);
+	(void)close(pipes[1]);
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (read(pipes[0], &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
+		listener = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	if (listener >= 0)
+		got = answer_all(listener);
+	if (read(pipes[0], &said, sizeof(said)) < 0)
+		said = -1;
+	(void)close(listener);
+	if (waitpid(pid, &status, 0) != pid)
+		FAIL("waitpid: %s", strerror(errno));
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == 97)
+		printf("no listener on this kernel: not tried\n");
+	else if (status != 0 || got != said || got != 5)
+		FAIL("status %x, %d notices, %d expected", (unsigned int)status, got, said);
+	(void)close(pidfd);
+	(void)close(pipes[0]);
+	(void)rmdir(dir);
+}
+
 #if defined(__x86_64__)
 static long int80(long nr, long a, long b, long c)
 {
@@ -727,11 +932,13 @@ int main(void)
 {
 	test_by_hand();
 	test_never();
+	test_notices();
 	test_against_table();
 	test_far();
 	test_too_long();
 	test_arrays();
 	test_kernel();
+	test_listener();
 	printf("%d failures\n", failures);
 	return failures == 0 ? 0 : 1;
 }

@@ -105,10 +105,20 @@ static const char *check_text(enum rule rule)
 		return "all but the commands below";
 	case RULE_MKNOD:
 	case RULE_MKNODAT:
-		return "regular files, FIFOs and sockets; devices EPERM";
+		return "regular files (with a set-ID bit after a notice), FIFOs and sockets; "
+		       "devices EPERM";
 	case RULE_CHMOD:
 	case RULE_CHMODAT:
-		return "modes without the set-user-ID bit; else EPERM";
+		return "modes without the set-user-ID bit; else EPERM; with the set-group-ID bit "
+		       "after a notice";
+	case RULE_CREAT:
+		return "all; with a set-ID bit in the mode after a notice";
+	case RULE_OPEN:
+	case RULE_OPENAT:
+		return "all; with `O_CREAT` or `O_TMPFILE` and a set-ID bit in the mode after a "
+		       "notice";
+	case RULE_OPENAT2:
+		return "all, after a notice";
 	case RULE_ALLOW:
 	case RULE_EPERM:
 	case RULE_ENOSYS:
@@ -267,6 +277,19 @@ static int print_doc(void)
 	       "- `filter_root` also allows set-user-ID bits: for a root inside "
 	       "(docs/TEMPLATES.md), where "
 	       "nothing of the host's can be\n  written.\n"
+	       "- `filter_base_notice` and `filter_debug_notice` are the first two with a "
+	       "listener, "
+	       "which the keeper holds: a call that\n  can make a set-user-ID or set-group-ID file "
+	       "waits until the keeper has taken note, and then goes on (*after a\n  notice* in "
+	       "the "
+	       "table below). Nothing is refused that way. They are used where the kernel has "
+	       "such listeners for one\n  more filter (Linux 5.19 or later), else the others; a "
+	       "program inside that wants a listener of its own gets EBUSY.\n"
+	       "  A call that still waits is interrupted by a signal like any call that waits: it "
+	       "is "
+	       "made again after a handler with\n  `SA_RESTART`, and fails with EINTR after "
+	       "another, "
+	       "which `chmod` alone never does.\n"
 	       "- The filter is the last of several walls. No capabilities, the namespaces, the "
 	       "mounts and "
 	       "Landlock hold without it;\n  it keeps most of the kernel's code out of reach.\n");
@@ -287,7 +310,7 @@ static int print_doc(void)
 	       "filter cannot tell them from files.\n"
 	       "  Neither does it see the mode of `openat2`. So the keeper takes such bits off "
 	       "files "
-	       "when the run ends (FW-72).\n"
+	       "when the run ends (FW-72);\n  the notices tell it whether there can be any.\n"
 	       "- A file can be created with the set-user-ID bit, but not filled: the kernel drops "
 	       "the bit on the first\n  write or change of size.\n");
 	return doc_sizes();

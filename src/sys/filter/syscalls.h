@@ -28,10 +28,16 @@ enum rule {
 	RULE_MKNODAT,
 	RULE_CHMOD,
 	RULE_CHMODAT,
+	/* Allowed; filters with a listener send a notice first when the call can make a set-ID file. */
+	RULE_CREAT,
+	RULE_OPEN,
+	RULE_OPENAT,
+	RULE_OPENAT2,
 	RULE_COUNT_
 };
 
 #define RULE_FIRST_CHECK RULE_CLONE
+#define RULE_FIRST_NOTICE RULE_CREAT
 
 /* Where a system call number comes from. */
 enum nr_source { NR_FROM_LIB, NR_FROM_COMMON, NR_FROM_X86_64, NR_FROM_I386, NR_FROM_COUNT_ };

@@ -148,11 +148,32 @@ static uint32_t eval_personality(const struct variant *v, unsigned int value)
 	return refuse(EPERM);
 }
 
-static uint32_t eval_mknod(unsigned short mode)
+/* The two bits as a number; see eval_clone(). */
+static uint32_t notice_if(const struct variant *v, bool is_set_id)
 {
-	return allow_if(
-		!S_ISCHR(mode) && !S_ISBLK(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) &&
-		((mode & S_IFMT) == 0 || S_ISREG(mode) || S_ISFIFO(mode) || S_ISSOCK(mode)));
+	return v->has_notice && is_set_id ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+}
+
+static uint32_t eval_mknod(const struct variant *v, unsigned short mode)
+{
+	if ((mode & S_IFMT) == 0 || S_ISREG(mode))
+		return notice_if(v, (mode & 06000) != 0);
+	return allow_if(!S_ISCHR(mode) && !S_ISBLK(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) &&
+			(S_ISFIFO(mode) || S_ISSOCK(mode)));
+}
+
+static uint32_t eval_chmod(const struct variant *v, unsigned short mode)
+{
+	if ((mode & 04000) != 0 && !v->has_setuid)
+		return refuse(EPERM);
+	return notice_if(v, (mode & 06000) != 0);
+}
+
+static uint32_t eval_open(const struct variant *v, int flags, unsigned short mode)
+{
+	bool is_creating = (flags & 0x40) != 0 || (flags & 0x400000) != 0;
+
+	return notice_if(v, is_creating && (mode & 06000) != 0);
 }
 
 /* Bits as numbers, so that a wrong macro in the emitter does not repeat itself here. */
@@ -207,13 +228,21 @@ static uint32_t eval_row(const struct variant *v, enum rule rule, const __u64 *a
 	case RULE_FCNTL:
 		return eval_fcntl((unsigned int)arg[1]);
 	case RULE_MKNOD:
-		return eval_mknod((unsigned short)arg[1]);
+		return eval_mknod(v, (unsigned short)arg[1]);
 	case RULE_MKNODAT:
-		return eval_mknod((unsigned short)arg[2]);
+		return eval_mknod(v, (unsigned short)arg[2]);
 	case RULE_CHMOD:
-		return allow_if(v->has_setuid || ((unsigned short)arg[1] & 04000) == 0);
+		return eval_chmod(v, (unsigned short)arg[1]);
 	case RULE_CHMODAT:
-		return allow_if(v->has_setuid || ((unsigned short)arg[2] & 04000) == 0);
+		return eval_chmod(v, (unsigned short)arg[2]);
+	case RULE_CREAT:
+		return eval_open(v, 0x40, (unsigned short)arg[1]);
+	case RULE_OPEN:
+		return eval_open(v, (int)arg[1], (unsigned short)arg[2]);
+	case RULE_OPENAT:
+		return eval_open(v, (int)arg[2], (unsigned short)arg[3]);
+	case RULE_OPENAT2:
+		return notice_if(v, true);
 	case RULE_COUNT_:
 		break;
 	}
