@@ -234,6 +234,10 @@ class Places:
         self.inside, self.mounted = self.all(), []    # where the run finds them, and what is laid over the host's
         for path in self.all():
             os.chmod(path, 0o1777)
+        # As root these lie in a mount namespace of the run. An ordinary user's podman leaves them, whatever TMPDIR says.
+        uid = os.geteuid()
+        self.podman = [p for p in (f"/tmp/podman-run-{uid}", f"/tmp/containers-user-{uid}", f"/dev/shm/libpod_rootless_lock_{uid}")
+                       if uid and not os.path.lexists(p)]
 
     def all(self):
         return self.tmp, self.disk, self.memory
@@ -273,7 +277,7 @@ class Places:
         """-> what could not be removed"""
         for path in (*self.mounted, self.memory):
             subprocess.run(["umount", "-l", path], check=False, capture_output=True)
-        for path in self.all():
+        for path in (*self.all(), *self.podman):
             remove_tree(path)
         return [path for path in self.all() if os.path.exists(path)]
 

@@ -346,12 +346,13 @@ class Far:
 class Internet:
     def __init__(self, log=None, tls=None):
         """Must be called as root, in a process of its own: it changes the process's namespaces for good."""
-        fd, path = tempfile.mkstemp(prefix="vitrine-internet-")
-        os.close(fd)
-        self.log = Path(log or path)
+        unshare(CLONE_NEWNET | CLONE_NEWNS)
+        if log is None:
+            fd, log = tempfile.mkstemp(prefix="vitrine-internet-")
+            os.close(fd)
+        self.log = Path(log)
         self.tls = tls
         self.log.touch()
-        unshare(CLONE_NEWNET | CLONE_NEWNS)
         mount("none", "/", MS_REC | MS_PRIVATE)
         self.counter = mmap.mmap(-1, 4096)
         r, w = os.pipe()

@@ -23,7 +23,7 @@ def tool(c, text):
 def br01(c):
     mark = c.out / "planted"
     path, flags = tool(c, f"touch {mark}\ntouch here && echo here\n")
-    c.control(f"cd /tmp && {path}")
+    c.control(f"cd {c.out} && {path}")
     c.need_control(mark.exists(), "outside too it cannot write there")
     with c.host_edit():
         mark.unlink()
