@@ -178,7 +178,9 @@ static int change(const char *word, const char *agent, const struct guard_args *
 	int r;
 
 	if (which == AGENT_UNKNOWN)
-		return err_set(e, ERR_NOTFOUND, ENOENT, "'%.40s' is no agent: " AGENT_NAMES, agent);
+		return err_set(e, ERR_NOTFOUND, ENOENT,
+			       "'%.40s' is no agent whose hooks the guard speaks: " AGENT_NAMES,
+			       agent);
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n < 0)
 		return err_sys(e, "where this program lies");

@@ -155,7 +155,9 @@ int cmd_hook(int argc, char **argv, struct err *e)
 		else
 			told = agent_find(o.value);
 		if (r == OPT_AGENT && told == AGENT_UNKNOWN)
-			return err_set(e, ERR_USAGE, EINVAL, "'%.40s' is no agent: " AGENT_NAMES,
+			return err_set(e, ERR_USAGE, EINVAL,
+				       "'%.40s' is no agent whose hooks the guard "
+				       "speaks: " AGENT_NAMES,
 				       o.value);
 	}
 	if (r < 0)
