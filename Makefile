@@ -108,12 +108,10 @@ test-fresh:
 test-arm64:
 	@tests/hosts/small.py
 
-# The agents against the mock services, also resumed and at a terminal: the versions that tools/deps.d names, then the newest
-# ones that the registry has. Minutes, and a network. ARGS='claude_works': some.
+# Every coding agent in every mode against the mock services, with the versions that are named and with the newest ones of the npm
+# registry (tests/agents_table.py): half an hour, gigabytes, and a network. ARGS='qwen pi': some; ARGS=--again: what did not pass.
 test-agents: build
-	@VITRINE=build/vitrine VITRINE_TEST_AGENTS=$(CURDIR)/build/agents python3 tests/cli/agents_real.py $(ARGS)
-	@tools/newest-agents build/agents-newest
-	@VITRINE=build/vitrine VITRINE_TEST_AGENTS=$(CURDIR)/build/agents-newest python3 tests/cli/agents_real.py $(ARGS)
+	@tests/agents.py $(ARGS)
 
 # Test suites of Debian's sources (git, libuv, CPython, Go) inside and outside, compared test by test: an hour, two gigabytes, and a
 # network. ARGS='--quick git': a part of one; ARGS=--list: the differences that are meant.

@@ -56,6 +56,8 @@ SHELL_TOOLS = {
     "Bash": lambda c: {"command": c, "description": "a scripted command"},
     "bash": lambda c: {"command": c, "description": "a scripted command"},
     "run_shell_command": lambda c: {"command": c, "description": "a scripted command"},
+    "shell": lambda c: {"command": c},
+    "run_commands": lambda c: {"commands": [c]},
     "Execute": lambda c: {"command": c, "riskLevel": "high", "riskLevelReason": "scripted", "timeout": 30},
 }
 WRITE_TOOLS = {
@@ -103,7 +105,7 @@ def anthropic(body):
     stop = "tool_use" if block["type"] == "tool_use" else "end_turn"
     base = {"id": new_id("msg_"), "type": "message", "role": "assistant", "model": body.get("model", "m"),
             "stop_sequence": None, "usage": {"input_tokens": 100, "output_tokens": 20}}
-    log = {"results": results, "asks": block.get("input") or block.get("text")}
+    log = {"results": results, "asks": block.get("input") or block.get("text"), "tools": [t.get("name") for t in body.get("tools", [])]}
     if not body.get("stream"):
         return "application/json", json.dumps({**base, "content": [block], "stop_reason": stop}).encode(), log
     is_text = block["type"] == "text"
@@ -130,7 +132,7 @@ SHELLS = ("exec_command", "shell_command", "shell", "local_shell", "container.ex
 
 def openai_item(step, tools):
     by_name = {t.get("name") or t.get("type"): t for t in tools}
-    call = call_of(step, by_name)
+    call = call_of(step, [n for n in by_name if n not in SHELLS])
     if call:
         return {"type": "function_call", "id": new_id("fc_"), "call_id": new_id("call_"), "status": "completed",
                 "name": call[0], "arguments": json.dumps(call[1])}

@@ -1,10 +1,6 @@
-# A text as a C string: `sed -f to_c.sed FILE`
+# A text as a C string, to be included: `sed -f to_c.sed FILE`
 1i\
-/* Made by the build. */\
-extern const char guard_opencode_js[];\
-const char guard_opencode_js[] =
+/* Made by the build. */
 s/[\\"]/\\&/g
 s/^/"/
 s/$/\\n"/
-$a\
-;

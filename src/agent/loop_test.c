@@ -189,6 +189,22 @@ TEST(reports)
 	report_done(&r);
 }
 
+TEST(reports_with_lists)
+{
+	static const struct preset_report how = { .when = "type=end",
+						  .text = "message.content.text" };
+	const char a[] = "{\"type\":\"end\",\"message\":{\"content\":[{\"type\":\"thinking\"},{"
+			 "\"text\":"
+			 "\"one\"},7,[{\"text\":\"two\"}],{\"text\":{\"text\":\"no\"}}]}}\n"
+			 "{\"type\":\"end\",\"message\":\"no\"}\n{\"type\":\"end\",\"message\":{"
+			 "\"content\":\"no\"}}\n";
+	struct report r;
+
+	report_read(&how, a, strlen(a), &r);
+	CHECK_STR(buf_cstr(&r.text), "one\ntwo\n");
+	report_done(&r);
+}
+
 TEST(dollars)
 {
 	uint64_t n = 0;

@@ -81,17 +81,29 @@ static void take_numbers(const struct preset_report *how, const struct json *lin
 	r->is_failed |= failed && failed->type == JSON_BOOL && failed->is_true;
 }
 
-static void take_text(const struct preset_report *how, const struct json *line, struct report *r)
+static void add_text(const struct json *v, struct report *r)
 {
-	const struct json *v = how->text ? member(line, how->text) : NULL;
-
-	if (v == NULL || v->type != JSON_STRING)
-		return;
 	if (r->text.n + v->n + 1 > REPORT_TEXT_MAX) /* the last words count */
 		buf_done(&r->text);
 	r->text.max = REPORT_TEXT_MAX;
 	buf_add(&r->text, v->text, v->n < REPORT_TEXT_MAX ? v->n : REPORT_TEXT_MAX - 1);
 	buf_putc(&r->text, '\n');
+}
+
+/* The texts at "a.b.c"; a list on the way stands for each of its members. */
+static void take_text(const struct json *v, const char *path, struct report *r)
+{
+	size_t n = strcspn(path, ".");
+	_free_ char *key = mem_strn(path, n);
+	const struct json *found = v->type == JSON_OBJECT ? json_get(v, key) : NULL;
+
+	if (v->type == JSON_ARRAY)
+		for (const struct json *m = v->first; m; m = m->next)
+			take_text(m, path, r);
+	else if (found && path[n])
+		take_text(found, path + n + 1, r);
+	else if (found && found->type == JSON_STRING)
+		add_text(found, r);
 }
 
 static void take_line(const struct preset_report *how, const char *p, size_t n, struct report *r)
@@ -103,8 +115,8 @@ static void take_line(const struct preset_report *how, const char *p, size_t n, 
 		return;
 	if (is_when(doc.root, how->when))
 		take_numbers(how, doc.root, r);
-	if (is_when(doc.root, how->text_when ? how->text_when : how->when))
-		take_text(how, doc.root, r);
+	if (how->text && is_when(doc.root, how->text_when ? how->text_when : how->when))
+		take_text(doc.root, how->text, r);
 }
 
 void report_read(const struct preset_report *how, const char *output, size_t n, struct report *ret)

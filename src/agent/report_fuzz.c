@@ -14,11 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 						  .tokens_in = "usage.in",
 						  .tokens_out = "usage.out",
 						  .failed = "failed" };
+	static const struct preset_report lists = { .when = "type=result", .text = "a.b.c" };
 	const char *text = (const char *)data;
 	struct tasks t = { 0 };
 	struct report r;
 
 	report_read(&how, text, n, &r);
+	bug_on(r.text.n > REPORT_TEXT_MAX || r.text.is_over);
+	report_done(&r);
+	report_read(&lists, text, n, &r);
 	bug_on(r.text.n > REPORT_TEXT_MAX || r.text.is_over);
 	report_done(&r);
 	tasks_markdown(&t, text, n);

@@ -192,8 +192,7 @@ static int change(const char *word, const char *agent, const struct guard_args *
 
 	if (which == AGENT_UNKNOWN)
 		return err_set(e, ERR_NOTFOUND, ENOENT,
-			       "'%.40s' is no agent: claude, codex, gemini, copilot, cursor, "
-			       "opencode or droid",
+			       "'%.40s' is no agent whose hooks the guard speaks: " AGENT_NAMES,
 			       agent);
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n < 0)

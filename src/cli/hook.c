@@ -21,8 +21,7 @@
 enum { OPT_AGENT = 1, OPT_UNATTENDED };
 
 const struct opt hook_opts[] = {
-	{ "agent", 0, "NAME", "who asks: claude, codex, gemini, copilot, cursor, opencode, droid",
-	  OPT_AGENT },
+	{ "agent", 0, "NAME", "who asks: " AGENT_NAMES, OPT_AGENT },
 	{ "unattended", 0, NULL, "nobody is there to be asked: a question is a refusal",
 	  OPT_UNATTENDED },
 	{ NULL, 0, NULL, NULL, 0 },
@@ -157,8 +156,8 @@ int cmd_hook(int argc, char **argv, struct err *e)
 			told = agent_find(o.value);
 		if (r == OPT_AGENT && told == AGENT_UNKNOWN)
 			return err_set(e, ERR_USAGE, EINVAL,
-				       "'%.40s' is no agent: claude, codex, gemini, copilot, "
-				       "cursor, opencode or droid",
+				       "'%.40s' is no agent whose hooks the guard "
+				       "speaks: " AGENT_NAMES,
 				       o.value);
 	}
 	if (r < 0)

@@ -9,8 +9,14 @@
 #include "base/json.h"
 #include "guard/hook_input.h"
 
-static const char *const agent_names[AGENT_COUNT_] = { "unknown", "claude", "codex",    "gemini",
-						       "copilot", "cursor", "opencode", "droid" };
+static const char *const agent_names[AGENT_COUNT_] = {
+	[AGENT_UNKNOWN] = "unknown", [AGENT_CLAUDE] = "claude",
+	[AGENT_CODEX] = "codex",     [AGENT_GEMINI] = "gemini",
+	[AGENT_COPILOT] = "copilot", [AGENT_CURSOR] = "cursor",
+	[AGENT_DROID] = "droid",     [AGENT_OPENCODE] = "opencode",
+	[AGENT_QWEN] = "qwen",       [AGENT_GOOSE] = "goose",
+	[AGENT_PI] = "pi",
+};
 
 const char *agent_name(enum agent a)
 {
@@ -55,10 +61,16 @@ static enum agent detect(const struct json *root)
 		return AGENT_CURSOR;
 	if (json_get(root, "toolName"))
 		return AGENT_COPILOT;
+	if (json_get(root, "matcher_context"))
+		return AGENT_GOOSE;
 	if (str_eq(name, "BeforeTool"))
 		return AGENT_GEMINI;
+	if (json_get(root, "toolCallId"))
+		return AGENT_PI;
 	if (json_get(root, "callID") || json_get(root, "sessionID"))
 		return AGENT_OPENCODE;
+	if (strstr(transcript, "/.qwen/"))
+		return AGENT_QWEN;
 	if (strstr(transcript, "/.copilot/"))
 		return AGENT_COPILOT;
 	if (strstr(transcript, "/.factory/"))
@@ -76,12 +88,13 @@ static enum tool_kind kind_of(const char *tool)
 	static const char shells[] = "Bash|bash|shell|Shell|run_shell_command|powershell|terminal|"
 				     "exec|exec_command|"
 				     "local_shell|Execute|run_terminal_cmd|launch-process|run_"
-				     "command";
+				     "command|developer__shell";
 	static const char readers[] = "Read|read|read_file|view|ReadFile|cat|read_many_files|"
 				      "NotebookRead";
 	static const char writers[] = "Write|Edit|MultiEdit|NotebookEdit|write|edit|create|write_"
 				      "file|replace|Create|ApplyPatch|"
-				      "str_replace_editor|EditFile|apply_patch";
+				      "str_replace_editor|EditFile|apply_patch|developer__write|"
+				      "developer__edit";
 
 	if (rules_list_has(shells, tool))
 		return TOOL_SHELL;
@@ -167,7 +180,7 @@ static const char *tool_of(struct arena *mem, const struct json *root, const cha
 
 static const char *cwd_of(struct arena *mem, const struct json *root)
 {
-	static const char *const keys[] = { "cwd", "directory", "workdir", NULL };
+	static const char *const keys[] = { "cwd", "directory", "workdir", "working_dir", NULL };
 	const char *cwd = first_text(mem, root, keys);
 	const struct json *roots = json_get(root, "workspace_roots");
 
@@ -238,6 +251,7 @@ static enum verdict final_verdict(const struct hook_call *c, enum verdict v)
 	case AGENT_CLAUDE:
 	case AGENT_COPILOT:
 	case AGENT_DROID:
+	case AGENT_QWEN:
 		return c->is_unattended ? VERDICT_DENY : VERDICT_ASK;
 	case AGENT_CURSOR:
 		return c->is_unattended || !str_starts(c->event, "before") ||
@@ -247,6 +261,8 @@ static enum verdict final_verdict(const struct hook_call *c, enum verdict v)
 	case AGENT_CODEX:
 	case AGENT_GEMINI:
 	case AGENT_OPENCODE:
+	case AGENT_GOOSE:
+	case AGENT_PI:
 	case AGENT_UNKNOWN:
 	case AGENT_COUNT_:
 		return VERDICT_DENY;
@@ -312,10 +328,15 @@ static void put_answer(enum agent a, const char *decision, const char *reason, s
 	case AGENT_CLAUDE:
 	case AGENT_CODEX:
 	case AGENT_DROID:
+	case AGENT_QWEN:
 		put_claude(decision, reason, out);
+		break;
+	case AGENT_GOOSE:
+		put_flat("decision", "block", "reason", reason, out);
 		break;
 	case AGENT_GEMINI:
 	case AGENT_OPENCODE:
+	case AGENT_PI:
 		put_flat("decision", decision, "reason", reason, out);
 		break;
 	case AGENT_COPILOT:
@@ -337,10 +358,10 @@ int hook_answer(const struct hook_call *call, const struct judgement *j, struct 
 	_cleanup_(buf_done) struct buf reason = BUF(64 * KIB);
 
 	if (v == VERDICT_ALLOW) {
-		/* Silence leaves the agent's own questions in place; these two take it for a failure. */
+		/* Silence leaves the agent's own questions in place; these three take it for a failure. */
 		if (call->agent == AGENT_CURSOR)
 			buf_puts(out, "{\"permission\":\"allow\"}\n");
-		else if (call->agent == AGENT_OPENCODE)
+		else if (call->agent == AGENT_OPENCODE || call->agent == AGENT_PI)
 			buf_puts(out, "{\"decision\":\"allow\"}\n");
 		return 0;
 	}
@@ -362,18 +383,19 @@ static char plain(char c)
 
 int hook_refusal(enum agent a, const char *why, char *out, size_t n)
 {
+	static const char copilot[] = "{\"permissionDecision\":\"deny\","
+				      "\"permissionDecisionReason\":\"Vitrine guard: %s\"}\n";
+	static const char cursor[] = "{\"permission\":\"deny\",\"user_message\":\"Vitrine guard: "
+				     "%s\","
+				     "\"agent_message\":\"Vitrine guard could not judge this "
+				     "call\"}\n";
+	static const char plugin[] = "{\"decision\":\"deny\",\"reason\":\"Vitrine guard: %s\"}\n";
 	static const char *const forms[AGENT_COUNT_] = {
 		/* Exit status 2 and a line on stderr is a refusal to these; their JSON is for the others. */
-		[AGENT_UNKNOWN] = NULL,
-		[AGENT_CLAUDE] = NULL,
-		[AGENT_CODEX] = NULL,
-		[AGENT_GEMINI] = NULL,
-		[AGENT_DROID] = NULL,
-		[AGENT_COPILOT] = "{\"permissionDecision\":\"deny\",\"permissionDecisionReason\":"
-				  "\"Vitrine guard: %s\"}\n",
-		[AGENT_CURSOR] = "{\"permission\":\"deny\",\"user_message\":\"Vitrine guard: %s\","
-				 "\"agent_message\":\"Vitrine guard could not judge this call\"}\n",
-		[AGENT_OPENCODE] = "{\"decision\":\"deny\",\"reason\":\"Vitrine guard: %s\"}\n",
+		[AGENT_UNKNOWN] = NULL,    [AGENT_CLAUDE] = NULL,     [AGENT_CODEX] = NULL,
+		[AGENT_GEMINI] = NULL,     [AGENT_DROID] = NULL,      [AGENT_QWEN] = NULL,
+		[AGENT_GOOSE] = NULL,      [AGENT_COPILOT] = copilot, [AGENT_CURSOR] = cursor,
+		[AGENT_OPENCODE] = plugin, [AGENT_PI] = plugin,
 	};
 	char *to = out;
 

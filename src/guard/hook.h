@@ -20,6 +20,9 @@ enum agent {
 	AGENT_CURSOR,
 	AGENT_OPENCODE,
 	AGENT_DROID,
+	AGENT_QWEN,
+	AGENT_GOOSE,
+	AGENT_PI,
 	AGENT_COUNT_
 };
 
@@ -43,6 +46,8 @@ struct hook_call {
 };
 
 const char *agent_name(enum agent a);
+/* "claude, codex or gemini": every name, for messages. */
+#define AGENT_NAMES "claude, codex, gemini, copilot, cursor, opencode, droid, qwen, goose or pi"
 /* AGENT_UNKNOWN when there is none of this name. */
 enum agent agent_find(const char *name);
 

@@ -42,6 +42,19 @@ static const struct {
 	  "\"c\",\"cwd\":\"/w\","
 	  "\"args\":{" COMMAND "}}",
 	  AGENT_OPENCODE, "/w" },
+	{ "{\"session_id\":\"s\",\"transcript_path\":\"/h/.qwen/t\",\"cwd\":\"/w\","
+	  "\"hook_event_name\":\"PreToolUse\",\"permission_mode\":\"yolo\","
+	  "\"tool_name\":\"run_shell_command\",\"tool_input\":{" COMMAND "}}",
+	  AGENT_QWEN, "/w" },
+	{ "{\"event\":\"PreToolUse\",\"session_id\":\"s\",\"matcher_context\":\"shell\","
+	  "\"tool_name\":\"shell\",\"tool_input\":{" COMMAND "},\"working_dir\":\"/w\"}",
+	  AGENT_GOOSE, "/w" },
+	{ "{\"event\":\"PreToolUse\",\"session_id\":\"s\",\"matcher_context\":\"x\","
+	  "\"tool_name\":\"developer__shell\",\"tool_input\":{" COMMAND "},\"working_dir\":\"/w\"}",
+	  AGENT_GOOSE, "/w" },
+	{ "{\"event\":\"tool_call\",\"tool\":\"bash\",\"sessionID\":\"s\",\"toolCallId\":\"c\","
+	  "\"cwd\":\"/w\",\"args\":{" COMMAND "}}",
+	  AGENT_PI, "/w" },
 };
 
 TEST(agents_are_told_apart)
@@ -103,6 +116,14 @@ static const struct {
 	{ AGENT_CURSOR, "beforeReadFile", VERDICT_ASK, false, "\"permission\":\"deny\"" },
 	{ AGENT_OPENCODE, "", VERDICT_ALLOW, false, "{\"decision\":\"allow\"}" },
 	{ AGENT_OPENCODE, "", VERDICT_ASK, false, "\"decision\":\"deny\"" },
+	{ AGENT_QWEN, "PreToolUse", VERDICT_ALLOW, false, "" },
+	{ AGENT_QWEN, "PreToolUse", VERDICT_ASK, false, "\"permissionDecision\":\"ask\"" },
+	{ AGENT_QWEN, "PreToolUse", VERDICT_ASK, true, "\"permissionDecision\":\"deny\"" },
+	{ AGENT_GOOSE, "PreToolUse", VERDICT_ALLOW, false, "" },
+	{ AGENT_GOOSE, "PreToolUse", VERDICT_ASK, false, "{\"decision\":\"block\",\"reason\":" },
+	{ AGENT_GOOSE, "PreToolUse", VERDICT_DENY, false, "{\"decision\":\"block\",\"reason\":" },
+	{ AGENT_PI, "tool_call", VERDICT_ALLOW, false, "{\"decision\":\"allow\"}" },
+	{ AGENT_PI, "tool_call", VERDICT_ASK, false, "\"decision\":\"deny\"" },
 };
 
 TEST(answers_in_the_agents_own_form)

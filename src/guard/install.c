@@ -15,14 +15,21 @@
 #include "base/io.h"
 #include "base/path.h"
 
-extern const char guard_opencode_js[];
+/* Extensions that agents load into their own process; @VITRINE@ is the program. */
+static const char opencode_js[] =
+#include "opencode_js.h"
+	;
+static const char pi_js[] =
+#include "pi_js.h"
+	;
 
 struct place {
 	enum agent agent;
 	const char *file;      /* below the home directory */
-	const char *events[3]; /* NULL: the whole file is ours */
+	const char *events[3]; /* none: the whole file is ours */
 	const char *entry;     /* %C is the command */
 	const char *empty;     /* what a new file begins as */
+	const char *shim;      /* the whole file, where it is ours */
 };
 
 static const struct place installs[] = {
@@ -62,7 +69,24 @@ static const struct place installs[] = {
 	  "{\"matcher\":\"Execute|Read|Create|Edit|ApplyPatch\",\"hooks\":[{\"type\":\"command\","
 	  "\"command\":%C,\"timeout\":10}]}",
 	  "{}" },
-	{ AGENT_OPENCODE, ".config/opencode/plugins/vitrine.js", { NULL }, NULL, NULL },
+	/* Versions before 0.24 count the time limit in milliseconds; later ones take so large a number for that. */
+	{ AGENT_QWEN,
+	  ".qwen/settings.json",
+	  { "PreToolUse" },
+	  "{\"matcher\":\"run_shell_command|read_file|write_file|edit\",\"hooks\":[{\"type\":"
+	  "\"command\","
+	  "\"name\":\"vitrine\",\"command\":%C,\"timeout\":10000}]}",
+	  "{}" },
+	{ AGENT_GOOSE,
+	  ".agents/plugins/vitrine/hooks/hooks.json",
+	  { "PreToolUse" },
+	  "{\"matcher\":\"^(developer__)?(shell|write|edit)$\",\"hooks\":[{\"type\":\"command\","
+	  "\"command\":%C,\"timeout\":10,\"on_failure\":\"block\"}]}",
+	  "{}" },
+	{ .agent = AGENT_OPENCODE,
+	  .file = ".config/opencode/plugins/vitrine.js",
+	  .shim = opencode_js },
+	{ .agent = AGENT_PI, .file = ".pi/agent/extensions/vitrine.js", .shim = pi_js },
 };
 
 static const struct place *find_place(enum agent a)
@@ -295,12 +319,12 @@ static int settings_path(const struct place *p, char **ret, struct err *e)
 	return 0;
 }
 
-static void put_shim(const char *program, struct buf *text)
+static void put_shim(const char *shim, const char *program, struct buf *text)
 {
-	const char *mark = strstr(guard_opencode_js, "@VITRINE@");
+	const char *mark = strstr(shim, "@VITRINE@");
 
 	bug_on(mark == NULL);
-	buf_add(text, guard_opencode_js, (size_t)(mark - guard_opencode_js));
+	buf_add(text, shim, (size_t)(mark - shim));
 	for (const char *s = program; *s; s++) {
 		if (*s == '"' || *s == '\\')
 			buf_putc(text, '\\');
@@ -323,7 +347,7 @@ int install_text(enum agent a, const char *before, const char *program, struct b
 
 	bug_on(p == NULL);
 	if (p->entry == NULL) {
-		put_shim(program, out);
+		put_shim(p->shim, program, out);
 		return 0;
 	}
 	before = before ? before : p->empty;
@@ -335,14 +359,13 @@ static int whole_file(const struct place *p, const char *path, const char *progr
 {
 	_cleanup_(buf_done) struct buf text = BUF(MIB);
 
-	(void)p;
 	if (program == NULL) {
 		if (!is_dry && unlink(path) < 0 && errno != ENOENT)
 			return err_sys(e, "'%s'", path);
 		buf_printf(out, "removed %s\n", path);
 		return 0;
 	}
-	put_shim(program, &text);
+	put_shim(p->shim, program, &text);
 	if (is_dry) {
 		buf_add(out, text.p, text.n);
 		return 0;

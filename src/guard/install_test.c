@@ -38,7 +38,7 @@ TEST(in_twice_and_out_leaves_what_was_there)
 TEST(every_agent_from_nothing)
 {
 	static const enum agent agents[] = { AGENT_CLAUDE, AGENT_CODEX, AGENT_GEMINI, AGENT_COPILOT,
-					     AGENT_CURSOR };
+					     AGENT_CURSOR, AGENT_DROID, AGENT_QWEN,   AGENT_GOOSE };
 
 	for (size_t i = 0; i < ARRAY_LEN(agents); i++) {
 		_free_ char *in = edited(agents[i], "{}", "/v");
@@ -46,6 +46,22 @@ TEST(every_agent_from_nothing)
 
 		CHECK(strstr(in, "'/v' hook --agent") != NULL);
 		CHECK_STR(out, "{}\n");
+	}
+}
+
+TEST(extensions_name_the_program)
+{
+	static const enum agent agents[] = { AGENT_OPENCODE, AGENT_PI };
+
+	for (size_t i = 0; i < ARRAY_LEN(agents); i++) {
+		_cleanup_(buf_done) struct buf out = BUF(MIB);
+		_free_ char *own = mem_fmt("\"--agent\", \"%s\"", agent_name(agents[i]));
+		struct err e = ERR_INIT;
+
+		CHECK_INT(install_text(agents[i], NULL, "/opt/v \"x\"", &out, &e), 0);
+		CHECK(strstr(buf_cstr(&out), "const VITRINE = \"/opt/v \\\"x\\\"\"\n") != NULL);
+		CHECK(strstr(buf_cstr(&out), own) != NULL);
+		CHECK(strstr(buf_cstr(&out), "@VITRINE@") == NULL);
 	}
 }
 

@@ -106,12 +106,18 @@ bool client_sits(const struct keeper *k, const struct session *s)
 
 static void note(struct keeper *k, const char *text, bool is_now)
 {
-	struct keep_msg m = { .type = KEEP_NOTE, .a = is_now };
+	struct keep_msg m = { .type = KEEP_NOTE };
 
 	(void)snprintf(m.err.msg, sizeof(m.err.msg), "%s", text);
-	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
-		if (k->clients[i].is_used && k->clients[i].state == CLIENT_SESSION)
-			client_say(&k->clients[i], &m);
+	for (size_t i = 0; i < KEEPER_CLIENTS; i++) {
+		const struct session *s = k->clients[i].s;
+
+		if (!k->clients[i].is_used || k->clients[i].state != CLIENT_SESSION)
+			continue;
+		/* A program that draws the whole screen would not draw over the line: it is printed at the end. */
+		m.a = is_now && !(s && s->feed && screen_is_alternate(&s->feed->screen));
+		client_say(&k->clients[i], &m);
+	}
 }
 
 void keeper_note(struct keeper *k, const char *text)

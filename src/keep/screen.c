@@ -66,7 +66,7 @@ enum {
 
 _Static_assert(ARRAY_LEN(modes) <= SET_KEYPAD, "modes and the rest share one number");
 
-static bool is_alternate(const struct screen *s)
+bool screen_is_alternate(const struct screen *s)
 {
 	return s->set & ALT_BITS;
 }
@@ -272,7 +272,8 @@ static void on_mode(struct screen *s, const struct csi *c)
 /* Kitty's keyboard protocol: each screen has a stack of its own. */
 static void on_keyboard(struct screen *s, const struct csi *c)
 {
-	uint8_t *stack = s->keyboards[is_alternate(s)], *n = &s->n_keyboards[is_alternate(s)];
+	uint8_t *stack = s->keyboards[screen_is_alternate(s)],
+		*n = &s->n_keyboards[screen_is_alternate(s)];
 	uint16_t many = c->v[0] ? c->v[0] : 1;
 
 	if (c->prefix == '>') {
@@ -580,20 +581,20 @@ static void put_token(struct buf *out, const struct screen_parser *p, enum token
 
 static void put_output(const struct screen *s, const struct str part[2], struct buf *out)
 {
-	bool is_alt = is_alternate(s);
+	bool is_alt = screen_is_alternate(s);
 	struct screen then = { .set = began_alternate(part, is_alt) ? BIT64(0) : 0 };
 	size_t begins = out->n;
 
 	for (int k = 0; k < 2; k++)
 		for (size_t i = 0; i < part[k].n; i++) {
 			enum token t = step(&then.parser, (unsigned char)part[k].p[i]);
-			bool was_alt = is_alternate(&then);
+			bool was_alt = screen_is_alternate(&then);
 
 			on_token(&then, t);
 			/* What stood there before was cleared. */
-			if (is_alt && !was_alt && is_alternate(&then))
+			if (is_alt && !was_alt && screen_is_alternate(&then))
 				out->n = begins;
-			if (t != TOKEN_NONE && is_alternate(&then) == is_alt &&
+			if (t != TOKEN_NONE && screen_is_alternate(&then) == is_alt &&
 			    is_silent(&then.parser, t))
 				put_token(out, &then.parser, t);
 		}
@@ -614,7 +615,7 @@ void screen_put_replay(const struct screen *s, const struct str part[2], bool is
 	for (size_t i = 0; i < ALT_MODES; i++)
 		if (s->set & BIT64(i))
 			put_mode(out, i, true);
-	if (is_alternate(s) && !is_again)
+	if (screen_is_alternate(s) && !is_again)
 		put_keyboards(s, 1, out);
 	put_output(s, part, out);
 	for (size_t i = ALT_MODES; i < ARRAY_LEN(modes); i++)

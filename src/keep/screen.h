@@ -31,6 +31,9 @@ struct screen {
 
 void screen_follow(struct screen *s, const char *p, size_t n);
 
+/* A program that draws the whole screen is shown: a line that is printed would stand in the middle of it. */
+bool screen_is_alternate(const struct screen *s);
+
 /* What is set, in one number, for screen_put_reset(). */
 uint64_t screen_bits(const struct screen *s);
 /* The terminal may be in any state: its keeper died. */

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import agent_api  # noqa: E402
+import agents_table  # noqa: E402
 from harness import Patience, PATH, Skip, eq, has, has_not, lasting, main, soon, test  # noqa: E402
 from internet import Internet, make_chain  # noqa: E402
 
@@ -50,6 +51,8 @@ for line in sys.stdin:
     if "id" in q:
         print(json.dumps({"jsonrpc": "2.0", "id": q["id"], "result": a}), flush=True)
 '''
+# Seconds for one run of an agent: some start slowly, and `make test-agents` may share the machine.
+LONG = 150
 world = None
 
 
@@ -78,13 +81,14 @@ def needs_node(program):
         raise Skip(f"{program.name} needs node {least[1]}, and here is {here[0]}")
 
 
-def there(program):
+def there(program, where=""):
     global world
     if os.geteuid() != 0:
         raise Skip("a fake internet needs root")
-    if not (AGENTS / "node_modules" / ".bin" / program).exists():
+    file = AGENTS / "node_modules" / (where or ".bin") / program
+    if not file.exists():
         raise Skip(f"{program} is not installed; tools/deps --test does it")
-    needs_node(AGENTS / "node_modules" / ".bin" / program)
+    needs_node(file)
     if world is None:
         world = World()
     world.net.clear()
@@ -134,8 +138,9 @@ LOGIN_WORDS = [
     # It unpacks itself when it is started (UNPACKED).
     ("prebuilds/*/runtime.node", rb"(/login/(?:device|oauth)/[a-z_]+|/copilot_internal/v[0-9]+/[a-z_]+)", True),
 ]
-# Pages for a person's browser; and what is closed on purpose: a key that Codex makes for itself would open the account from anywhere.
-LOGIN_OTHERS = {"/cai/oauth/authorize", "/oauth/authorize", "/oauth/code/callback", "/oauth/code/success", "/oauth/claude-code-client-metadata", "/v1/agent/register"}
+# Pages for a person's browser; and what is closed on purpose: a key that Codex makes for itself would open the account from anywhere. Newer
+# versions of Claude Code know keys of gateways, the pairing of another device and a question about the organization; these are closed, too.
+LOGIN_OTHERS = {"/agent/register", "/api/oauth/cri", "/api/oauth/local_pairing", "/api/oauth/org", "/cai/oauth/authorize", "/oauth/authorize", "/oauth/code/callback", "/oauth/code/success", "/oauth/claude-code-client-metadata", "/v1/agent/register"}
 # How tokens begin and under which keys they stand, as the agents' own files have them.
 TOKEN_WORDS = {
     "@anthropic-ai/claude-code-linux-x64/claude": (rb'startsWith\("(sk-[a-z]+-)', {"sk-ant-"}, (b"raw_key", b"access_token", b"refresh_token")),
@@ -171,16 +176,22 @@ def endpoints_of_logins_are_those_of_the_agents(box):
     known = set(re.findall(r'"(?:[A-Z,]+ )?[a-z0-9.]+(/[A-Za-z0-9_/.*]+)"', table)) | LOGIN_OTHERS
     # /deviceauth stands behind a base of its own.
     known |= {k[k.index("/deviceauth"):] for k in known if "/deviceauth/" in k}
+    here = {p: login_files(box, p) for p in {p for p, _, _ in LOGIN_WORDS}}
+    # `make test-agents` has each agent in a folder of its own.
+    if not all(here.values()) and not (os.environ.get("VITRINE_TEST_AGENTS") and any(here.values())):
+        raise Skip(f"not installed: {sorted(p for p in here if not here[p])}")
     for pattern, words, is_run_on in LOGIN_WORDS:
-        files = login_files(box, pattern)
+        files = here[pattern]
         if not files:
-            raise Skip(f"{pattern}: not installed")
+            continue
         found = {m.decode() for f in files for m in re.findall(words, f.read_bytes())} - {""}
         eq(len(found) >= 1, True, f"{pattern}: {words} is not found any more")
         new = sorted(w for w in found if not is_known(w.rstrip("/"), known, is_run_on))
         eq(new, [], f"{pattern}: not in src/secret/login.c")
     for pattern, (begin, marks, keys) in TOKEN_WORDS.items():
-        text = login_files(box, pattern)[0].read_bytes()
+        if not here[pattern]:
+            continue
+        text = here[pattern][0].read_bytes()
         eq({m.decode() for m in re.findall(begin, text)} <= marks, True, f"{pattern}: tokens begin otherwise: {set(re.findall(begin, text))}")
         eq([k for k in keys if k not in text], [], f"{pattern}: keys of tokens")
         eq([m for m in marks if f'"{m}"' not in table], [], "in src/secret/login.c")
@@ -384,17 +395,28 @@ class Tmux:
     def screen(self):
         return self.tmux("capture-pane", "-p")
 
-    def shows(self, *needles):
-        end = time.monotonic() + 30
+    def shows(self, *needles, seconds=30):
+        end = time.monotonic() + seconds
         while not all(n in self.screen() for n in needles):
             if time.monotonic() > end:
                 raise AssertionError(f"{needles} never appeared: {self.screen()}")
             time.sleep(0.1)
 
-    def type(self, text):
+    def wake(self, echo):
+        """Until a key is taken."""
+        end = time.monotonic() + LONG
+        while echo + "Z" not in self.screen() and time.monotonic() < end:
+            self.tmux("send-keys", "-l", "Z")
+            time.sleep(1)
+        while echo + "Z" in self.screen() and time.monotonic() < end:
+            self.tmux("send-keys", "BSpace")
+            time.sleep(0.5)
+
+    def type(self, text, is_slow=False):
         """The key comes once the text stands there: together they would be something pasted, which sends nothing."""
         before = self.screen()
-        self.tmux("send-keys", "-l", text)
+        for part in text if is_slow else [text]:
+            self.tmux("send-keys", "-l", part)
         soon(lambda: self.screen() != before, f"{text!r} appears", 30)
         self.shows(text[-4:])
         patience, last = Patience(3), None
@@ -528,100 +550,178 @@ def droid_works(box):
     given_a_prompt(box, "droid", "api.factory.ai", "FACTORY_API_KEY", ("Execute", "Execute", "Execute"))
 
 
-def thorough(**kw):
-    """What `make test-agents` runs besides, with the versions that are named and with the newest ones."""
-    return test(**kw) if os.environ.get("VITRINE_TEST_AGENTS") else lambda fn: fn
+# ------------------------------------------------------------------------------------------- the matrix
+# One test of each cell of tests/agents_table.py. `make test` runs only those of SLICE; `make test-agents` (tests/agents.py) all of them,
+# with the versions that are named and with the newest ones.
+
+SLICE = {("claude", "resumed"), ("codex", "resumed"), ("codex", "terminal")}
 
 
-# ---- resumed: the words by which each takes up its last conversation, in a second run of the same sandbox
+class Cell:
+    """One agent of the table, pointed at the mock service, in a sandbox of its own."""
+
+    def __init__(self, box, name):
+        self.box, self.name, self.a = box, name, agents_table.TABLE[name]
+        self.w = there(self.a.program or name, self.a.bin)
+        self.sandbox = f"{name}-{box.ws.name}"
+        # What only the mock service needs: a provider, a model.
+        self.env = {**self.w.env(), **self.a.env}
+        self.env["PATH"] = f"{AGENTS}/node_modules/{self.a.bin}:{self.env['PATH']}" if self.a.bin else self.env["PATH"]
+        if self.a.files or self.a.before:
+            eq(box.cli("create", name, ".", "--name", self.sandbox, "--read", AGENTS, env=self.env).rc, 0)
+        for path, (head, tail) in self.a.files.items():
+            r = self.inside("sh", "-c", 'f=$HOME/$1; mkdir -p "${f%/*}"; { printf %s "$2"; cat "$f" 2>/dev/null; printf %s "$3"; } >"$f.new" && mv "$f.new" "$f"',
+                            "sh", path, head, tail)
+            eq(r.rc, 0, r.err)
+        if self.a.before:
+            r = self.inside(*self.a.before)
+            eq(r.rc, 0, r.out + r.err)
+
+    def inside(self, *words):
+        return self.box.run(self.sandbox, "--", *words, env=self.env, timeout=LONG)
+
+    def words(self, mode, *steps):
+        return [script(*steps) if x == agents_table.PROMPT else x for x in mode]
+
+    def target(self):
+        """What `vitrine run` is given: the sandbox that was prepared, or the agent's word."""
+        return (self.sandbox,) if self.a.files or self.a.before else (self.name, ".", "--read", AGENTS)
+
+    def run(self, mode, *steps):
+        r = self.box.run(*self.target(), "--", *self.words(mode, *steps), env=self.env, timeout=LONG)
+        self.said = r.out + r.err
+        eq(r.rc, 0, self.said)
+        return r
+
+    def left(self, rel, text):
+        """A file that the agent's command left in the project."""
+        p = self.box.ws / rel
+        if not p.exists() or p.read_text() != text:
+            calls = [{k: v for k, v in c.items() if k in ("host", "path", "asks", "tools", "results")} for c in self.w.net.lines() if c["kind"] == "api"]
+            raise AssertionError(f"{rel}: {p.read_text() if p.exists() else 'not there'!r}; it said: {self.said[-1500:]}; the model was asked: {calls[-3:]}")
+
+    def results(self):
+        calls = self.w.calls(self.a.host)
+        if not calls:
+            raise AssertionError(f"the model was not asked: {self.said[-2000:]} {[c for c in self.w.net.lines() if c['kind'] == 'api'][-5:]}")
+        return max((c["results"] for c in calls), key=len)
+
+    def key_stays_outside(self):
+        key = KEYS[self.a.key]
+        eq({c["key"] for c in self.w.calls(self.a.host)}, {key}, "on the wire")
+        has_not(json.dumps(self.results()) + self.said, key)
+        nowhere(self.box, key)
 
 
-def resumed(box, agent, host, first, again):
+def cell_headless(c):
+    """A prompt without a person: a command runs, a file is made, and the key is on the wire only."""
+    c.run(c.a.headless, {"sh": f"echo made > made.txt; printenv {c.a.key} > inside.txt; echo RAN"}, {"say": "ALL-FINE"})
+    c.left("made.txt", "made\n")
+    has(c.said, "ALL-FINE")
+    eq(c.box.read("inside.txt")[:3], KEYS[c.a.key][:3], "a placeholder of the same shape")
+    c.key_stays_outside()
+
+
+def cell_resumed(c):
     """What the first run did is in the conversation that the second one sends."""
-    w = there(agent)
-    for words, steps in ((first, script({"sh": "printf 'FIRST-%s\\n' 42 > first.txt; cat first.txt"}, {"say": "ONE"})),
-                         (again, script({}, {"sh": "echo SECOND >second.txt"}, {"say": "TWO"}))):
-        w.net.clear()
-        r = box.run(agent, ".", "--read", AGENTS, "--", *[steps if x == "{prompt}" else x for x in words], env=w.env(), timeout=110)
-        eq(r.rc, 0, r.out + r.err)
-    eq((box.read("first.txt"), box.read("second.txt")), ("FIRST-42\n", "SECOND\n"))
-    has(json.dumps([c["results"] for c in w.calls(host)]), "FIRST-42")
+    c.run(c.a.first or c.a.headless, {"sh": "printf 'FIRST-%s\\n' 42 > first.txt; cat first.txt"}, {"say": "ONE"})
+    c.w.net.clear()
+    # Some send a result twice when they resume, so the step is not known by its number.
+    c.run(c.a.resumed, *[{"sh": "echo SECOND | tee second.txt", "unless": "SECOND"}] * 6)
+    c.left("first.txt", "FIRST-42\n")
+    c.left("second.txt", "SECOND\n")
+    has(json.dumps(c.results()), "FIRST-42")
 
 
-@thorough(who=("user",), timeout=120)
-def claude_resumed(box):
-    resumed(box, "claude", "api.anthropic.com", ("-p", "{prompt}"), ("--continue", "-p", "{prompt}"))
+def cell_loop(c):
+    """The preset's own words, twice: the second iteration finds what the first one left, and the check ends the loop."""
+    name = ("--name", c.sandbox) if c.a.files or c.a.before else ()
+    prompt = script({"sh": "echo x >> log; cat log"}, {"say": "ALL-FINE"})
+    r = c.box.cli("loop", c.name, ".", *name, "--mode", "direct", "--prompt", prompt, "--until", "test $(wc -l < log) = 2", "--max", "3", "--json",
+                  *(() if name else ("--", "--read", AGENTS)), env=c.env, timeout=LONG)
+    c.said = r.out + r.err
+    eq(r.rc, 0, c.said)
+    s = json.loads(r.out)
+    eq((s["reason"], s["iterations"], [x["outcome"] for x in s["runs"]]), ("check", 2, ["ok", "ok"]), r.out)
+    if c.a.says:
+        eq([x.get("said", "").strip() for x in s["runs"]], ["ALL-FINE"] * 2, r.out)
 
 
-@thorough(who=("root",), timeout=120)
-def codex_resumed(box):
-    exec_ = ("codex", "exec", "--dsp", "--skip-git-repo-check", *PROVIDER)
-    resumed(box, "codex", "api.openai.com", (*exec_, "{prompt}"), (*exec_, "resume", "--last", "{prompt}"))
+def cell_guard(c):
+    """A dangerous command is refused by the hook before it runs; the agent is given the reason, and the decision is on record outside."""
+    c.run(c.a.guarded or c.a.headless, {"sh": "echo made > made.txt"}, {"sh": "git push --force origin main"}, {"say": "ALL-FINE"})
+    c.left("made.txt", "made\n")
+    has(c.results()[1], "Vitrine guard")
+    eq([e["verdict"] for e in events(c.box, c.sandbox, "guard.decision")], ["allow", "deny"])
 
 
-@thorough(who=("user",), timeout=240)
-def opencode_resumed(box):
-    run = ("opencode", "run", "--model", "anthropic/claude-sonnet-4-5")
-    resumed(box, "opencode", "api.anthropic.com", (*run, "{prompt}"), (*run, "--continue", "{prompt}"))
+def cell_walls(c):
+    """A project that switches the agent's own sandbox on cannot: commands work."""
+    for path, text in c.a.walls.items():
+        c.box.write(path, text if isinstance(text, str) else json.dumps(text))
+    c.run(c.a.headless, {"sh": "echo made > made.txt && echo MADE"}, {"say": "ALL-FINE"})
+    c.left("made.txt", "made\n")
+    has(c.results()[0], "MADE")
 
 
-# ---- in its terminal interface: a person types a prompt, and a command runs
-
-
-def typed(box, agent, ready, *words, keys=()):
-    w = there(agent)
+def cell_terminal(c):
+    """A person types a prompt, and a command runs."""
     if not shutil.which("tmux"):
         raise Skip("no tmux; tools/deps --test installs it")
+    typed, words = c.a.terminal, ("--", *c.a.terminal.words) if c.a.terminal.words else ()
     # Words of the shell that tmux starts: each in quotes.
-    command = " ".join(shlex.quote(str(x)) for x in (box.program, "run", agent, ".", "--read", AGENTS, *(("--", *words) if words else ())))
-    t = Tmux(box, w.env(), f"{command}; echo LEFT; exec sh")
+    command = " ".join(shlex.quote(str(x)) for x in (c.box.program, "run", *c.target(), *words))
+    t = Tmux(c.box, c.env, f"{command}; echo LEFT; exec sh")
     try:
-        t.shows(*ready)
-        for key in keys:
-            t.tmux("send-keys", key)
-        t.type(script({"sh": "echo made > made.txt"}, {"say": "ANSWERED"}))
-        soon(lambda: (box.ws / "made.txt").exists(), f"the command runs; {t.screen()}", 40)
-        t.shows("ANSWERED")
+        t.shows(*typed.ready, seconds=LONG)
+        if typed.echo:
+            t.wake(typed.echo)
+        t.type(script({"sh": "echo made > made.txt"}, {"say": "ANSWERED"}), bool(typed.echo))
+        patience, again = Patience(LONG), time.monotonic() + 20
+        while not (c.box.ws / "made.txt").exists():
+            if patience.is_over():
+                raise AssertionError(f"the command did not run: {t.screen()}")
+            # Some do not take a prompt before they are through with their own affairs, and do not say so.
+            if time.monotonic() > again:
+                t.tmux("send-keys", "Enter")
+                again += 20
+            time.sleep(0.1)
+        t.shows("ANSWERED", seconds=LONG)
     finally:
         t.tmux("kill-server")
-        box.cli("stop", "--time", "0s", f"{agent}-{box.ws.name}")
+        c.box.cli("stop", "--time", "0s", c.sandbox)
 
 
-@thorough(who=("user",), timeout=120)
-def codex_at_a_terminal(box):
-    typed(box, "codex", ("gpt-5",), "codex", "--dsp", *PROVIDER)
+def cell_impossible(c, no):
+    """The reason why a cell is empty still holds, as far as it can be seen here."""
+    for path, text in no.files.items():
+        c.box.write(path, json.dumps(text))
+    if no.result:
+        c.run(c.a.headless, {"sh": "echo made > made.txt && echo MADE"}, {"say": "ALL-FINE"})
+        has(c.results()[0], no.result)
+        assert not (c.box.ws / "made.txt").exists(), "the command ran: the reason does not hold any more"
+    if no.says:
+        r = c.box.run(*c.target(), "--", *c.words(no.words, {"say": "ALL-FINE"}), env=c.env, timeout=LONG)
+        has(r.out + r.err, no.says)
+        has_not(r.out, "ALL-FINE")
 
 
-@thorough(who=("root",), timeout=120)
-def gemini_at_a_terminal(box):
-    typed(box, "gemini", ("Type your message",))
+def register_cells():
+    for name, agent in agents_table.TABLE.items():
+        for mode in agents_table.MODES:
+            if not agents_table.is_tested(agent, mode) or not (os.environ.get("VITRINE_TEST_AGENTS") or (name, mode) in SLICE):
+                continue
+            value = getattr(agent, mode)
+
+            def cell(box, name=name, mode=mode, value=value):
+                c = Cell(box, name)
+                cell_impossible(c, value) if isinstance(value, agents_table.No) else globals()[f"cell_{mode}"](c)
+
+            cell.__name__ = f"{name}_{mode}"
+            test(who=(agent.who,), timeout=3 * LONG)(cell)
 
 
-@thorough(who=("user",), timeout=120)
-def pi_works(box):
-    w = there("pi")
-    r = box.run("pi", ".", "--read", AGENTS, "--", "-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5",
-                script({"sh": "echo made > made.txt; printenv ANTHROPIC_API_KEY"}, {"say": "ALL-FINE"}), env=w.env(), timeout=60)
-    eq(r.rc, 0, r.out + r.err)
-    has(r.out, "ALL-FINE")
-    eq(box.read("made.txt"), "made\n")
-    eq({c["key"] for c in w.calls("api.anthropic.com")}, {KEYS["ANTHROPIC_API_KEY"]}, "on the wire")
-    has_not(json.dumps([c["results"] for c in w.calls("api.anthropic.com")]), KEYS["ANTHROPIC_API_KEY"])
-    nowhere(box, KEYS["ANTHROPIC_API_KEY"])
-
-
-@thorough(who=("user",), timeout=120)
-def qwen_works(box):
-    w = there("qwen")
-    box.write(".qwen/settings.json", json.dumps({"tools": {"sandbox": True}}))
-    env = {**w.env(), "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-5"}
-    r = box.cli("loop", "qwen", ".", "--prompt", script({"sh": "echo made > made.txt"}, {"say": "ALL-FINE"}), "--max", "1", "--mode", "direct", "--json",
-                "--", "--read", AGENTS, env=env, timeout=90)
-    eq(r.rc, 0, r.out + r.err)
-    run = json.loads(r.out)["runs"][0]
-    eq((run["outcome"], run["said"]), ("ok", "ALL-FINE"), r.out)
-    eq(box.read("made.txt"), "made\n")
-    eq({c["key"] for c in w.calls("api.openai.com")}, {KEYS["OPENAI_API_KEY"]}, "on the wire")
+register_cells()
 
 
 if __name__ == "__main__":

@@ -259,6 +259,19 @@ def what_listens_is_hinted_at(box):
     eq(r.err.count("port 3000;"), 1)
 
 
+@test(timeout=30)
+def a_hint_waits_for_the_end_of_a_full_screen(box):
+    """A program that draws the whole screen does not know about our line and would leave it there."""
+    box.needs_native("a hint at what listens")
+    net()
+    for begin, is_at_once in ((r"\033[?1049h", False), ("", True)):
+        t = box.term("run", "--", "sh", "-c", rf"printf '{begin}'; python3 -m http.server 3000 >/dev/null 2>&1 & sleep 2; printf 'BYE\033[?1049l'")
+        eq(t.wait(20), 0)
+        has(t.seen, b"BYE", b"listens on port 3000")
+        eq(t.seen.index(b"listens on port 3000") < t.seen.index(b"BYE"), is_at_once, str(t.seen))
+        t.close()
+
+
 @test
 def no_host_socket_inside(box):
     """The descriptors of every process inside: none is a socket but what the command made itself."""
