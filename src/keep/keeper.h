@@ -309,6 +309,8 @@ void masks_start(struct keeper *k);
 void masks_on_frozen(struct keeper *k);
 bool masks_want_freeze(const struct keeper *k);
 void masks_finish(struct keeper *k);
+/* After masks_finish(), when nobody waits: what the sweep saw is kept for the next start (view/index.h). */
+void masks_leave(struct keeper *k);
 
 /* Set-user-id and set-group-id bits that were made inside are taken off at the end (setid.c). */
 void setid_start(struct keeper *k);
