@@ -294,6 +294,8 @@ static int hand_over(struct run *r, struct keeper_in *in, bool is_again, struct 
 {
 	int x;
 
+	if (!is_again)
+		masks_mark(in);
 	if (!is_again && r->early.conn >= 0 && mem_share_is_whole() && !r->plan.has_cgroup &&
 	    r->engine->render == NULL && in->n_values == 0) {
 		x = keeper_give(&r->early, in, e);

@@ -418,7 +418,7 @@ static int look_workspace(struct host *h, const struct policy *p, struct err *e)
 
 	made_load(h->state_dir, h->workspace, &made);
 	if (r == 0)
-		r = scan_run_made(h->ws_fd, p, &made, &h->scan, e);
+		r = scan_run_made(h->ws_fd, p, &made, h->state_dir, &h->scan, e);
 	if (r < 0)
 		return r;
 	f->n_files += p->mode == WS_DIRECT ? h->scan.files : 0;

@@ -92,7 +92,7 @@ static int look_ground(struct host *h, const struct policy *p, const struct want
 
 	made_load(h->state_dir, en->path, &made);
 	if (r == 0)
-		r = scan_run_made(fd, p, &made, &g.scan, e);
+		r = scan_run_made(fd, p, &made, h->state_dir, &g.scan, e);
 	if (r < 0)
 		return err_wrap(e, r, "%s '%s'", w->flag, en->path);
 	h->facts.n_files += g.scan.files;

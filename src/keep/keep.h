@@ -167,6 +167,10 @@ struct keeper_in {
 	uint8_t keys[KEEP_KEYS];
 };
 
+/* Before either of the two below, once: says in the state directory that something may write to the directories that were
+ * looked through. */
+void masks_mark(struct keeper_in *in);
+
 /* Forks the keeper; returns in the client with its end of the connection. */
 int keeper_spawn(struct keeper_in *in, struct err *e);
 

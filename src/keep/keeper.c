@@ -516,6 +516,7 @@ static _Noreturn void live(struct keeper *k, int r, struct err *e)
 		place_release(k);
 	journal_end(k->journal);
 	def_clean(in->plan->state_dir, in->plan->name);
+	masks_leave(k);
 	/* Nothing is left to be put away, but what the kernel takes back of one who watched files takes it a while: whoever
 	 * reads the command's output to its end need not wait for that. */
 	forget_stdio();

@@ -318,6 +318,8 @@ void masks_start(struct keeper *k);
 void masks_on_frozen(struct keeper *k);
 bool masks_want_freeze(const struct keeper *k);
 void masks_finish(struct keeper *k);
+/* After masks_finish(), when nobody waits: what the sweep saw is kept for the next start (view/index.h). */
+void masks_leave(struct keeper *k);
 
 /* The filter's notices about calls that can make a set-user-id or set-group-id file (notice.c). */
 void notice_take(struct keeper *k, int take_listener);

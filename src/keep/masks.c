@@ -21,6 +21,7 @@
 #include "keep/keeper.h"
 #include "view/fswatch.h"
 #include "view/known.h"
+#include "view/match.h"
 
 #define STEP_NS (2 * NS_PER_MS)
 #define STEP_EVERY_NS (20 * NS_PER_MS)
@@ -54,6 +55,9 @@ struct guarded {
 	bool is_served;
 	dev_t git_dev;
 	ino_t git_ino;
+	int live;            /* holds the mark that something may write there (view/index.h) */
+	bool is_swept;       /* to its end, when nothing inside lived any more */
+	struct index *index; /* what that saw */
 };
 
 struct masks {
@@ -553,6 +557,14 @@ static void serve_ground(struct guarded *g)
 		}
 }
 
+/* Without the lock the mark is taken for one of a keeper that died, and the next start reads every directory. */
+static void join_live(struct guarded *g)
+{
+	g->live = g->scan->has_live ? index_live_join(g->k->in->plan->state_dir, g->scan->index,
+						      g->scan->live)
+				    : FD_NONE;
+}
+
 void masks_start(struct keeper *k)
 {
 	struct keeper_in *in = k->in;
@@ -570,6 +582,7 @@ void masks_start(struct keeper *k)
 					 .named = "",
 					 .scan = in->scan,
 					 .fd = in->ws_fd,
+					 .live = FD_NONE,
 					 .is_kept = plan_is_review(in->plan) };
 	if (served_is_on(k))
 		serve_ground(&m->v[0]);
@@ -577,6 +590,7 @@ void masks_start(struct keeper *k)
 		struct guarded *g = &m->v[m->n];
 
 		g->k = k;
+		g->live = FD_NONE;
 		if (!open_ground(g, &in->grounds[i])) {
 			err_put_(&k->err, ERR_CONFLICT, ESTALE,
 				 "'%.200s' was replaced while the sandbox started",
@@ -587,6 +601,7 @@ void masks_start(struct keeper *k)
 		m->n++;
 	}
 	for (size_t i = 0; i < m->n; i++) {
+		join_live(&m->v[i]);
 		know_ground(&m->v[i], i);
 		watch_ground(&m->v[i]);
 	}
@@ -599,10 +614,14 @@ static int last_sweep(struct guarded *g, struct err *e)
 	const char *path = g->named[0] ? g->named : k->in->plan->workspace;
 	int r;
 
+	index_free(k->swept.index);
+	k->swept.index = NULL;
 	k->swept.setid = g->is_kept ? NULL : setid_begin(k, path, g->fd, g->scan->files);
 	r = sweep(g, NULL, e);
 	setid_end(k, k->swept.setid, r >= 0);
 	k->swept.setid = NULL;
+	g->is_swept = r >= 0;
+	g->index = take(k->swept.index);
 	return r;
 }
 
@@ -645,4 +664,36 @@ void masks_finish(struct keeper *k)
 	for (size_t i = 0; i < k->masks->n; i++)
 		finish_ground(&k->masks->v[i]);
 	tell_all_swept(k);
+}
+
+void masks_mark(struct keeper_in *in)
+{
+	for (size_t i = 0; i <= in->n_grounds; i++) {
+		struct scan *s = i == 0 ? in->scan : &in->grounds[i - 1].scan;
+		int fd;
+
+		if (s == NULL || !s->is_indexed || s->index->is_off ||
+		    s->index->n < INDEX_DIRS_MIN || (i == 0 && plan_is_review(in->plan)))
+			continue;
+		/* Held until we end; the keeper takes the lock as well. */
+		fd = index_live_claim(in->plan->state_dir, s->index, &s->live);
+		s->has_live = fd >= 0;
+	}
+}
+
+void masks_leave(struct keeper *k)
+{
+	struct index_rules rules;
+
+	for (size_t i = 0; k->masks && i < k->masks->n; i++) {
+		struct guarded *g = &k->masks->v[i];
+
+		if (!g->is_swept || g->live < 0)
+			continue;
+		matcher_rules(k->in->policy, &rules);
+		/* A list that cannot be written is missed by the next start only in its time. */
+		if (g->index)
+			(void)index_save(g->index, k->in->plan->state_dir, g->fd, &rules);
+		index_live_leave(g->live, g->scan->live);
+	}
 }

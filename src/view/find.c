@@ -17,7 +17,6 @@
 enum {
 	FIND_WALK = BIT(0),
 	FIND_DOTGIT = BIT(3),
-	FIND_NOT_PLAIN = BIT(16), /* beside the MATCH_* bits of a directory's names */
 };
 
 struct pending {
@@ -37,20 +36,17 @@ struct find {
 	struct pending *v;
 	size_t n, cap;
 	struct buf names;
-	struct buf files; /* of the directory being read, for plain() */
 	struct buf rel;
 	int failed; /* from a callback made in the middle of a directory */
 	struct err err;
 };
 
 #define PENDING_MAX 20000
-#define FIND_FILES_MAX (64 * KIB) /* a larger directory is not remembered but read again */
 
 static void find_done(struct find *f)
 {
 	free(f->v);
 	buf_done(&f->names);
-	buf_done(&f->files);
 	buf_done(&f->rel);
 }
 
@@ -74,12 +70,25 @@ static const char *full_rel(struct find *f, const char *rel, const char *name)
 	return buf_cstr(&f->rel);
 }
 
-static int show_pending(struct find *f, const struct walk_dir *d, struct err *e)
+/* The directory whose names came from a list is opened for what is to be done with one of them. 0: it is gone. */
+static int open_dir(struct walk_dir *d, struct err *e)
+{
+	int fd = walk_fd(d);
+
+	if (fd >= 0)
+		return 1;
+	errno = -fd;
+	return walk_is_gone(-fd) ? 0 : err_sys(e, "open directory '%s'", d->rel);
+}
+
+static int show_pending(struct find *f, struct walk_dir *d, struct err *e)
 {
 	int r = f->failed;
 
 	if (r < 0)
 		*e = f->err;
+	else if (f->n > 0 && (r = open_dir(d, e)) == 0)
+		f->n = 0;
 	for (size_t i = 0; i < f->n && r >= 0; i++) {
 		const char *name = f->names.p + f->v[i].name;
 		struct find_spot s = { .dir_fd = d->fd,
@@ -93,10 +102,10 @@ static int show_pending(struct find *f, const struct walk_dir *d, struct err *e)
 	}
 	f->n = 0;
 	f->names.n = 0;
-	return r;
+	return r < 0 ? r : 0;
 }
 
-static void pend(struct find *f, const struct walk_dir *d, const char *name, unsigned char type,
+static void pend(struct find *f, struct walk_dir *d, const char *name, unsigned char type,
 		 enum hit_kind kind, const char *rule)
 {
 	/* A directory full of matches: whoever made it shall not choose how much memory we need. */
@@ -110,7 +119,7 @@ static void pend(struct find *f, const struct walk_dir *d, const char *name, uns
 }
 
 /* A name that could matter: ask the policy about the whole path. */
-static unsigned on_candidate(struct find *f, const struct walk_dir *d, const char *name,
+static unsigned on_candidate(struct find *f, struct walk_dir *d, const char *name,
 			     unsigned char type, unsigned bits)
 {
 	unsigned mode = d->mode & ~(unsigned)FIND_DOTGIT;
@@ -149,19 +158,16 @@ static unsigned on_entry(void *arg, struct walk_dir *d, const char *name, size_t
 
 	if (type == DT_REG && f->ops->file)
 		f->ops->file(f->arg, d->fd, d->rel, name);
-	if (type == DT_REG && f->ops->plain && !(d->bits & FIND_NOT_PLAIN))
-		buf_add(&f->files, name, len + 1);
 	/* Whoever listens there does so on the host, and no mount or network namespace stops a connect(). */
 	if (type == DT_SOCK && d->mode & FIND_HIDE)
 		pend(f, d, name, type, HIT_HIDE, VIEW_SOCKET_RULE);
-	if (bits || type == DT_DIR || type == DT_SOCK)
-		d->bits |= FIND_NOT_PLAIN;
 	if (bits == 0)
-		return d->mode & ~(unsigned)FIND_DOTGIT;
+		return (d->mode & ~(unsigned)FIND_DOTGIT) | (type == DT_SOCK ? WALK_LISTED : 0);
 	d->bits |= git_bits_of_type(bits, type);
+	/* Also a name that could only matter elsewhere: the directory may be moved there as it is. */
 	if (bits & (MATCH_HIDE | MATCH_PROTECT | MATCH_TOKEN))
-		return on_candidate(f, d, name, type, bits);
-	return d->mode & ~(unsigned)FIND_DOTGIT;
+		return on_candidate(f, d, name, type, bits) | WALK_LISTED;
+	return (d->mode & ~(unsigned)FIND_DOTGIT) | WALK_LISTED;
 }
 
 bool find_git_wanted(const struct policy *p, const char *rel)
@@ -175,25 +181,21 @@ bool find_git_wanted(const struct policy *p, const char *rel)
 	return rule && git_is_rule(rule);
 }
 
-static void forget_files(struct find *f)
-{
-	f->files.n = 0;
-	f->files.is_over = false;
-}
-
 static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 {
 	static const char *const data[] = { "objects", "refs", "logs", "lfs" };
 	struct find *f = arg;
 	int r = show_pending(f, d, e);
 
-	if (r >= 0 && f->ops->plain && !(d->bits & FIND_NOT_PLAIN) && !f->files.is_over)
-		f->ops->plain(f->arg, d->fd, d->ino, &f->files);
-	forget_files(f);
 	if (r < 0 || !f->has_git || !(d->mode & FIND_PROTECT))
 		return r;
+	if (!(d->mode & FIND_DOTGIT) && ((d->mode & FIND_NOGIT) || !git_bits_are_repo(d->bits)))
+		return 0;
+	r = open_dir(d, e);
+	if (r <= 0)
+		return r;
 	if (!(d->mode & FIND_DOTGIT)) {
-		if ((d->mode & FIND_NOGIT) || !git_bits_are_repo(d->bits) || !git_is_repo(d->fd))
+		if (!git_is_repo(d->fd))
 			return 0;
 		if (!find_git_wanted(f->p, full_rel(f, d->rel, "")))
 			return 0;
@@ -202,13 +204,6 @@ static int on_end(void *arg, struct walk *w, struct walk_dir *d, struct err *e)
 		for (size_t i = 0; i < ARRAY_LEN(data); i++)
 			walk_leave_out(w, data[i]);
 	return f->ops->gitdir(f->arg, d->fd, full_rel(f, d->rel, ""), e);
-}
-
-static bool on_known(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino)
-{
-	struct find *f = arg;
-
-	return f->ops->is_known && f->ops->is_known(f->arg, parent_fd, rel, name, ino);
 }
 
 static int on_refused(void *arg, int parent_fd, const char *rel, const char *name, int num)
@@ -230,9 +225,9 @@ static bool has_git_rule(const struct policy *p)
 
 int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e)
 {
-	static const struct walk_ops walk = {
-		.entry = on_entry, .end = on_end, .is_known = on_known, .refused = on_refused
-	};
+	static const struct walk_ops walk = { .entry = on_entry,
+					      .end = on_end,
+					      .refused = on_refused };
 	_cleanup_(find_done) struct find f = { .under = job->under,
 					       .p = job->p,
 					       .m = job->m,
@@ -240,8 +235,13 @@ int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e
 					       .arg = job->arg,
 					       .has_git = has_git_rule(job->p),
 					       .names = BUF(64 * MIB),
-					       .files = BUF(FIND_FILES_MAX),
 					       .rel = BUF(4 * MIB) };
 
-	return walk_run(job->root_fd, FIND_WALK | job->want, &walk, &f, stats, e);
+	const struct walk_job all = { .root_fd = job->root_fd,
+				      .mode = FIND_WALK | job->want,
+				      .ops = &walk,
+				      .arg = &f,
+				      .list = job->list };
+
+	return walk_run_job(&all, stats, e);
 }

@@ -30,13 +30,9 @@ struct find_ops {
 	int (*match)(void *arg, const struct find_spot *s, struct err *e);
 	/* A git dir (rel may be "": the workspace itself is a bare repository). */
 	int (*gitdir)(void *arg, int fd, const char *rel, struct err *e);
-	/* A directory was read to its end: no directory in it, no socket, and no name that could matter wherever it lay. ino is
-	 * what its parent lists, `files` the names of the regular files in it, each with its NUL. May be NULL. */
-	void (*plain)(void *arg, int fd, uint64_t ino, const struct buf *files);
-	/* A regular file. rel is its directory's, below root_fd. May be NULL. */
+	/* A regular file of a directory that was read. rel is its directory's, below root_fd. May be NULL. */
 	void (*file)(void *arg, int dir_fd, const char *rel, const char *name);
 	/* As in walk.h. */
-	bool (*is_known)(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino);
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
 };
 
@@ -48,6 +44,7 @@ struct find_job {
 	const struct matcher *m;
 	const struct find_ops *ops;
 	void *arg;
+	const struct walk_list *list; /* of a walk of the whole workspace; may be NULL */
 };
 
 int find_run(const struct find_job *job, struct walk_stats *stats, struct err *e);

@@ -6,6 +6,8 @@
  * items_match(): without a positive match there is nothing to take back.
  */
 #include "view/match.h"
+#include "base/buf.h"
+#include "base/sabotage.h"
 #include "view/git.h"
 
 static const char meta[] = "*?[\\{";
@@ -140,6 +142,36 @@ void matcher_init(struct matcher *m, const struct policy *p)
 		add_name(m, git_names[i].text, strlen(git_names[i].text), git_names[i].bits);
 	for (size_t i = 0; git_hook_names[i]; i++)
 		add_name(m, git_hook_names[i], strlen(git_hook_names[i]), MATCH_GIT_PART);
+}
+
+static void put_items(struct buf *b, const struct items *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		buf_add(b, l->v[i].text, strlen(l->v[i].text) + 1);
+	buf_add(b, "", 1);
+}
+
+/* Also the user and the groups: what one may not read is not listed. */
+void matcher_rules(const struct policy *p, struct index_rules *ret)
+{
+	_cleanup_(buf_done) struct buf b = BUF(64 * MIB);
+	gid_t groups[64];
+	int n = getgroups(ARRAY_LEN(groups), groups);
+
+	buf_printf(&b, "%s %u %u", VITRINE_VERSION, geteuid(), getegid());
+	for (int i = 0; i < n; i++)
+		buf_printf(&b, " %u", groups[i]);
+	buf_add(&b, "", 1);
+	put_items(&b, &p->hide);
+	put_items(&b, &p->protect);
+	for_names(name, names_hide_with_token)
+		buf_add(&b, name, strlen(name) + 1);
+	for (size_t i = 0; i < git_names_n; i++)
+		buf_printf(&b, "%s %x\n", git_names[i].text, git_names[i].bits);
+	for (size_t i = 0; git_hook_names[i]; i++)
+		buf_printf(&b, "%s\n", git_hook_names[i]);
+	bug_on(b.is_over);
+	sha256(b.p, sabotaged("index-rules") ? 0 : b.n, ret->digest);
 }
 
 void matcher_done(struct matcher *m)

@@ -9,6 +9,7 @@
 #define VITRINE_VIEW_MATCH_H
 
 #include "policy/policy.h"
+#include "view/index.h"
 
 enum {
 	MATCH_HIDE = BIT(0),
@@ -52,6 +53,9 @@ struct matcher {
 /* Borrows the policy's texts. */
 void matcher_init(struct matcher *m, const struct policy *p);
 void matcher_done(struct matcher *m);
+
+/* All that a matcher of this policy, and of this program, answers from; and who is to see the names. */
+void matcher_rules(const struct policy *p, struct index_rules *ret);
 
 /* MATCH_* bits for a name of len bytes in the directory rel (NULL: somewhere). */
 unsigned matcher_probe(const struct matcher *m, const char *rel, size_t rel_len, const char *name,

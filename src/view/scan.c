@@ -24,7 +24,6 @@
 
 #define TOKEN_FILE_MAX (256 * KIB)
 #define CONFIG_MAX (1 * MIB)
-#define PLAIN_FILES_MAX (2 * MIB) /* directories beyond are read again at the end */
 
 static void hit_done(struct hit *h)
 {
@@ -41,8 +40,7 @@ void scan_done(struct scan *s)
 		matcher_done(s->matcher);
 	free(s->matcher);
 	refs_done(s);
-	free(s->plain);
-	free(s->plain_files);
+	index_free(s->index);
 	free(s->unlisted);
 	*s = (struct scan){ 0 };
 }
@@ -208,47 +206,6 @@ static int on_match(void *arg, const struct find_spot *spot, struct err *e)
 	if (r == 0 && str_eq(spot->rule, FIND_GIT_RULE))
 		r = scan_gitfile(sc, spot->dir_fd, spot->name, rel, e);
 	return r;
-}
-
-/* The sweep finds a directory by its inode number alone, so only directories of the workspace's own device are kept. The walk
- * gives no number for other mounts; a subvolume of btrfs is no mount and has a device of its own. */
-static void on_plain(void *arg, int fd, uint64_t ino, const struct buf *files)
-{
-	struct scan *s = ((struct scanner *)arg)->s;
-	struct stat st;
-
-	if (s->plain_dev == 0 || ino == 0 || s->plain_files_n + files->n > PLAIN_FILES_MAX)
-		return;
-	if (s->has_subvolumes && (fstat(fd, &st) < 0 || st.st_dev != s->plain_dev))
-		return;
-	if (s->plain_files_n + files->n > s->plain_files_cap) {
-		s->plain_files_cap = 2 * (s->plain_files_n + files->n);
-		s->plain_files = mem_grow(s->plain_files, s->plain_files_cap, 1);
-	}
-	if (files->n)
-		memcpy(s->plain_files + s->plain_files_n, files->p, files->n);
-	vec_reserve(s->plain, s->n_plain, s->cap_plain);
-	s->plain[s->n_plain++] =
-		(struct plain_dir){ .ino = ino, .files = s->plain_files_n, .len = files->n };
-	s->plain_files_n += files->n;
-}
-
-#define MAGIC_BTRFS 0x9123683e
-
-/* Sets plain_dev to the device of a file system that takes its times from the clock of this kernel; 0 for any other. */
-static void look_at_device(struct scan *s, int ws_fd)
-{
-	static const uint64_t known[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */, MAGIC_BTRFS,
-					  0xf2f52010 /* f2fs */, 0x01021994 /* tmpfs */ };
-	struct statfs fs;
-	struct stat st;
-
-	if (fstatfs(ws_fd, &fs) < 0 || fstat(ws_fd, &st) < 0)
-		return;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if ((uint64_t)fs.f_type == known[i])
-			s->plain_dev = st.st_dev;
-	s->has_subvolumes = (uint64_t)fs.f_type == MAGIC_BTRFS;
 }
 
 static int on_gitdir(void *arg, int fd, const char *rel, struct err *e)
@@ -642,19 +599,36 @@ static void show_configs(struct scanner *sc)
 	}
 }
 
-static int run(struct scanner *sc, struct err *e)
+/* What an earlier sweep left, if all that may have written there since came to its end. */
+static void load_index(struct scanner *sc, const char *state_dir, struct index *ret)
 {
-	static const struct find_ops ops = {
-		.match = on_match, .gitdir = on_gitdir, .plain = on_plain, .refused = on_refused
-	};
+	struct scan *s = sc->s;
+	struct index_rules rules;
+
+	s->is_indexed = !s->index->is_off;
+	if (s->index->is_off || !index_live_check(state_dir, s->index))
+		return;
+	matcher_rules(sc->p, &rules);
+	(void)index_load(ret, state_dir, s->index, &rules); /* else everything is read */
+}
+
+static int run(struct scanner *sc, struct index *old, struct err *e)
+{
+	static const struct find_ops ops = { .match = on_match,
+					     .gitdir = on_gitdir,
+					     .refused = on_refused };
 	struct matcher *m = sc->s->matcher = mem_new(1, sizeof(*m));
+	const struct walk_list list = { .old = old->n ? old : NULL,
+					.now = sc->s->index,
+					.sample = INDEX_SAMPLE };
 	const struct find_job job = { .root_fd = sc->ws.fd,
 				      .under = "",
 				      .want = FIND_HIDE | FIND_PROTECT,
 				      .p = sc->p,
 				      .m = m,
 				      .ops = &ops,
-				      .arg = sc };
+				      .arg = sc,
+				      .list = &list };
 	struct walk_stats stats = { 0 };
 	int r;
 
@@ -684,12 +658,14 @@ static int run(struct scanner *sc, struct err *e)
 
 int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e)
 {
-	return scan_run_made(ws_fd, p, NULL, ret, e);
+	return scan_run_made(ws_fd, p, NULL, NULL, ret, e);
 }
 
-int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, struct scan *ret,
-		  struct err *e)
+/* NOLINTNEXTLINE(readability-function-size): the state directory is where `made` comes from */
+int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, const char *state_dir,
+		  struct scan *ret, struct err *e)
 {
+	_cleanup_(index_done) struct index old = { 0 };
 	struct scan s = { 0 };
 	struct scanner sc = { .p = p, .s = &s, .made = made, .err = ERR_INIT };
 	int r = ws_init(&sc.ws, ws_fd, e);
@@ -698,9 +674,10 @@ int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, st
 		return r;
 	/* The clock that file systems take their times from. */
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &s.began);
-	s.began_mono = clock_now();
-	look_at_device(&s, ws_fd);
-	r = run(&sc, e);
+	s.index = index_new(ws_fd);
+	if (state_dir)
+		load_index(&sc, state_dir, &old);
+	r = run(&sc, &old, e);
 	ws_done(&sc.ws);
 	if (r < 0) {
 		scan_done(&s);

@@ -68,6 +68,7 @@ void sweep_done(struct sweep *s)
 	forget_left(s);
 	free(s->left);
 	made_done(&s->made);
+	index_free(s->index);
 	*s = (struct sweep){ 0 };
 }
 
@@ -264,64 +265,6 @@ static int on_refused(void *arg, int parent_fd, const char *rel, const char *nam
 	return FD_NONE;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct plain_dir *x = a, *y = b;
-
-	return x->ino < y->ino ? -1 : x->ino > y->ino;
-}
-
-/* Unless somebody set the clock back meanwhile: then times say nothing. */
-static void take_plain(struct sweeper *sw)
-{
-	const struct scan *s = sw->before;
-	uint64_t began = (uint64_t)s->began.tv_sec * NS_PER_SEC + (uint64_t)s->began.tv_nsec;
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
-	if (s->n_plain == 0 || (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec + NS_PER_SEC <
-				       began + (clock_now() - s->began_mono))
-		return;
-	sw->plain = mem_grow(NULL, s->n_plain, sizeof(*sw->plain));
-	memcpy(sw->plain, s->plain, s->n_plain * sizeof(*sw->plain));
-	sw->n_plain = s->n_plain;
-	qsort(sw->plain, sw->n_plain, sizeof(*sw->plain), by_number);
-}
-
-/* Most directories hold nothing of interest and are not changed: a stat tells so, in a sixth of the time. The time of
- * change moves with every name that is made in a directory and with every move of it, and nobody inside can set it. */
-static bool is_unchanged(const struct sweeper *sw, const struct stat *st, uint64_t ino)
-{
-	const struct timespec *began = &sw->before->began;
-
-	return S_ISDIR(st->st_mode) && st->st_ino == ino && st->st_dev == sw->before->plain_dev &&
-	       (st->st_ctim.tv_sec < began->tv_sec ||
-		(st->st_ctim.tv_sec == began->tv_sec && st->st_ctim.tv_nsec < began->tv_nsec));
-}
-
-static bool on_known(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino)
-{
-	struct sweeper *sw = arg;
-	const struct plain_dir key = { .ino = ino }, *p;
-	struct stat st;
-
-	if (sw->n_plain == 0)
-		return false;
-	p = bsearch(&key, sw->plain, sw->n_plain, sizeof(*sw->plain), by_number);
-	if (p == NULL || fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !is_unchanged(sw, &st, ino))
-		return false;
-	/* The names are those of before; the modes of the files need not be. */
-	if (sw->out->setid)
-		setid_look_all(sw->out->setid,
-			       &(struct setid_dir){ .parent_fd = parent_fd,
-						    .parent = rel,
-						    .name = name,
-						    .files = sw->before->plain_files + p->files,
-						    .len = p->len });
-	return true;
-}
-
 static void on_file(void *arg, int dir_fd, const char *rel, const char *name)
 {
 	const struct sweeper *sw = arg;
@@ -330,24 +273,49 @@ static void on_file(void *arg, int dir_fd, const char *rel, const char *name)
 		setid_look(sw->out->setid, dir_fd, rel, name);
 }
 
-static const struct find_ops sweep_ops = { .match = on_match,
-					   .gitdir = on_gitdir,
-					   .file = on_file,
-					   .is_known = on_known,
-					   .refused = on_refused };
+static const struct find_ops sweep_ops = {
+	.match = on_match, .gitdir = on_gitdir, .file = on_file, .refused = on_refused
+};
 
-static int sweep_tree(struct sweeper *sw, int fd, const char *under, unsigned want, struct err *e)
+struct sweep_part {
+	int fd;
+	const char *under; /* where it lies below the workspace */
+	unsigned want;
+	const struct walk_list *list;
+};
+
+static int sweep_tree(struct sweeper *sw, const struct sweep_part *part, struct err *e)
 {
-	const struct find_job job = { .root_fd = fd,
-				      .under = under,
-				      .want = want,
+	const struct find_job job = { .root_fd = part->fd,
+				      .under = part->under,
+				      .want = part->want,
 				      .p = sw->p,
 				      .m = sw->before->matcher ? sw->before->matcher : &sw->m,
 				      .ops = &sweep_ops,
-				      .arg = sw };
+				      .arg = sw,
+				      .list = part->list };
 	struct walk_stats unused = { 0 };
 
 	return find_run(&job, &unused, e);
+}
+
+/* Most directories are not changed since the scan: their names are those of its list. The modes of files are in no list, so
+ * who looks for set-id files has every directory read. */
+static int sweep_all(struct sweeper *sw, struct err *e)
+{
+	struct index *was = sw->before->index, *now = index_new(sw->ws.fd);
+	const struct walk_list list = { .old = was && was->n ? was : NULL,
+					.now = now,
+					.reads_all = sw->out->setid != NULL,
+					.sample = INDEX_SAMPLE };
+	const struct sweep_part all = {
+		.fd = sw->ws.fd, .under = "", .want = FIND_PROTECT, .list = &list
+	};
+	int r = sweep_tree(sw, &all, e);
+
+	index_free(sw->out->index);
+	sw->out->index = now;
+	return r;
 }
 
 void sweep_unlock(int ws_fd)
@@ -371,7 +339,6 @@ static int sweeper_init(struct sweeper *sw, int ws_fd, struct err *e)
 static int sweeper_end(struct sweeper *sw, int r, struct err *e)
 {
 	matcher_done(&sw->m);
-	free(sw->plain);
 	ws_done(&sw->ws);
 	if (r < 0)
 		return err_wrap(e, r, "sweeping the workspace");
@@ -392,14 +359,17 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 		return r;
 	forget_left(out);
 	sweep_unlock(ws_fd);
-	take_plain(&sw);
-	r = sweep_tree(&sw, ws_fd, "", FIND_PROTECT, e);
+	r = sweep_all(&sw, e);
 	if (r >= 0 && out->setid)
 		setid_settle(out->setid);
 	if (r >= 0)
 		r = refs_outside(before, &sw.ws, sweep_ref, &sw, e);
 	r = sweeper_end(&sw, r, e);
-	return r < 0 ? r : 0;
+	if (r >= 0)
+		return 0;
+	index_free(out->index);
+	out->index = NULL;
+	return r;
 }
 
 /* ---- one path ---- */
@@ -472,7 +442,12 @@ static int walk_down(struct descent *d, struct err *e)
 		p += *p == '/';
 	}
 	/* All of it is directories: sweep what came along. */
-	return sweep_tree(d->sw, d->fd, d->rel, FIND_PROTECT | (d->is_nogit ? FIND_NOGIT : 0), e);
+	return sweep_tree(
+		d->sw,
+		&(struct sweep_part){ .fd = d->fd,
+				      .under = d->rel,
+				      .want = FIND_PROTECT | (d->is_nogit ? FIND_NOGIT : 0) },
+		e);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): as sweep_run(), and the path */

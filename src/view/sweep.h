@@ -17,8 +17,6 @@ struct sweeper {
 	const struct scan *before;
 	struct matcher m;
 	struct sweep *out;
-	struct plain_dir *plain; /* before->plain, sorted; for sweep_run() only */
-	size_t n_plain;
 	unsigned moved;
 	int failed; /* the first path that is left, with its story */
 	struct err err;

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "policy/policy.h"
+#include "view/index.h"
 #include "view/made.h"
 
 enum hit_kind {
@@ -52,11 +53,6 @@ struct named_ref {
 	char *top; /* the work tree that it counts for; NULL: every one */
 };
 
-struct plain_dir {
-	uint64_t ino;
-	size_t files, len; /* in plain_files */
-};
-
 struct scan {
 	struct hit *
 		v; /* sorted: parents before children; no path twice (HIDE beats PROTECT beats PIN) */
@@ -69,15 +65,10 @@ struct scan {
 	size_t n_refs, cap_refs;
 	char *unlisted; /* by scan_sockets(): a directory of ours that can be passed but not listed */
 	struct timespec began; /* what changes later is not in here */
-	/* Directories of the device plain_dev with nothing of interest in them and no directory: as long as one is not changed
-	 * the same names are in it. Empty on file systems whose times are another machine's. */
-	struct plain_dir *plain;
-	size_t n_plain, cap_plain;
-	dev_t plain_dev;
-	bool has_subvolumes; /* one mount may have several devices, whose inode numbers repeat */
-	char *plain_files;   /* the names of their regular files, each with its NUL */
-	size_t plain_files_n, plain_files_cap;
-	uint64_t began_mono; /* began on a clock that nobody sets, in ns */
+	struct index *index;   /* the directories that were seen; NULL in one made by hand */
+	bool is_indexed; /* its list is kept in the state directory from one sandbox to the next */
+	bool has_live;   /* `live` is the mark of this sandbox (index_live_claim) */
+	unsigned live;
 };
 
 /* A directory of the host that was granted for writing: protected as the workspace is. */
@@ -98,9 +89,10 @@ struct ground {
  * (rule "unreadable"): inside it could be made readable. One of somebody else's is skipped and counted.
  * ERR_UNSUPPORTED when a rule matches more than SCAN_HITS_MAX paths. */
 int scan_run(int ws_fd, const struct policy *p, struct scan *ret, struct err *e);
-/* The same where sandboxes made repositories before: those that are in `made` are left to the sweep. */
-int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, struct scan *ret,
-		  struct err *e);
+/* The same where sandboxes made repositories before: those that are in `made` are left to the sweep. Directories that did
+ * not change since an earlier sweep are taken from the list that it left in the state directory (index.h); NULL: none. */
+int scan_run_made(int ws_fd, const struct policy *p, const struct made *made, const char *state_dir,
+		  struct scan *ret, struct err *e);
 /* Is the directory a repository's git dir, or a bare repository? */
 bool scan_is_gitdir(int dir_fd);
 void scan_done(struct scan *s);
@@ -160,6 +152,8 @@ struct sweep {
 	/* Called before anything is taken, so that it is on record first; may be NULL. */
 	void (*on_take)(void *arg, const char *rel, const char *rule);
 	void *arg;
+	/* The directories that the last sweep_run() saw; NULL when it was not whole. */
+	struct index *index;
 	/* sweep_run() also looks for set-user-id and set-group-id files with this (setid.h); NULL: it does not. */
 	struct setid *setid;
 };

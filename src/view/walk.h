@@ -10,33 +10,44 @@
 #include <dirent.h>
 
 #include "base/err.h"
+#include "view/index.h"
 
 #define WALK_MODE_MAX 0xffU
+/* Beside the mode: the name is to be in the list of the directory (index.h), as all directories are. */
+#define WALK_LISTED 0x100U
 
 struct walk;
 
 struct walk_dir {
-	int fd;
+	struct walk *w;
+	int fd; /* negative when the names come from a list: walk_fd() */
 	const char *
 		rel; /* below the root of the walk, "" for the root itself; valid during the call */
 	size_t rel_len;
 	unsigned mode; /* what entry() returned for it */
 	unsigned bits; /* free for the caller, zero at the first entry */
-	uint64_t
-		ino; /* as its parent lists it; 0 for the root, and on another mount than the root's */
 };
 
 struct walk_ops {
-	/* A name in d, "." and ".." left out. A non-zero result for a directory is its mode and means: go in. */
+	/* A name in d, "." and ".." left out. A non-zero result for a directory is its mode and means: go in. The rest of the
+	 * result is WALK_LISTED or nothing. A name that is not listed, and no directory, is not shown again as long as d is
+	 * unchanged. */
 	unsigned (*entry)(void *arg, struct walk_dir *d, const char *name, size_t len,
 			  unsigned char type);
 	/* All entries of d were seen, none of its children yet. May be NULL. Negative ends the walk. */
 	int (*end)(void *arg, struct walk *w, struct walk_dir *d, struct err *e);
-	/* Need name in parent_fd (which is rel), whose inode the parent lists as ino, not be read at all? May be NULL: no. */
-	bool (*is_known)(void *arg, int parent_fd, const char *rel, const char *name, uint64_t ino);
 	/* Could not be opened: num is an errno such as EACCES, ENAMETOOLONG when it lies too deep. parent_fd is negative when
 	 * the parent could not be opened again. Returns a descriptor, or FD_NONE to skip. May be NULL. */
 	int (*refused)(void *arg, int parent_fd, const char *rel, const char *name, int num);
+};
+
+/* Directories whose names are known, and those of this walk. */
+struct walk_list {
+	struct index *old; /* may be NULL */
+	struct index *now; /* gets an entry for every directory, unless it is off */
+	bool reads_all;    /* no directory is taken from `old`; it only says what has not changed */
+	unsigned
+		sample; /* every so many directories that are taken are read as well, and must be the same; 0: none */
 };
 
 struct walk_stats {
@@ -47,6 +58,18 @@ struct walk_stats {
 /* root_fd may be O_PATH. *stats is added to. */
 int walk_run(int root_fd, unsigned mode, const struct walk_ops *ops, void *arg,
 	     struct walk_stats *stats, struct err *e);
+/* The same with lists; NULL: none. */
+struct walk_job {
+	int root_fd;
+	unsigned mode;
+	const struct walk_ops *ops;
+	void *arg;
+	const struct walk_list *list;
+};
+int walk_run_job(const struct walk_job *job, struct walk_stats *stats, struct err *e);
+
+/* The directory, opened when it is not yet: fd or -errno. It stays the walk's. */
+int walk_fd(struct walk_dir *d);
 
 /* From end(): do not go into this child after all. */
 void walk_leave_out(struct walk *w, const char *name);

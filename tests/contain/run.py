@@ -433,6 +433,8 @@ def parse_args():
     p.add_argument("--form", action="append", choices=FORMS)
     p.add_argument("--json", help="write the results here")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--warm", action="store_true",
+                   help="each workspace has many directories, and a list of them from an earlier run")
     p.add_argument("--repeat", type=int, default=1)
     p.add_argument("--base", default=os.environ.get("VITRINE_TEST_DIR", "/var/tmp"),
                    help="where temporary folders go; not /tmp, which is private inside")
@@ -483,7 +485,7 @@ def run_chosen(args, binary, chosen, idents):
         if args.probe:
             given["probe"] = args.probe
         cfg = harness.Config(copy_program(binary, tools_dir), build_tools(given, tools_dir),
-                             base=args.base, keep=args.keep, engine=args.engine)
+                             base=args.base, keep=args.keep, engine=args.engine, warm=args.warm)
         if args.null:
             return run_null(args, cfg, chosen)
         if not all([is_a_sandbox(cfg.vitrine, ident, cfg.engine) for ident in idents]):
