@@ -103,12 +103,6 @@ struct keeper {
 		enum { TIMES_UNKNOWN, TIMES_HOLD, TIMES_DO_NOT } times;
 		const char **swept; /* directories that need no walk of their own */
 		size_t n_swept, cap_swept;
-		struct setid_list {
-			const char *path;
-			const struct setid_file *files;
-			size_t n;
-		} * lists; /* directories whose set-ID files are known */
-		size_t n_lists, cap_lists;
 		size_t told;
 	} setid;                     /* setid.c */
 	uint64_t timed_ns;           /* since when a limit on time counts */
@@ -329,11 +323,9 @@ bool notice_saw_none(const struct keeper *k);
 
 /* Set-user-id and set-group-id bits that were made inside are taken off at the end (setid.c). */
 void setid_start(struct keeper *k);
-/* For an index of the tree at `path`: the files in it that had such a bit before the start, all of them. All pointers are the
- * caller's and stay. Without a list every file of the tree is looked at. */
-void setid_know(struct keeper *k, const char *path, const struct setid_file *files, size_t n);
-/* For the last sweep of a directory: what it looks for them with; NULL when it need not. is_whole: it came to its end. */
-struct setid *setid_begin(struct keeper *k, const char *path, int fd, uint64_t n_files);
+/* For the last sweep of a directory: what it looks for them with; NULL when it need not. `list` is the one of the scan before
+ * the start, or NULL. is_whole: the sweep came to its end. */
+struct setid *setid_begin(struct keeper *k, const char *path, int fd, const struct index *list);
 void setid_end(struct keeper *k, struct setid *s, bool is_whole);
 void setid_finish(struct keeper *k);
 

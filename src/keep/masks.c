@@ -616,7 +616,7 @@ static int last_sweep(struct guarded *g, struct err *e)
 
 	index_free(k->swept.index);
 	k->swept.index = NULL;
-	k->swept.setid = g->is_kept ? NULL : setid_begin(k, path, g->fd, g->scan->files);
+	k->swept.setid = g->is_kept ? NULL : setid_begin(k, path, g->fd, g->scan->index);
 	r = sweep(g, NULL, e);
 	setid_end(k, k->swept.setid, r >= 0);
 	k->swept.setid = NULL;

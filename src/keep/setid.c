@@ -10,8 +10,8 @@
  * its end, is walked here.
  *
  * A look at every file grows with the tree. It can be left out where two things are known: no call that makes such a bit was
- * made inside (notice.c), and which files had one before (setid_know). The latter are looked at in any case, because a
- * store through a mapping changes a file and leaves its bits on, and no call tells.
+ * made inside (notice.c), and which files had one before (the list of the tree, view/index.h). The latter are looked at in
+ * any case, because a store through a mapping changes a file and leaves its bits on, and no call tells.
  */
 #include <fcntl.h>
 #include <time.h>
@@ -97,35 +97,11 @@ static bool is_wanted(const struct keeper *k)
 	return !sabotaged("set-id") && !k->in->plan->may_suid;
 }
 
-void setid_know(struct keeper *k, const char *path, const struct setid_file *files, size_t n)
-{
-	vec_reserve(k->setid.lists, k->setid.n_lists, k->setid.cap_lists);
-	k->setid.lists[k->setid.n_lists++] =
-		(struct setid_list){ .path = path, .files = files, .n = n };
-}
-
-static const struct setid_list *list_of(const struct keeper *k, const char *path)
-{
-	for (size_t i = 0; i < k->setid.n_lists; i++)
-		if (str_eq(k->setid.lists[i].path, path))
-			return &k->setid.lists[i];
-	return NULL;
-}
-
-static bool must_look_at_all(const struct keeper *k, const char *path)
-{
-	return !notice_saw_none(k) || (list_of(k, path) == NULL && !sabotaged("notice"));
-}
-
-static struct setid *look_at(struct keeper *k, const char *path, int fd, uint64_t n_files)
+static struct setid *look_at(struct keeper *k, const char *path, int fd)
 {
 	struct setid *s = &k->setid.look;
 
-	setid_init(s, fd);
-	s->since = since(k);
-	s->on_found = on_found;
-	s->arg = k;
-	s->n_files = n_files;
+	*s = (struct setid){ .root_fd = fd, .since = since(k), .on_found = on_found, .arg = k };
 	k->setid.root = path;
 	k->setid.times = TIMES_UNKNOWN;
 	return s;
@@ -150,33 +126,21 @@ void setid_end(struct keeper *k, struct setid *s, bool is_whole)
 {
 	if (s == NULL)
 		return;
-	setid_done(s);
 	if (s->failed > 0)
 		tell_left(k, "a mode could not be looked at or changed");
 	if (is_whole)
 		add_swept(k, k->setid.root);
 }
 
-/* Only the files that had a bit before the start. False: one of them is somewhere else now, so all have to be looked at. */
-static bool look_at_known(struct keeper *k, const char *path, int fd)
+struct setid *setid_begin(struct keeper *k, const char *path, int fd, const struct index *list)
 {
-	const struct setid_list *l = list_of(k, path);
 	struct setid *s;
-	bool is_whole;
 
-	if (must_look_at_all(k, path))
-		return false;
-	s = look_at(k, path, fd, 0);
-	is_whole = setid_look_listed(s, l ? l->files : NULL, l ? l->n : 0);
-	setid_end(k, s, is_whole);
-	return is_whole;
-}
-
-struct setid *setid_begin(struct keeper *k, const char *path, int fd, uint64_t n_files)
-{
-	if (!is_wanted(k) || !is_writable(k->in->plan, path) || look_at_known(k, path, fd))
+	if (!is_wanted(k) || !is_writable(k->in->plan, path))
 		return NULL;
-	return look_at(k, path, fd, n_files);
+	s = look_at(k, path, fd);
+	s->is_listed = list && notice_saw_none(k) && setid_look_listed(s, list);
+	return s;
 }
 
 static bool is_swept(const struct keeper *k, const char *path)
@@ -189,7 +153,7 @@ static bool is_swept(const struct keeper *k, const char *path)
 
 static void strip(struct keeper *k, const char *path, int fd)
 {
-	struct setid *s = setid_begin(k, path, fd, 0);
+	struct setid *s = setid_begin(k, path, fd, NULL);
 	struct err e = ERR_INIT;
 
 	if (s && setid_strip(s, &e) < 0)

@@ -300,13 +300,15 @@ static int sweep_tree(struct sweeper *sw, const struct sweep_part *part, struct 
 }
 
 /* Most directories are not changed since the scan: their names are those of its list. The modes of files are in no list, so
- * who looks for set-id files has every directory read. */
+ * who looks for set-id files has every directory read, or, where none was made, those whose set-id files are not known. */
 static int sweep_all(struct sweeper *sw, struct err *e)
 {
+	const struct setid *s = sw->out->setid;
 	struct index *was = sw->before->index, *now = index_new(sw->ws.fd);
 	const struct walk_list list = { .old = was && was->n ? was : NULL,
 					.now = now,
-					.reads_all = sw->out->setid != NULL,
+					.reads_all = s && !s->is_listed,
+					.needs_setid = s && !sabotaged("notice"),
 					.sample = INDEX_SAMPLE };
 	const struct sweep_part all = {
 		.fd = sw->ws.fd, .under = "", .want = FIND_PROTECT, .list = &list
@@ -360,8 +362,6 @@ int sweep_run(int ws_fd, int q_fd, const struct policy *p, const struct scan *be
 	forget_left(out);
 	sweep_unlock(ws_fd);
 	r = sweep_all(&sw, e);
-	if (r >= 0 && out->setid)
-		setid_settle(out->setid);
 	if (r >= 0)
 		r = refs_outside(before, &sw.ws, sweep_ref, &sw, e);
 	r = sweeper_end(&sw, r, e);

@@ -436,6 +436,11 @@ static bool is_in_place(const struct walk *w, const struct child *c)
 	return above != INDEX_NONE && w->list.old->dirs[c->old].parent == above;
 }
 
+static bool may_be_taken(const struct walk *w, uint32_t dir)
+{
+	return !w->list.needs_setid || w->list.old->dirs[dir].flags & INDEX_HAS_SETID;
+}
+
 /* Is the child in the list of an earlier walk, and the same? */
 static bool is_known(struct walk *w, struct child *c, const char *name, struct index_id *ret)
 {
@@ -445,7 +450,7 @@ static bool is_known(struct walk *w, struct child *c, const char *name, struct i
 		return false;
 	if (c->old == INDEX_NONE && c->ino)
 		c->old = index_find(old, c->ino);
-	if (c->old == INDEX_NONE)
+	if (c->old == INDEX_NONE || !may_be_taken(w, c->old))
 		return false;
 	if (is_in_place(w, c) && index_share_says(&w->share, c->old)) {
 		*ret = index_id_of(old, c->old, w->list.now);
@@ -545,7 +550,7 @@ int walk_run_job(const struct walk_job *job, struct walk_stats *stats, struct er
 	take_lists(&w, job->list);
 	w.dents = mem_grow(NULL, DENTS_SIZE, 1); /* not cleared: most walks use little of it */
 	push_take_fd(&w, fd, job->mode, extend(&w, ""));
-	if (w.list.old && !w.list.reads_all)
+	if (w.list.old && !w.list.reads_all && may_be_taken(&w, 0))
 		root.old = 0;
 	is_taken = root.old == 0 && is_same(&w, 0, &id);
 	if (is_taken) {

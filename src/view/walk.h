@@ -46,6 +46,7 @@ struct walk_list {
 	struct index *old; /* may be NULL */
 	struct index *now; /* gets an entry for every directory, unless it is off */
 	bool reads_all;    /* no directory is taken from `old`; it only says what has not changed */
+	bool needs_setid;  /* none is whose set-id files are not listed there */
 	unsigned
 		sample; /* every so many directories that are taken are read as well, and must be the same; 0: none */
 };
