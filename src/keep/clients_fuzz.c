@@ -155,6 +155,7 @@ static void finish(struct keeper *k, const int far[8])
 	clients_end_all(k, 0, END_EXIT);
 	refuser_finish(k);
 	served_finish(k);
+	notice_finish(k);
 	for (size_t i = 0; i < 8; i++)
 		fd_close(far[i]);
 }

@@ -44,8 +44,14 @@ static void answer(struct notice *n)
 	struct seccomp_notif got = { 0 };
 	struct seccomp_notif_resp back = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 
-	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &got) < 0)
-		return; /* whoever made the call was killed meanwhile */
+	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &got) < 0) {
+		/* The process that made the call was killed meanwhile. Any other failure: it is no listener that can be relied on. */
+		if (errno != ENOENT && errno != EINTR) {
+			n->has_seen = true;
+			watch_set(n->watch, false);
+		}
+		return;
+	}
 	n->has_seen = !sabotaged("notice");
 	back.id = got.id;
 	/* It fails when that happens now. */

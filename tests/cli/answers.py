@@ -197,7 +197,7 @@ def verbs(box):
 
 
 # Of the state directory, of agents and of other programs: what these two pages name besides our own.
-STATE = ("sandboxes", "trees", "layers", "journal", "runs", "templates", "libexec")
+STATE = ("sandboxes", "trees", "layers", "journal", "runs", "index", "templates", "libexec")
 FOREIGN_FLAGS = {"--dangerously-skip-permissions", "--help"}
 
 
