@@ -107,12 +107,6 @@ static struct setid *look_at(struct keeper *k, const char *path, int fd)
 	return s;
 }
 
-static void add_swept(struct keeper *k, const char *path)
-{
-	vec_reserve(k->setid.swept, k->setid.n_swept, k->setid.cap_swept);
-	k->setid.swept[k->setid.n_swept++] = path;
-}
-
 static void tell_left(struct keeper *k, const char *why)
 {
 	_free_ char *note = mem_fmt("set-user-id and set-group-id bits may be left in '%.300s': "
@@ -128,8 +122,10 @@ void setid_end(struct keeper *k, struct setid *s, bool is_whole)
 		return;
 	if (s->failed > 0)
 		tell_left(k, "a mode could not be looked at or changed");
-	if (is_whole)
-		add_swept(k, k->setid.root);
+	if (!is_whole)
+		return;
+	vec_reserve(k->setid.swept, k->setid.n_swept, k->setid.cap_swept);
+	k->setid.swept[k->setid.n_swept++] = k->setid.root;
 }
 
 struct setid *setid_begin(struct keeper *k, const char *path, int fd, const struct index *list)

@@ -16,8 +16,6 @@
 #include "view/ws.h"
 
 #define BITS (S_ISUID | S_ISGID)
-#define FILES_EACH ((size_t)2000) /* for fewer a process more is not worth its start */
-#define PROCESSES_MAX 4
 
 static bool has_changed(const struct setid *s, const struct stat *st)
 {
